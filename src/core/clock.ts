@@ -1,0 +1,19 @@
+/** The one place that asks the machine for the time. Everything else takes `now` or a Clock. */
+export interface Clock {
+  /** Epoch milliseconds. */
+  now(): number;
+  /** Milliseconds (fractional) from an arbitrary start; never jumps. For durations. */
+  monotonic(): number;
+  /** Runs `task` once after `delay` milliseconds; returns a function that cancels it. */
+  after(delay: number, task: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: Date.now,
+  monotonic: () => performance.now(),
+  after(delay, task) {
+    // Unreferenced: a pending refresh or sweep must never keep a drained process alive.
+    const timer = setTimeout(task, delay).unref();
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,23 @@
+import { randomInt, randomUUID } from 'node:crypto';
+
+/** Spec §2.1: session ids are random UUIDs (version 4). */
+export const newSessionId: () => string = randomUUID;
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** True for what could be a session id at all; anything else must never reach the store. */
+export const isSessionId = (value: string): boolean => uuid.test(value);
+
+/** Spec §2.2: the prefix that marks a dynamically registered client. */
+export const DYNAMIC_CLIENT_PREFIX = 'svc-';
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const clientId = /^svc-[A-Za-z0-9]{12}$/;
+
+/** Spec §2.2: `svc-` and 12 characters (71 bits of randomness). */
+export const newClientId = (): string =>
+  DYNAMIC_CLIENT_PREFIX +
+  Array.from({ length: 12 }, () => alphabet[randomInt(alphabet.length)]).join('');
+
+/** True for what could be a dynamic client's id at all. */
+export const isDynamicClientId = (value: string): boolean => clientId.test(value);

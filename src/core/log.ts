@@ -1,0 +1,50 @@
+import { type DestinationStream, pino } from 'pino';
+
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** A log line is one JSON object: a message that says what an operator can do, and its facts. */
+export interface Log {
+  error(message: string, facts?: Facts): void;
+  warn(message: string, facts?: Facts): void;
+  info(message: string, facts?: Facts): void;
+  debug(message: string, facts?: Facts): void;
+}
+
+/** Never put a token, code, verifier or secret here. `cause` may be any thrown value. */
+export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unknown };
+
+/** JSON lines, written synchronously so that none is lost at exit. */
+export function createLog(level: LogLevel, destination?: DestinationStream): Log {
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    destination ?? pino.destination({ fd: 1, sync: true }),
+  );
+  const line =
+    (at: LogLevel) =>
+    (message: string, { cause, ...facts }: Facts = {}): void => {
+      if (!logger.isLevelEnabled(at)) return;
+      logger[at](cause === undefined ? facts : { ...facts, cause: describeCause(cause) }, message);
+    };
+  return { error: line('error'), warn: line('warn'), info: line('info'), debug: line('debug') };
+}
+
+/** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks. */
+export function describeCause(cause: unknown): string {
+  const messages: string[] = [];
+  for (let at: unknown = cause; at !== undefined && messages.length < 5; ) {
+    if (!(at instanceof Error)) {
+      messages.push(String(at));
+      break;
+    }
+    const code = (at as { code?: unknown }).code;
+    messages.push(at.message || (typeof code === 'string' ? code : at.name));
+    at = at.cause;
+  }
+  return messages.join(': ');
+}

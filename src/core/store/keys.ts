@@ -1,0 +1,16 @@
+import type { LimitScope } from './store.ts';
+
+// Spec §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
+
+/** Spec §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
+export const sessionKey = (prefix: string, sessionId: string): string => prefix + sessionId;
+
+/** Decisions 4: the sorted set of live sessions, scored by expiry. No session id reads `index`. */
+export const sessionIndexKey = (prefix: string): string => `${prefix}index`;
+
+/** Spec §2.2. */
+export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
+
+/** Spec §2.8: `ratelimit:<group>:<ip>` and `ratelimit:<group>:global`. */
+export const limitKey = (group: string, scope: LimitScope, ip: string): string =>
+  `ratelimit:${group}:${scope === 'global' ? 'global' : ip}`;

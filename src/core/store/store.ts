@@ -1,0 +1,104 @@
+/**
+ * The shared key-value store: everything that another replica must see.
+ *
+ * A driver is a function that returns this object; `test/contract` holds every driver to the same
+ * behaviour. Any rejection means "the store did not do it": callers fail closed with a true error
+ * (rate limits, Spec §8.4, let pass).
+ */
+export interface Store {
+  /** The value under `key`, or undefined when absent or expired. */
+  get(key: string): Promise<string | undefined>;
+  /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
+  set(key: string, value: string, ttlSeconds: number): Promise<void>;
+
+  /**
+   * Checks and counts one request in every window, and reads a session, in one round trip where
+   * the driver allows (Spec §8, §2.1). Windows are checked in the order given; a refused request
+   * is counted in none. No windows: only the session is read.
+   */
+  admit(windows: readonly LimitWindow[], sessionId: string | undefined): Promise<Admission>;
+
+  /** Stores a new session and enters it into the index of live sessions. */
+  createSession(session: SessionRecord, ttlSeconds: number): Promise<void>;
+  /**
+   * Slides a session: sets `lastAccessedAt` and the full time-to-live. False, and nothing is
+   * written, when it is absent or not `owner`'s (so a touch never revives an ended session).
+   */
+  touchSession(
+    sessionId: string,
+    owner: string | undefined,
+    lastAccessedAt: number,
+    ttlSeconds: number,
+  ): Promise<boolean>;
+  /** Deletes `owner`'s session and its index entry. False when it is absent or not `owner`'s. */
+  endSession(sessionId: string, owner: string | undefined): Promise<boolean>;
+  /**
+   * Takes the index entry of a session that is gone from the store. True for exactly one caller
+   * on any replica: the one that counts it as expired.
+   */
+  takeExpiredSession(sessionId: string): Promise<boolean>;
+  /**
+   * Goes through the index entries that are due: those of gone sessions are taken, those of
+   * touched sessions get their new time. Resolves to the number this caller took.
+   */
+  sweepSessions(): Promise<number>;
+  /** The number of sessions in the index; exact right after a sweep. */
+  countSessions(): Promise<number>;
+
+  /** Resolves when the store answers. */
+  ping(): Promise<void>;
+  /** Releases connections, files and timers. The store is not used afterwards. */
+  close(): Promise<void>;
+}
+
+/** Spec §2.1, with what another replica needs to rebuild the session (decisions 4). */
+export interface SessionRecord {
+  readonly sessionId: string;
+  /** Epoch milliseconds. */
+  readonly createdAt: number;
+  /** Epoch milliseconds. */
+  readonly lastAccessedAt: number;
+  /** `sub` of the owner; absent when the service runs without authentication. */
+  readonly userId?: string;
+  readonly protocolVersion: string;
+  /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
+  readonly clientInfo?: string;
+}
+
+/** Spec §8: one sliding window. */
+export interface LimitWindow {
+  readonly scope: LimitScope;
+  readonly key: string;
+  readonly windowMs: number;
+  /** Requests admitted per window. */
+  readonly max: number;
+}
+
+export type LimitScope = 'ip' | 'global';
+
+/** What the windows said. On admission the first window's figures, on refusal the refusing one's. */
+export interface Verdict {
+  readonly admitted: boolean;
+  readonly scope: LimitScope;
+  readonly limit: number;
+  /** Requests still free in the window; 0 on refusal. */
+  readonly remaining: number;
+  /** Epoch milliseconds of the store's clock at which the oldest counted entry leaves the window. */
+  readonly resetAt: number;
+  /** Milliseconds from now until `resetAt`, by the store's clock. */
+  readonly resetInMs: number;
+}
+
+export interface Admission {
+  /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
+  readonly verdict: Verdict | undefined;
+  /** Set when the windows failed while the session could be read (a cluster with one node down). */
+  readonly limitFailure?: unknown;
+  /** The session asked for, or undefined when it is absent. */
+  readonly session: SessionRecord | undefined;
+}
+
+/** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable';
+}

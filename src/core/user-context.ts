@@ -1,0 +1,10 @@
+/** Spec §2.3: what a verified token says of its user. Built anew for every request. */
+export interface UserContext {
+  /** The subject: the user's id at the provider. Never empty. */
+  readonly sub: string;
+  readonly email?: string;
+  readonly name?: string;
+  readonly groups?: readonly string[];
+  /** The original JWT, for tools that call other services on the user's behalf. A secret. */
+  readonly token: string;
+}

@@ -1,0 +1,18 @@
+import { readFileSync } from 'node:fs';
+
+// Spec §9: name and version come from the package configuration. The path is the same from
+// src/core/ and from dist/core/.
+const manifest: unknown = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+);
+
+const text = (member: 'name' | 'version'): string => {
+  const value = (manifest as Record<string, unknown>)[member];
+  if (typeof value !== 'string') throw new Error(`package.json has no ${member}`);
+  return value;
+};
+
+/** Spec §4.4: `serverInfo.name`. */
+export const PACKAGE_NAME: string = text('name');
+/** Spec §9: `serverInfo.version`, and `version` of the health endpoints. */
+export const PACKAGE_VERSION: string = text('version');
