@@ -1,0 +1,54 @@
+import type { Config } from './config.ts';
+import { type Setting, settings } from './settings.ts';
+
+/** All that is wrong with the settings, one sentence each. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
+  }
+}
+
+/**
+ * Reads the settings from environment variables; an empty one counts as unset (decisions 1).
+ *
+ * @throws ConfigError with every problem at once.
+ */
+export function loadConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const problems: string[] = [];
+  const config: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(settings) as [string, Setting<unknown>][]) {
+    const given = env[setting.variable];
+    config[name] =
+      given === undefined || given === ''
+        ? setting.fallback(config as unknown as Config)
+        : (setting.rule.parse(given) ?? reject(setting, given, problems, config));
+  }
+  const loaded = config as unknown as Config;
+  // An AUTH_REQUIRED that cannot be read would make this a second, misleading complaint.
+  if (loaded.authRequired && loaded.oidcIssuer === undefined && !env['OIDC_ISSUER']) {
+    problems.push(
+      'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider' +
+        ' (or AUTH_REQUIRED=false for local development).',
+    );
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(loaded);
+}
+
+/** Notes the problem and goes on with the default, so that all problems are found at once. */
+function reject(
+  { variable, rule, secret, fallback }: Setting<unknown>,
+  given: string,
+  problems: string[],
+  above: Record<string, unknown>,
+): unknown {
+  // A URL with user info may hold a password, too.
+  const hidden = secret || given.includes('@');
+  const shown = hidden ? 'the value given (not shown)' : JSON.stringify(given);
+  problems.push(`${variable}: ${shown} is not allowed; allowed is ${rule.allowed}.`);
+  return fallback(above as unknown as Config);
+}

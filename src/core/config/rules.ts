@@ -1,0 +1,87 @@
+import { isIP } from 'node:net';
+import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
+
+/** How a setting's text is read. `parse` returns undefined for what is not allowed. */
+export interface Rule<T> {
+  parse(text: string): T | undefined;
+  /** What is allowed, to follow "allowed is". */
+  readonly allowed: string;
+}
+
+export const anyText: Rule<string> = { parse: (text) => text, allowed: 'any text' };
+
+export const flag: Rule<boolean> = {
+  parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
+  allowed: 'true or false',
+};
+
+export const integer = (min: number, max: number): Rule<number> => ({
+  parse(text) {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  },
+  allowed: `a whole number from ${min} to ${max}`,
+});
+
+export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
+  parse: (text) => values.find((value) => value === text),
+  allowed: values.join(', '),
+});
+
+/** An absolute http(s) URL without user info or fragment, kept as it was given. */
+export const httpUrl: Rule<string> = {
+  parse(text) {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    const plain = /^https?:\/\/[^\s\\]+$/i.test(text) && !text.includes('#');
+    return url && plain && !url.username && !url.password ? text : undefined;
+  },
+  allowed: 'an absolute http or https URL without user info and fragment',
+};
+
+/** Decisions 1: a trailing slash is dropped. */
+export const baseUrl: Rule<string> = {
+  parse(text) {
+    const url = httpUrl.parse(text);
+    return url === undefined || url.includes('?') ? undefined : url.replace(/\/+$/, '');
+  },
+  allowed: 'an absolute http or https URL without user info, query and fragment',
+};
+
+export const redisUrl: Rule<string> = {
+  parse: (text) => (/^rediss?:\/\/[^\s]+$/.test(text) && URL.canParse(text) ? text : undefined),
+  allowed: 'redis://… or rediss://… (with ?cluster=true for Redis Cluster)',
+};
+
+export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({
+  parse(text) {
+    const items = text.split(',').map((entry) => item.parse(entry.trim()));
+    const read = items.filter((entry) => entry !== undefined && entry !== '');
+    return read.length === items.length ? (read as string[]) : undefined;
+  },
+  allowed,
+});
+
+/** RFC 6454: scheme://host[:port], lower case; desktop apps have schemes of their own. */
+export const origin: Rule<string> = {
+  parse: (text) =>
+    /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@*\\,]+$/i.test(text) ? text.toLowerCase() : undefined,
+  allowed: 'an origin such as https://app.example.com',
+};
+
+/** A host name or address, with a port or without. */
+export const host: Rule<string> = {
+  parse: (text) =>
+    /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined,
+  allowed: 'a host such as gateway.example.com, or host:port',
+};
+
+export const listenAddress: Rule<string> = {
+  parse: (text) => (isIP(text) !== 0 || /^[a-z0-9.-]+$/i.test(text) ? text : undefined),
+  allowed: 'an IP address or host name to listen on',
+};
+
+export const trustProxy: Rule<TrustProxy> = {
+  parse: parseTrustProxy,
+  allowed:
+    'all, none, a number of proxies from 1 to 100, or a comma list of addresses and CIDR ranges',
+};

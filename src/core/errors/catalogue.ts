@@ -1,0 +1,222 @@
+// Spec §7: every error that the service answers, once. The error page is generated from this table.
+
+/** RFC 6749 §4.1.2.1, §5.2 and RFC 7591 §3.2.2 codes in use (Spec §7.3). */
+export type OAuthErrorCode =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_client_metadata'
+  | 'invalid_grant'
+  | 'invalid_redirect_uri'
+  | 'server_error'
+  | 'unsupported_grant_type'
+  | 'unsupported_response_type';
+
+/**
+ * One error. With both faces, the route decides which is shown; with one, it is shown everywhere
+ * (decisions 2: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
+ */
+export interface ErrorRow {
+  readonly status: number;
+  /** Spec §7.1. */
+  readonly jsonrpc?: { readonly code: number; readonly message: string; readonly reason?: string };
+  /** Spec §7.3; `body` is the route's own code for a body it cannot read. */
+  readonly oauth?: OAuthErrorCode | 'body';
+  /** What went wrong and what is allowed: `data.details` or `error_description` unless given. */
+  readonly details: string;
+}
+
+const row = <const Row extends ErrorRow>(value: Row): Row => value;
+
+const unauthorized = <const Reason extends string>(reason: Reason, details: string) =>
+  row({ status: 401, jsonrpc: { code: -32001, message: 'Unauthorized', reason }, details });
+
+const oauth = <const Code extends OAuthErrorCode>(status: number, code: Code, details: string) =>
+  row({ status, oauth: code, details });
+
+export const catalogue = {
+  // Spec §7.1: bearer tokens.
+  missing_token: unauthorized(
+    'missing_token',
+    'Send the header Authorization: Bearer <access token>.',
+  ),
+  invalid_format: unauthorized(
+    'invalid_format',
+    'The Authorization header must be: Bearer <access token>.',
+  ),
+  invalid_token: unauthorized(
+    'invalid_token',
+    'The token is malformed or its signature is not valid.',
+  ),
+  expired_token: unauthorized('expired_token', 'The token has expired.'),
+  invalid_issuer: unauthorized('invalid_issuer', 'The token is of another issuer.'),
+  invalid_audience: unauthorized('invalid_audience', 'The token is meant for another audience.'),
+  missing_claim: unauthorized('missing_claim', 'The token has no sub claim (a non-empty string).'),
+  /** Decisions 3: without authentication nobody should start a log-in here, hence 200. */
+  user_required: row({
+    status: 200,
+    jsonrpc: { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
+    details: 'This needs a user; the service runs without authentication.',
+  }),
+
+  // Spec §7.2: sessions and rate limits.
+  missing_session_id: row({
+    status: 400,
+    jsonrpc: { code: -32000, message: 'Bad Request', reason: 'missing_session_id' },
+    details: 'Send the header mcp-session-id, or initialize first.',
+  }),
+  session_not_found: row({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Invalid or expired session', reason: 'session_not_found' },
+    details: 'Initialize again to get a new session.',
+  }),
+  /** Spec §4.5: the same refusal of DELETE carries another message. */
+  session_to_end_not_found: row({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Session not found', reason: 'session_not_found' },
+    details: 'There is no such session to end.',
+  }),
+  unsupported_protocol_version: row({
+    status: 400,
+    jsonrpc: { code: -32000, message: 'Bad Request', reason: 'unsupported_protocol_version' },
+    details: 'The MCP-Protocol-Version header names an unknown version.',
+  }),
+  rate_limit_exceeded: row({
+    status: 429,
+    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'rate_limit_exceeded' },
+    details: 'Too many requests from this address.',
+  }),
+  global_rate_limit_exceeded: row({
+    status: 429,
+    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'global_rate_limit_exceeded' },
+    details: 'Too many requests to this service.',
+  }),
+
+  // Spec §7.1: JSON-RPC.
+  parse_error: row({
+    status: 400,
+    jsonrpc: { code: -32700, message: 'Parse error' },
+    oauth: 'body',
+    details: 'The body is not valid JSON in UTF-8.',
+  }),
+  invalid_request: row({
+    status: 400,
+    jsonrpc: { code: -32600, message: 'Invalid Request' },
+    details: 'The body is not a JSON-RPC 2.0 request.',
+  }),
+  method_not_found: row({
+    status: 200,
+    jsonrpc: { code: -32601, message: 'Method not found' },
+    details: 'There is no such method.',
+  }),
+  invalid_params: row({
+    status: 200,
+    jsonrpc: { code: -32602, message: 'Invalid params' },
+    details: 'The params are not what the method takes.',
+  }),
+  tool_failed: row({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Tool execution failed' },
+    details: 'The tool failed unexpectedly.',
+  }),
+  method_failed: row({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Internal error' },
+    details: 'The method failed unexpectedly; the log of the service says why.',
+  }),
+
+  // Spec §7.4 and decisions 2: every endpoint.
+  invalid_origin: row({
+    status: 403,
+    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_origin' },
+    details: 'This Origin is not allowed; ALLOWED_ORIGINS lists those that are.',
+  }),
+  invalid_host: row({
+    status: 403,
+    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_host' },
+    details: 'This Host is not allowed; BASE_URL and ALLOWED_HOSTS name those that are.',
+  }),
+  bad_request: row({
+    status: 400,
+    jsonrpc: { code: -32000, message: 'Bad Request' },
+    details: 'The request is not valid HTTP.',
+  }),
+  request_timeout: row({
+    status: 408,
+    jsonrpc: { code: -32000, message: 'Request Timeout' },
+    details: 'The request did not arrive in time.',
+  }),
+  not_found: row({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Not Found' },
+    details: 'There is nothing at this path.',
+  }),
+  method_not_allowed: row({
+    status: 405,
+    jsonrpc: { code: -32000, message: 'Method Not Allowed' },
+    details: 'The Allow header lists the methods of this path.',
+  }),
+  body_too_large: row({
+    status: 413,
+    jsonrpc: { code: -32000, message: 'Content Too Large' },
+    oauth: 'body',
+    details: 'The body is larger than MAX_BODY_BYTES allows.',
+  }),
+  unsupported_media_type: row({
+    status: 415,
+    jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
+    oauth: 'body',
+    details: 'The Content-Type is not one that this endpoint takes.',
+  }),
+  internal_error: row({
+    status: 500,
+    jsonrpc: { code: -32000, message: 'Internal Server Error' },
+    oauth: 'server_error',
+    details: 'The service could not answer; its log says why. Try again.',
+  }),
+  /** Decisions 5: not 401, which would send the user to log in again. */
+  key_set_unavailable: row({
+    status: 503,
+    jsonrpc: { code: -32000, message: 'Service Unavailable' },
+    details:
+      "The provider's keys cannot be fetched now, so the token cannot be checked. Try again.",
+  }),
+
+  // Spec §7.3 and decisions 6: OAuth.
+  oauth_invalid_request: oauth(400, 'invalid_request', 'A parameter is missing or not valid.'),
+  unsupported_response_type: oauth(400, 'unsupported_response_type', 'response_type must be code.'),
+  unsupported_grant_type: oauth(
+    400,
+    'unsupported_grant_type',
+    'grant_type must be authorization_code or refresh_token.',
+  ),
+  unknown_client: oauth(400, 'invalid_client', 'The client is unknown or expired; register again.'),
+  unauthenticated_client: oauth(
+    401,
+    'invalid_client',
+    'The client is unknown or expired; register again.',
+  ),
+  unregistered_redirect_uri: oauth(
+    400,
+    'invalid_redirect_uri',
+    'The redirect_uri is not one that the client registered.',
+  ),
+  invalid_redirect_uri: oauth(
+    400,
+    'invalid_redirect_uri',
+    'A redirect URI must be https, or http with the host localhost or 127.0.0.1, without a fragment.',
+  ),
+  invalid_grant: oauth(
+    400,
+    'invalid_grant',
+    'The redirect_uri differs from the one that the client registered.',
+  ),
+  invalid_client_metadata: oauth(
+    400,
+    'invalid_client_metadata',
+    'The client metadata is not valid.',
+  ),
+  not_configured: oauth(500, 'server_error', 'The service lacks a setting for this.'),
+  upstream_failed: oauth(502, 'server_error', 'The identity provider cannot be reached now.'),
+} satisfies Record<string, ErrorRow>;
+
+export type ErrorKey = keyof typeof catalogue;

@@ -1,0 +1,36 @@
+import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
+
+export interface Failure {
+  /** In place of the row's sentence. Shown to the caller: never a secret, never a stack. */
+  readonly details?: string;
+  /** Further members of JSON-RPC `data`. */
+  readonly data?: Readonly<Record<string, unknown>>;
+  /** Further response headers, such as `Allow`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For the log only, never echoed. */
+  readonly cause?: unknown;
+}
+
+/** Ends a request with a row of the catalogue; the error boundary renders it. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly key: ErrorKey;
+  readonly row: ErrorRow;
+  readonly failure: Failure;
+
+  constructor(key: ErrorKey, failure: Failure = {}) {
+    super(failure.details ?? catalogue[key].details, { cause: failure.cause });
+    this.key = key;
+    this.row = catalogue[key];
+    this.failure = failure;
+  }
+}
+
+/** @throws GatewayError always. */
+export function fail(key: ErrorKey, failure?: Failure): never {
+  throw new GatewayError(key, failure);
+}
+
+/** Anything thrown, as a GatewayError: what is unknown is an `internal_error` with its cause. */
+export const asGatewayError = (thrown: unknown): GatewayError =>
+  thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });

@@ -1,0 +1,42 @@
+import type { Reply } from '../message.ts';
+import type { OAuthErrorCode } from './catalogue.ts';
+import type { GatewayError } from './gateway-error.ts';
+
+/** How a route speaks of errors (Spec §7.1 or §7.3). */
+export type ErrorFormat =
+  | { readonly form: 'jsonrpc' }
+  /** `body` is the code for a body that cannot be read (decisions 2). */
+  | { readonly form: 'oauth'; readonly body: OAuthErrorCode };
+
+export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };
+
+/** The reply for an error. `id` is the JSON-RPC request's, null when there is none. */
+export function renderError(
+  error: GatewayError,
+  format: ErrorFormat,
+  id: string | number | null = null,
+): Reply {
+  const { row, failure } = error;
+  const asOAuth = row.oauth !== undefined && (format.form === 'oauth' || row.jsonrpc === undefined);
+  return {
+    status: row.status,
+    headers: { 'Content-Type': 'application/json', ...failure.headers },
+    body: JSON.stringify(asOAuth ? oauthBody(error, format) : jsonrpcBody(error, id)),
+    ...(failure.cause === undefined ? {} : { cause: failure.cause }),
+  };
+}
+
+/** Spec §7.1. */
+export function jsonrpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
+  const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
+  const data = { ...(reason && { reason }), details: message, ...failure.data };
+  return { jsonrpc: '2.0', error: { code, message: title, data }, id };
+}
+
+/** Spec §7.3, RFC 6749 §5.2. */
+function oauthBody({ row, message }: GatewayError, format: ErrorFormat) {
+  const code = row.oauth === 'body' && format.form === 'oauth' ? format.body : row.oauth;
+  // RFC 6749 §5.2: printable ASCII without quote and backslash.
+  const description = message.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'");
+  return { error: code, error_description: description };
+}

@@ -1,0 +1,45 @@
+import type { UserContext } from './user-context.ts';
+
+/** One HTTP request as the features see it: plain data, no socket. */
+export interface GatewayRequest {
+  /** Upper case, as received. */
+  readonly method: string;
+  /** The path as received, not decoded, without the query. */
+  readonly path: string;
+  /** The query as received, without its question mark. */
+  readonly query: string;
+  /** Lower-case names; repeated headers as node:http joins them. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Spec §8.2: the caller's address, canonical, or `unknown`. */
+  readonly clientIp: string;
+  /** Aborted when the caller hangs up before the reply. Made on first use. */
+  signal(): AbortSignal;
+}
+
+/** What the service answers. */
+export interface Reply {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+  /** Why, for the log only; never sent. */
+  readonly cause?: unknown;
+}
+
+/** A request's header, or undefined; of a repeated one the first. */
+export function header(request: Pick<GatewayRequest, 'headers'>, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' || value === undefined ? value : value[0];
+}
+
+export const json = (
+  status: number,
+  body: unknown,
+  headers?: Readonly<Record<string, string>>,
+): Reply => ({
+  status,
+  headers: { 'Content-Type': 'application/json', ...headers },
+  body: JSON.stringify(body),
+});
+
+/** The caller of a request: undefined when the service runs without authentication. */
+export type Caller = UserContext | undefined;

@@ -1,0 +1,33 @@
+import type { LimitScope } from '../store/store.ts';
+
+/** Spec §4.11: what the service counts and times. All durations are in seconds. */
+export interface Metrics {
+  httpRequest(method: string, route: string, status: number, seconds: number): void;
+  session(status: 'created' | 'terminated' | 'expired', count?: number): void;
+  toolInvocation(tool: string, status: 'success' | 'error' | 'exception', seconds: number): void;
+  /** `result` is `success` or the reason of the refusal (Spec §7.1). */
+  authAttempt(result: string, seconds: number): void;
+  keySetRefresh(status: 'success' | 'error'): void;
+  keySetLookup(found: boolean): void;
+  storeOperation(operation: string, status: 'success' | 'error', seconds: number): void;
+  rateLimitRequest(endpoint: string, limited: boolean): void;
+  rateLimitHit(endpoint: string, scope: LimitScope): void;
+  /** OpenMetrics text, ended by `# EOF`. */
+  exposition(activeSessions: number | undefined): Promise<string>;
+}
+
+export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
+/** `METRICS_ENABLED=false`: nothing is counted. */
+export const silentMetrics: Metrics = {
+  httpRequest() {},
+  session() {},
+  toolInvocation() {},
+  authAttempt() {},
+  keySetRefresh() {},
+  keySetLookup() {},
+  storeOperation() {},
+  rateLimitRequest() {},
+  rateLimitHit() {},
+  exposition: async () => '# EOF\n',
+};
