@@ -1,5 +1,3 @@
-import type { UserContext } from './user-context.ts';
-
 /** One HTTP request as the features see it: plain data, no socket. */
 export interface GatewayRequest {
   /** Upper case, as received. */
@@ -16,13 +14,19 @@ export interface GatewayRequest {
   signal(): AbortSignal;
 }
 
+/** A request body, read once at the edge. */
+export type RequestBody =
+  | { readonly type: 'json'; readonly value: unknown }
+  /** `application/x-www-form-urlencoded`, not yet parsed. */
+  | { readonly type: 'form'; readonly text: string };
+
 /** What the service answers. */
 export interface Reply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Why, for the log only; never sent. */
-  readonly cause?: unknown;
+  /** What went wrong, for the log only; never sent. */
+  readonly error?: { readonly key: string; readonly message: string; readonly cause?: unknown };
 }
 
 /** A request's header, or undefined; of a repeated one the first. */
@@ -40,6 +44,3 @@ export const json = (
   headers: { 'Content-Type': 'application/json', ...headers },
   body: JSON.stringify(body),
 });
-
-/** The caller of a request: undefined when the service runs without authentication. */
-export type Caller = UserContext | undefined;

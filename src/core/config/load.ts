@@ -29,7 +29,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   }
   const loaded = config as unknown as Config;
   // An AUTH_REQUIRED that cannot be read would make this a second, misleading complaint.
-  if (loaded.authRequired && loaded.oidcIssuer === undefined && !env['OIDC_ISSUER']) {
+  if (loaded.authRequired && loaded.oidcIssuer === undefined && !env.OIDC_ISSUER) {
     problems.push(
       'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider' +
         ' (or AUTH_REQUIRED=false for local development).',

@@ -22,12 +22,12 @@ export function renderError(
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
     body: JSON.stringify(asOAuth ? oauthBody(error, format) : jsonrpcBody(error, id)),
-    ...(failure.cause === undefined ? {} : { cause: failure.cause }),
+    error,
   };
 }
 
 /** Spec §7.1. */
-export function jsonrpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
+function jsonrpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
   const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
   const data = { ...(reason && { reason }), details: message, ...failure.data };
   return { jsonrpc: '2.0', error: { code, message: title, data }, id };

@@ -1,0 +1,32 @@
+// Spec §8: the rules table.
+import type { Config } from '../../core/config/config.ts';
+
+export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize'] as const;
+export type LimitGroup = (typeof LIMIT_GROUPS)[number];
+
+export interface LimitRule {
+  /** Length of the sliding window in milliseconds. */
+  readonly windowMs: number;
+  /** Requests per window and client IP. */
+  readonly perIp: number;
+  /** Requests per window of all clients. */
+  readonly global: number;
+}
+
+export const limitRules = (config: Config): Readonly<Record<LimitGroup, LimitRule>> => ({
+  mcp: {
+    windowMs: config.mcpRateLimitWindowMs,
+    perIp: config.mcpRateLimitMax,
+    global: config.mcpGlobalRateLimitMax,
+  },
+  dcr: {
+    windowMs: config.dcrRateLimitWindowMs,
+    perIp: config.dcrRateLimitMax,
+    global: config.dcrGlobalRateLimitMax,
+  },
+  authorize: {
+    windowMs: config.authorizeRateLimitWindowMs,
+    perIp: config.authorizeRateLimitMax,
+    global: config.authorizeGlobalRateLimitMax,
+  },
+});

@@ -1,0 +1,38 @@
+// Spec §4.4, decisions 3: initialize, which makes a session.
+import { fail } from '../../core/errors/gateway-error.ts';
+import type { ServiceInfo } from './catalog.ts';
+import { isObject, paramsOf } from './json-rpc.ts';
+import { negotiateVersion } from './protocol-version.ts';
+import type { NewSession } from './sessions.ts';
+
+/**
+ * The session that the params ask for.
+ *
+ * @throws GatewayError `invalid_params` naming the member.
+ */
+export function readInitialize(params: unknown): NewSession {
+  const { protocolVersion, capabilities, clientInfo } = paramsOf(params);
+  if (typeof protocolVersion !== 'string') {
+    fail('invalid_params', { details: 'params.protocolVersion must be a string' });
+  }
+  if (!isObject(capabilities)) {
+    fail('invalid_params', { details: 'params.capabilities must be an object' });
+  }
+  return {
+    protocolVersion: negotiateVersion(protocolVersion),
+    ...(isObject(clientInfo) && { clientInfo: JSON.stringify(nameAndVersion(clientInfo)) }),
+  };
+}
+
+/** Decisions 3: nothing is advertised that is not there. */
+export const initializeResult = ({ name, version }: ServiceInfo, protocolVersion: string) => ({
+  protocolVersion,
+  capabilities: { tools: {}, prompts: {}, resources: {} },
+  serverInfo: { name, version },
+});
+
+// Only what Spec §4.4 names, and short: a caller must not fill the store with what it likes.
+const nameAndVersion = ({ name, version }: Readonly<Record<string, unknown>>) => ({
+  ...(typeof name === 'string' && { name: name.slice(0, 200) }),
+  ...(typeof version === 'string' && { version: version.slice(0, 200) }),
+});

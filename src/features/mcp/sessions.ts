@@ -1,0 +1,96 @@
+// Spec §2.1, §3.1, decisions 4: sessions, active while their record is in the store.
+import type { Clock } from '../../core/clock.ts';
+import { isSessionId, newSessionId } from '../../core/ids.ts';
+import type { Log } from '../../core/log.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import type { SessionRecord, Store } from '../../core/store/store.ts';
+import type { UserContext } from '../../core/user-context.ts';
+
+type User = UserContext | undefined;
+
+export interface NewSession {
+  readonly protocolVersion: string;
+  /** `clientInfo` as JSON text. */
+  readonly clientInfo?: string;
+}
+
+export interface Sessions {
+  create(user: User, session: NewSession): Promise<string>;
+  /** Whether a record read from the store is this user's session; counts one that has expired. */
+  isActive(id: string, record: SessionRecord | undefined, user: User): Promise<boolean>;
+  /** Slides the session. False when it ended meanwhile. */
+  touch(id: string, user: User): Promise<boolean>;
+  /** Ends the user's session. False when there is none. */
+  end(id: string, user: User): Promise<boolean>;
+  /** `X-Session-Expires-At`: ISO 8601, UTC. */
+  expiresAt(): string;
+  /** Live sessions in the store (the gauge). */
+  countActive(): Promise<number>;
+  /** Sweeps until stopped; returns the stop. */
+  startSweeping(): () => void;
+}
+
+export interface SessionsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+const SWEEP_INTERVAL_MS = 60_000;
+
+export function createSessions(
+  ttlSeconds: number,
+  { store, clock, metrics, log }: SessionsDeps,
+): Sessions {
+  async function sweep(): Promise<void> {
+    metrics.session('expired', await store.sweepSessions());
+  }
+
+  return {
+    async create(user, session) {
+      const sessionId = newSessionId();
+      const now = clock.now();
+      const owner = user && { userId: user.sub };
+      const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };
+      await store.createSession(record, ttlSeconds);
+      metrics.session('created');
+      return sessionId;
+    },
+
+    async isActive(id, record, user) {
+      if (record !== undefined) return record.userId === user?.sub;
+      if (isSessionId(id) && (await store.takeExpiredSession(id))) metrics.session('expired');
+      return false;
+    },
+
+    touch: (id, user) => store.touchSession(id, user?.sub, clock.now(), ttlSeconds),
+
+    async end(id, user) {
+      const ended = isSessionId(id) && (await store.endSession(id, user?.sub));
+      if (ended) metrics.session('terminated');
+      return ended;
+    },
+
+    expiresAt: () => new Date(clock.now() + ttlSeconds * 1000).toISOString(),
+
+    async countActive() {
+      await sweep();
+      return store.countSessions();
+    },
+
+    startSweeping() {
+      let cancel = () => {};
+      const schedule = () => {
+        cancel = clock.after(SWEEP_INTERVAL_MS, () => {
+          schedule();
+          sweep().catch((cause: unknown) =>
+            log.debug('Expired sessions could not be swept; the next sweep will.', { cause }),
+          );
+        });
+      };
+      schedule();
+      return () => cancel();
+    },
+  };
+}

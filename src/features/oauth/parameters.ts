@@ -1,0 +1,65 @@
+// Spec §4.6–§4.8, decisions 0.2 and 6: where parameters come from, and how often.
+import { fail } from '../../core/errors/gateway-error.ts';
+import type { RequestBody } from '../../core/message.ts';
+
+/** RFC 8707 §2: the one parameter that may be given more than once. */
+const REPEATABLE = 'resource';
+
+export interface Parameters {
+  /** The value, or undefined when it is missing or empty (RFC 6749 §3.1 treats both alike). */
+  get(name: string): string | undefined;
+  /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
+  require(name: string): string;
+  has(name: string): boolean;
+  /** All pairs in the order received. */
+  readonly pairs: readonly (readonly [name: string, value: string])[];
+}
+
+/** @throws GatewayError `oauth_invalid_request` for a repeated parameter. */
+export function fromQuery(query: string): Parameters {
+  return fromPairs([...new URLSearchParams(query)]);
+}
+
+/**
+ * Form or JSON object with string members.
+ *
+ * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member.
+ */
+export function fromBody(body: RequestBody): Parameters {
+  return body.type === 'form' ? fromQuery(body.text) : fromPairs(stringMembers(body.value));
+}
+
+function fromPairs(pairs: readonly (readonly [string, string])[]): Parameters {
+  const values = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    if (values.has(name) && name !== REPEATABLE) {
+      fail('oauth_invalid_request', {
+        details: `The parameter ${printable(name)} is given twice.`,
+      });
+    }
+    values.set(name, value);
+  }
+  const get = (name: string) => values.get(name) || undefined;
+  return {
+    get,
+    require: (name) =>
+      get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
+    has: (name) => values.has(name),
+    pairs,
+  };
+}
+
+function stringMembers(value: unknown): (readonly [string, string])[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
+  }
+  return Object.entries(value).map(([name, member]) => {
+    if (typeof member === 'string') return [name, member] as const;
+    return fail('oauth_invalid_request', {
+      details: `The member ${printable(name)} must be a string.`,
+    });
+  });
+}
+
+/** A caller's own word in an error: short, so that nobody can make the service recite. */
+const printable = (name: string) => (name.length > 40 ? `${name.slice(0, 40)}...` : name);

@@ -1,0 +1,44 @@
+// Spec §4.6, §4.7, decisions 6: the one client that the provider knows stands in for all dynamic
+// ones.
+import { fail } from '../../core/errors/gateway-error.ts';
+
+export interface ProviderClientSettings {
+  readonly oauthClientId: string | undefined;
+  readonly oauthClientSecret: string | undefined;
+  readonly oauthClientAuth: 'post' | 'basic';
+}
+
+/** @throws GatewayError `not_configured` without a static provider client. */
+export const providerClientId = ({ oauthClientId }: ProviderClientSettings): string =>
+  oauthClientId ??
+  fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this service.' });
+
+/** Members by which a client authenticates itself; never passed on for a dynamic client. */
+const CREDENTIALS = new Set([
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+]);
+
+type Pairs = readonly (readonly [string, string])[];
+
+/** The form and header that the provider gets in the name of a dynamic client. */
+export function inTheNameOfDynamicClient(settings: ProviderClientSettings, pairs: Pairs) {
+  const { oauthClientSecret: secret, oauthClientAuth: method } = settings;
+  const id = providerClientId(settings);
+  const own = pairs.filter(([name]) => !CREDENTIALS.has(name));
+  const form: Pairs = [
+    ...own,
+    ['client_id', id],
+    ...(secret !== undefined && method === 'post' ? [['client_secret', secret] as const] : []),
+  ];
+  const authorization = secret !== undefined && method === 'basic' ? basic(id, secret) : undefined;
+  return { form, authorization };
+}
+
+/** RFC 6749 §2.3.1: both halves form-encoded first. */
+const basic = (id: string, secret: string) =>
+  `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
+
+const formEncode = (text: string) => new URLSearchParams([['', text]]).toString().slice(1);

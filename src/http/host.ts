@@ -1,0 +1,40 @@
+// Spec §4.12, decisions 1 and 2: the Host check, against DNS rebinding.
+import type { Config } from '../core/config/config.ts';
+import { fail } from '../core/errors/gateway-error.ts';
+
+const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
+const LOCAL = ['localhost', '127.0.0.1', '[::1]'];
+
+/**
+ * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
+ * its authority.
+ *
+ * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
+ * foreign one.
+ */
+export type HostCheck = (host: string | undefined, authority: string | undefined) => void;
+
+export function createHostCheck(config: Config): HostCheck {
+  const base = new URL(config.baseUrl);
+  const defaultPort = base.protocol === 'https:' ? '443' : '80';
+  const basePort = base.port || defaultPort;
+  const anyPort = new Set(config.nodeEnv === 'production' ? [] : LOCAL);
+  const exact = new Set([`${base.hostname}:${basePort}`]);
+  for (const entry of config.allowedHosts) {
+    const [, name = '', port] = HOST.exec(entry) ?? [];
+    if (port === undefined) anyPort.add(name);
+    else exact.add(`${name}:${port}`);
+  }
+
+  return function checkHost(host, authority) {
+    if (!host || host.includes(',')) {
+      fail('bad_request', { details: 'The request must have exactly one Host header.' });
+    }
+    const written = host.toLowerCase();
+    if (authority !== undefined && authority.toLowerCase() !== written) {
+      fail('bad_request', { details: 'The Host header differs from the request target.' });
+    }
+    const [, name = '', port = defaultPort] = HOST.exec(written) ?? [];
+    if (!anyPort.has(name) && !exact.has(`${name}:${port}`)) fail('invalid_host');
+  };
+}

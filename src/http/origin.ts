@@ -1,0 +1,15 @@
+// Spec §4.12, §7.4, decisions 1: which origins may call.
+import type { Config } from '../core/config/config.ts';
+
+const LOCAL = /^http:\/\/(localhost|127\.0\.0\.1)(:\d{1,5})?$/;
+
+/** Whether the value of an `Origin` header is allowed. */
+export function createOriginCheck(config: Config): (origin: string) => boolean {
+  const allowed = new Set([new URL(config.baseUrl).origin, ...config.allowedOrigins]);
+  const localToo = config.nodeEnv !== 'production';
+
+  return function isAllowed(origin) {
+    const written = origin.toLowerCase();
+    return allowed.has(written) || (localToo && LOCAL.test(written));
+  };
+}

@@ -1,0 +1,151 @@
+// Decisions 2: which refusal wins. Host → origin → preflight → method → limit → token → body,
+// then the route. Everything thrown is rendered here, in the route's format.
+import { asGatewayError, fail } from '../core/errors/gateway-error.ts';
+import { type ErrorFormat, JSONRPC, renderError } from '../core/errors/render.ts';
+import { isSessionId } from '../core/ids.ts';
+import { type GatewayRequest, header, type Reply, type RequestBody } from '../core/message.ts';
+import type { UserContext } from '../core/user-context.ts';
+import type { Admitted, Limiter } from '../features/limits/limiter.ts';
+import type { Site } from '../features/site/site.ts';
+import { prefersHtml } from './accept.ts';
+import type { BodyRules } from './body.ts';
+import { corsHeaders } from './cors.ts';
+import type { HostCheck } from './host.ts';
+import { type Resource, type Router, routeFor } from './router.ts';
+import type { Given, Route } from './routes.ts';
+
+/** A request with what only the transport knows. */
+export interface Incoming {
+  readonly request: GatewayRequest;
+  /** Authority of a target in absolute form. */
+  readonly authority: string | undefined;
+  /** Reads the body; called at most once. */
+  readBody(accepts: BodyRules['accepts']): Promise<RequestBody>;
+}
+
+/** The reply with every header, and the route's template for log and metrics. */
+export interface Outcome {
+  readonly reply: Reply;
+  readonly route: string;
+}
+
+export interface PipelineDeps {
+  readonly router: Router;
+  readonly site: Site;
+  readonly checkHost: HostCheck;
+  readonly isAllowedOrigin: (origin: string) => boolean;
+  readonly limiter: Limiter;
+  /** Spec §5, or lets everybody in. @throws GatewayError with a reason of §7.1. */
+  readonly bearer: (request: GatewayRequest) => Promise<UserContext | undefined>;
+  readonly securityHeaders: Readonly<Record<string, string>>;
+}
+
+export type Pipeline = (incoming: Incoming) => Promise<Outcome>;
+
+/** What a path leads to. */
+interface Target {
+  readonly resource?: Resource;
+  readonly page?: Reply;
+  /** Value of the label `route`: from a fixed set, whatever callers ask for. */
+  readonly route: string;
+}
+
+interface Origin {
+  readonly value: string | undefined;
+  readonly isAllowed: boolean;
+}
+
+export function createPipeline(deps: PipelineDeps): Pipeline {
+  const { router, site, checkHost, isAllowedOrigin, limiter, bearer, securityHeaders } = deps;
+
+  return async function answer(incoming) {
+    const target = targetOf(incoming.request);
+    const origin = originOf(incoming.request);
+    const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
+    const common = {
+      ...securityHeaders,
+      ...corsHeaders(origin.isAllowed ? origin.value : undefined),
+    };
+    return { reply: finished(reply, common), route: target.route };
+  };
+
+  function targetOf(request: GatewayRequest): Target {
+    const resource = router(request.path);
+    if (resource) return { resource, route: resource.path };
+    const page = site.find(request.path);
+    return page ? { page, route: '/**' } : { route: 'unmatched' };
+  }
+
+  function originOf(request: GatewayRequest): Origin {
+    const value = header(request, 'origin');
+    return { value, isAllowed: value !== undefined && isAllowedOrigin(value) };
+  }
+
+  async function guarded(incoming: Incoming, target: Target, origin: Origin): Promise<Reply> {
+    const { request, authority } = incoming;
+    if (!target.resource?.probe) checkHost(header(request, 'host'), authority);
+    if (origin.value !== undefined && !origin.isAllowed) fail('invalid_origin');
+    if (request.method === 'OPTIONS') return { status: 204 };
+    if (target.resource) return admitted(incoming, routeFor(target.resource, request.method));
+    return target.page ? pageFor(request, target.page) : missing(request);
+  }
+
+  /** The limits' headers stand on whatever the route answers. */
+  async function admitted(incoming: Incoming, route: Route): Promise<Reply> {
+    const { headers, session } = await admit(incoming.request, route);
+    const reply = await served(incoming, route, session).catch(rendered(route.errors));
+    return headers === undefined ? reply : { ...reply, headers: { ...reply.headers, ...headers } };
+  }
+
+  function admit(request: GatewayRequest, { limit }: Route): Promise<Admitted> | Admitted {
+    if (limit === undefined) return UNCOUNTED;
+    const sessionId = header(request, 'mcp-session-id');
+    // Nothing that cannot be a session id reaches the store (decisions 4).
+    const known = sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
+    return limiter(limit, request.clientIp, known);
+  }
+
+  async function served(
+    incoming: Incoming,
+    route: Route,
+    session: Given['session'],
+  ): Promise<Reply> {
+    const { request } = incoming;
+    const user = route.auth ? await bearer(request) : undefined;
+    const body = route.body ? await incoming.readBody(route.body) : NO_BODY;
+    return route.handle(request, { user, session, body });
+  }
+
+  function pageFor(request: GatewayRequest, page: Reply): Reply {
+    const reads = request.method === 'GET' || request.method === 'HEAD';
+    return reads ? page : fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
+  }
+
+  function missing(request: GatewayRequest): Reply {
+    if (!isDecodable(request.path)) fail('bad_request', { details: 'The path is not valid.' });
+    const page = prefersHtml(header(request, 'accept')) ? site.notFoundPage() : undefined;
+    return page ?? fail('not_found');
+  }
+}
+
+const UNCOUNTED: Admitted = { session: { record: undefined } };
+const NO_BODY: RequestBody = { type: 'json', value: undefined };
+
+const rendered = (format: ErrorFormat) => (thrown: unknown) =>
+  renderError(asGatewayError(thrown), format);
+
+/** Decisions 7: `Vary: Origin` always. */
+function finished(reply: Reply, common: Readonly<Record<string, string>>): Reply {
+  const vary = reply.headers?.Vary;
+  const headers = { ...common, ...reply.headers, Vary: vary ? `Origin, ${vary}` : 'Origin' };
+  return { ...reply, headers };
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

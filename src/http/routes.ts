@@ -1,0 +1,119 @@
+// Spec §4.1: the endpoint table.
+import { type ErrorFormat, JSONRPC } from '../core/errors/render.ts';
+import type { GatewayRequest, Reply, RequestBody } from '../core/message.ts';
+import type { UserContext } from '../core/user-context.ts';
+import type { SessionLookup } from '../features/limits/limiter.ts';
+import type { LimitGroup } from '../features/limits/rules.ts';
+
+/** What the guards found out before a route is asked. */
+export interface Given {
+  /** Present on routes with `auth`, unless the service runs without authentication. */
+  readonly user: UserContext | undefined;
+  /** Looked up on routes with `limit`. */
+  readonly session: SessionLookup;
+  /** Present on routes with `body`. */
+  readonly body: RequestBody;
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Exact path, and the value of the metrics' label `route`. */
+  readonly path: string;
+  readonly errors: ErrorFormat;
+  /** Spec §8: counted in this group; the session of `mcp-session-id` is read beside. */
+  readonly limit?: LimitGroup;
+  /** Spec §5.1: needs a bearer token. */
+  readonly auth?: true;
+  readonly body?: 'json' | 'json or form';
+  /** Decisions 2: asked by address, so exempt from the Host check. */
+  readonly probe?: true;
+  /** Not listed in `Allow`: the route only says why there is nothing. */
+  readonly unlisted?: true;
+  handle(request: GatewayRequest, given: Given): Reply | Promise<Reply>;
+}
+
+type Handle = Route['handle'];
+
+/** The features' handlers that the composition root brings. */
+export interface Handlers {
+  readonly mcp: { readonly post: Handle; readonly delete: Handle; readonly get: Handle };
+  readonly oauth: {
+    readonly authorize: Handle;
+    readonly token: Handle;
+    readonly register: Handle;
+    readonly revoke: Handle;
+  };
+  readonly discovery: {
+    readonly protectedResource: Handle;
+    readonly protectedMcp: Handle;
+    readonly authorizationServer: Handle;
+    readonly openidConfiguration: Handle;
+  };
+  readonly health: Handle;
+  readonly readiness: Handle;
+  /** Undefined unless `METRICS_ENABLED=true`. */
+  readonly metrics: Handle | undefined;
+}
+
+const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
+const REGISTRATION: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
+
+export function createRoutes(handlers: Handlers): readonly Route[] {
+  const { mcp, oauth, discovery, health, readiness, metrics } = handlers;
+  const mcpRoute = { path: '/mcp', errors: JSONRPC } as const;
+  const mcpCall = { ...mcpRoute, limit: 'mcp', auth: true } as const;
+  const wellKnown = (path: string, errors: ErrorFormat, handle: Handle) =>
+    ({ method: 'GET', path: `/.well-known/${path}`, errors, handle }) as const;
+
+  return [
+    { method: 'POST', ...mcpCall, body: 'json', handle: mcp.post },
+    { method: 'DELETE', ...mcpCall, handle: mcp.delete },
+    { method: 'GET', ...mcpRoute, unlisted: true, handle: mcp.get },
+    {
+      method: 'GET',
+      path: '/oauth/authorize',
+      errors: OAUTH,
+      limit: 'authorize',
+      handle: oauth.authorize,
+    },
+    {
+      method: 'POST',
+      path: '/oauth/token',
+      errors: OAUTH,
+      body: 'json or form',
+      handle: oauth.token,
+    },
+    {
+      method: 'POST',
+      path: '/oauth/register',
+      errors: REGISTRATION,
+      limit: 'dcr',
+      body: 'json',
+      handle: oauth.register,
+    },
+    {
+      method: 'POST',
+      path: '/oauth/revoke',
+      errors: OAUTH,
+      body: 'json or form',
+      handle: oauth.revoke,
+    },
+    wellKnown('oauth-protected-resource', JSONRPC, discovery.protectedResource),
+    wellKnown('oauth-protected-resource/mcp', JSONRPC, discovery.protectedMcp),
+    wellKnown('oauth-authorization-server', OAUTH, discovery.authorizationServer),
+    wellKnown('openid-configuration', OAUTH, discovery.openidConfiguration),
+    { method: 'GET', path: '/health', errors: JSONRPC, probe: true, handle: health },
+    { method: 'GET', path: '/health/ready', errors: JSONRPC, probe: true, handle: readiness },
+    ...(metrics
+      ? [
+          {
+            method: 'GET',
+            path: '/metrics',
+            errors: JSONRPC,
+            probe: true,
+            handle: metrics,
+          } as const,
+        ]
+      : []),
+  ];
+}

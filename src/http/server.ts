@@ -1,0 +1,190 @@
+// The one file that knows sockets: node:http, its limits and time-outs, and the drain.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Clock } from '../core/clock.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
+import { JSONRPC, renderError } from '../core/errors/render.ts';
+import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import type { Served } from './access-log.ts';
+import { readBody } from './body.ts';
+import type { CallerClues } from './client-ip.ts';
+import type { Incoming, Pipeline } from './pipeline.ts';
+import { targetOf } from './target.ts';
+
+export interface HttpServerDeps {
+  readonly answer: Pipeline;
+  readonly clientIp: (clues: CallerClues) => string;
+  readonly record: (served: Served) => void;
+  readonly securityHeaders: Readonly<Record<string, string>>;
+  readonly maxBodyBytes: number;
+  readonly clock: Clock;
+}
+
+export interface HttpServer {
+  /** Serves one request; for tests that inject requests without a socket. */
+  readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
+  /** @throws Error with code `EADDRINUSE` and the like. */
+  listen(port: number, host: string): Promise<AddressInfo>;
+  /** From now on every reply closes its connection. */
+  startDraining(): void;
+  /** Stops accepting, closes idle connections, waits for the busy ones, at most `graceMs`. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Milliseconds until a head, a whole request, an idle connection is given up (threats). */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Longer than the idle time of common load balancers (60 s), so that they hang up first. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+/** How long a refused body is still read and dropped, so that its sender sees the answer. */
+const DISCARD_MS = 2000;
+
+export function createHttpServer(deps: HttpServerDeps): HttpServer {
+  const { answer, clientIp, record, securityHeaders, maxBodyBytes, clock } = deps;
+  const pending = new WeakMap<object, Set<ServerResponse>>();
+  let draining = false;
+
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      connectionsCheckingInterval: 1000,
+      // The Host check is ours (probes may come without), and needs to see a second Host.
+      requireHostHeader: false,
+      joinDuplicateHeaders: true,
+    },
+    handler,
+  );
+  // The size of all headers is limited; dropping some of them silently would be worse.
+  server.maxHeadersCount = 0;
+  server.on('checkExpectation', handler);
+  server.on('clientError', refuseMalformed);
+
+  function handler(req: IncomingMessage, res: ServerResponse): void {
+    const started = clock.monotonic();
+    track(pending, req.socket, res);
+    const incoming = receive(req, res);
+    answer(incoming).then(({ reply, route }) => {
+      send(req, res, reply);
+      const { method, path, clientIp } = incoming.request;
+      record({
+        method,
+        path,
+        clientIp,
+        route,
+        reply,
+        seconds: (clock.monotonic() - started) / 1000,
+      });
+    });
+  }
+
+  function receive(req: IncomingMessage, res: ServerResponse): Incoming {
+    const { authority, path, query } = targetOf(req.url ?? '/');
+    const socket = req.socket.remoteAddress;
+    const request: GatewayRequest = {
+      method: req.method ?? 'GET',
+      path,
+      query,
+      headers: req.headers,
+      clientIp: clientIp({
+        forwardedFor: header(req, 'x-forwarded-for'),
+        realIp: header(req, 'x-real-ip'),
+        socket,
+      }),
+      signal: () => hangUpSignal(res),
+    };
+    return {
+      request,
+      authority,
+      readBody: (accepts) =>
+        readBody(req, req.headers['content-type'], { accepts, maxBytes: maxBodyBytes }),
+    };
+  }
+
+  function send(req: IncomingMessage, res: ServerResponse, { status, headers, body = '' }: Reply) {
+    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+    const length = status === 204 || status === 304 ? undefined : { 'Content-Length': bytes };
+    res.writeHead(status, { ...headers, ...length, ...(draining && { Connection: 'close' }) });
+    res.end(body);
+    if (!req.complete) discardRest(req);
+  }
+
+  function discardRest(req: IncomingMessage): void {
+    req.resume();
+    const cancel = clock.after(DISCARD_MS, () => req.socket.destroy());
+    req.once('end', cancel);
+  }
+
+  /** What node:http could not parse never got a request: answered here, or the socket closed. */
+  function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const busy = [...(pending.get(socket) ?? [])];
+    // An answer that is under way, or owed to an earlier request, must not be mixed with this one.
+    const owed = busy.some((res) => res.headersSent || res.req.complete) || busy.length > 1;
+    if (owed || !socket.writable || error.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+    const reply = renderError(
+      new GatewayError(timedOut ? 'request_timeout' : 'bad_request'),
+      JSONRPC,
+    );
+    socket.end(rawReply(reply, securityHeaders), () => socket.destroy());
+  }
+
+  return {
+    handler,
+    listen: (port, host) =>
+      new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(port, host, () => {
+          server.off('error', reject);
+          resolve(server.address() as AddressInfo);
+        });
+      }),
+    startDraining() {
+      draining = true;
+    },
+    close(graceMs) {
+      draining = true;
+      if (!server.listening) return Promise.resolve();
+      return new Promise((resolve) => {
+        const cancel = clock.after(graceMs, () => server.closeAllConnections());
+        server.close(() => {
+          cancel();
+          resolve();
+        });
+      });
+    },
+  };
+}
+
+function track(pending: WeakMap<object, Set<ServerResponse>>, socket: Socket, res: ServerResponse) {
+  const busy = pending.get(socket) ?? new Set();
+  pending.set(socket, busy.add(res));
+  res.once('close', () => busy.delete(res));
+}
+
+/** Aborted when the connection closes before the reply was sent. */
+function hangUpSignal(res: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  const abort = () => {
+    if (!res.writableFinished) controller.abort();
+  };
+  if (res.closed) abort();
+  else res.once('close', abort);
+  return controller.signal;
+}
+
+function rawReply({ status, headers, body = '' }: Reply, common: Readonly<Record<string, string>>) {
+  const lines = Object.entries({
+    ...common,
+    ...headers,
+    Vary: 'Origin',
+    'Content-Length': String(Buffer.byteLength(body)),
+    Connection: 'close',
+  }).map(([name, value]) => `${name}: ${value}`);
+  const reason = status === 408 ? 'Request Timeout' : 'Bad Request';
+  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+}
