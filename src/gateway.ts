@@ -5,37 +5,165 @@ import { type Clock, systemClock } from './core/clock.ts';
 import type { Config } from './core/config/config.ts';
 import type { Fetch } from './core/fetch-limited.ts';
 import { createLog, type Log } from './core/log.ts';
-import { type Metrics, silentMetrics } from './core/metrics/metrics.ts';
+import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
-import { type Auth, allowAnonymous, createAuth } from './features/auth/auth.ts';
+import { anonymous, createAuth } from './features/auth/auth.ts';
+import type { KeySet } from './features/auth/key-set.ts';
+import { createProviderMetadata } from './features/auth/provider-metadata.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
-import { createProtectedResource } from './features/discovery/protected-resource.ts';
-import { createReadiness, health } from './features/health/health.ts';
+import { createReadiness } from './features/health/health.ts';
 import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
-import type { Catalog, ServiceInfo } from './features/mcp/catalog.ts';
+import type { Catalog } from './features/mcp/catalog.ts';
 import { createMcpEndpoint } from './features/mcp/endpoint.ts';
 import { createMethods } from './features/mcp/methods.ts';
-import { createNoStream } from './features/mcp/no-stream.ts';
 import { createSessions } from './features/mcp/sessions.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
-import { createAuthorize } from './features/oauth/authorize.ts';
-import { createRegister } from './features/oauth/register.ts';
-import { createRegisteredClients } from './features/oauth/registered-clients.ts';
-import { createRevoke } from './features/oauth/revoke.ts';
-import { createToken } from './features/oauth/token.ts';
-import { createUpstream } from './features/oauth/upstream.ts';
+import { createOAuthProxy } from './features/oauth/proxy.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';
+import { createHandlers } from './http/handlers.ts';
 import { createHostCheck } from './http/host.ts';
 import { createOriginCheck } from './http/origin.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createRouter } from './http/router.ts';
-import { createRoutes, type Handlers } from './http/routes.ts';
+import { createRoutes } from './http/routes.ts';
 import { securityHeaders } from './http/security-headers.ts';
 import { createHttpServer } from './http/server.ts';
+
+/** What a gateway stands on; everything left out is the real thing. */
+export interface Deps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly keySet: KeySet;
+  readonly fetch: Fetch;
+  readonly log: Log;
+  readonly catalog: Catalog;
+}
+
+export interface Gateway {
+  /** Serves one request of a node:http server that somebody else runs, or of a test. */
+  readonly handler: (req: IncomingMessage, res: ServerResponse) => void;
+  /**
+   * Listens on `HOST` and `PORT`; resolves to the port.
+   *
+   * @throws Error with the code of the system (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`).
+   */
+  listen(): Promise<number>;
+  /**
+   * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (10 s at
+   * most), closes the store, which it owns even when it was given.
+   */
+  close(): Promise<void>;
+}
+
+const DRAIN_GRACE_MS = 10_000;
+
+/**
+ * Builds the service. Neither the provider nor Redis has to be reachable.
+ *
+ * @throws DataDirInUse when another process has the folder of the embedded store.
+ */
+export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
+  const clock = given.clock ?? systemClock;
+  const log = given.log ?? createLog(config.logLevel);
+  const fetch = given.fetch ?? globalThis.fetch;
+  const catalog = given.catalog ?? builtInCatalog;
+  const metrics = config.metricsEnabled ? createPrometheusMetrics() : silentMetrics;
+  const opened = given.store ?? (await openStore(config, { clock, log }));
+  const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
+  warnOfRisks(config, log);
+
+  const metadata =
+    config.oidcIssuer === undefined
+      ? undefined
+      : createProviderMetadata({ issuer: config.oidcIssuer, fetch, clock, log });
+  const auth =
+    config.authRequired && metadata
+      ? createAuth(config, metadata, { fetch, clock, log, metrics, keySet: given.keySet })
+      : anonymous;
+  const sessions = createSessions(config.sessionTtlSeconds, { store, clock, metrics, log });
+  const stopSweeping = sessions.startSweeping();
+
+  let draining = false;
+  const handlers = createHandlers({
+    baseUrl: config.baseUrl,
+    challenge: auth.challenge,
+    mcp: createMcpEndpoint({
+      sessions,
+      methods: createMethods({ catalog, metrics, clock }),
+      service: {
+        name: PACKAGE_NAME,
+        version: PACKAGE_VERSION,
+        displayName: config.serviceDisplayName,
+        environment: config.nodeEnv,
+      },
+    }),
+    oauth: createOAuthProxy(config, { store, fetch, clock }),
+    authorizationServer: createAuthorizationServer(config, metadata),
+    readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),
+    metrics: config.metricsEnabled
+      ? createMetricsEndpoint(metrics, sessions.countActive)
+      : undefined,
+  });
+  const headers = securityHeaders(config);
+  const server = createHttpServer({
+    answer: createPipeline({
+      router: createRouter(createRoutes(handlers)),
+      site: await createSite({ baseUrl: config.baseUrl, log }),
+      checkHost: createHostCheck(config),
+      isAllowedOrigin: createOriginCheck(config),
+      limiter: config.rateLimitEnabled
+        ? createLimiter(limitRules(config), { store, metrics, log })
+        : createUnlimited(store),
+      bearer: auth.bearer,
+      securityHeaders: headers,
+    }),
+    clientIp: createClientIp(config.trustProxy),
+    record: createAccessLog(log, metrics),
+    securityHeaders: headers,
+    maxBodyBytes: config.maxBodyBytes,
+    clock,
+    log,
+  });
+
+  return {
+    handler: server.handler,
+    async listen() {
+      const { port } = await server.listen(config.port, config.host);
+      log.info('Listening.', { host: config.host, port, mcp: `${config.baseUrl}/mcp` });
+      return port;
+    },
+    async close() {
+      draining = true;
+      server.startDraining();
+      await pause(clock, config.shutdownDelayMs);
+      await server.close(DRAIN_GRACE_MS);
+      stopSweeping();
+      auth.close();
+      await store.close();
+    },
+  };
+}
+
+function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void {
+  if (isLoopback(host)) return;
+  if (trustProxy.kind === 'all') {
+    log.warn(
+      'TRUST_PROXY=all believes anybody about their address, which rate limits go by. Set it to the number or the networks of your proxies, or to none.',
+    );
+  }
+  if (!authRequired) {
+    log.warn('AUTH_REQUIRED=false lets everybody in who reaches this address.', { host });
+  }
+}
+
+const isLoopback = (host: string) => /^(localhost|::1|127\.[\d.]+)$/.test(host);
+
+const pause = (clock: Clock, ms: number) =>
+  ms === 0 ? undefined : new Promise<void>((resolve) => clock.after(ms, resolve));

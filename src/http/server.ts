@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../core/errors/render.ts';
+import type { Log } from '../core/log.ts';
 import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { Served } from './access-log.ts';
 import { readBody } from './body.ts';
@@ -18,6 +19,7 @@ export interface HttpServerDeps {
   readonly securityHeaders: Readonly<Record<string, string>>;
   readonly maxBodyBytes: number;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 export interface HttpServer {
@@ -40,7 +42,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const DISCARD_MS = 2000;
 
 export function createHttpServer(deps: HttpServerDeps): HttpServer {
-  const { answer, clientIp, record, securityHeaders, maxBodyBytes, clock } = deps;
+  const { answer, clientIp, record, securityHeaders, maxBodyBytes, clock, log } = deps;
   const pending = new WeakMap<object, Set<ServerResponse>>();
   let draining = false;
 
@@ -65,18 +67,17 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     const started = clock.monotonic();
     track(pending, req.socket, res);
     const incoming = receive(req, res);
-    answer(incoming).then(({ reply, route }) => {
-      send(req, res, reply);
-      const { method, path, clientIp } = incoming.request;
-      record({
-        method,
-        path,
-        clientIp,
-        route,
-        reply,
-        seconds: (clock.monotonic() - started) / 1000,
+    answer(incoming)
+      .then(({ reply, route }) => {
+        send(req, res, reply);
+        const { method, path, clientIp } = incoming.request;
+        const seconds = (clock.monotonic() - started) / 1000;
+        record({ method, path, clientIp, route, reply, seconds });
+      })
+      .catch((cause: unknown) => {
+        log.error('A reply could not be sent; its connection is closed.', { cause });
+        req.socket.destroy();
       });
-    });
   }
 
   function receive(req: IncomingMessage, res: ServerResponse): Incoming {

@@ -1,14 +1,14 @@
 // Spec §4.8, RFC 7591 §3: dynamic client registration.
 import type { Clock } from '../../core/clock.ts';
 import { newClientId } from '../../core/ids.ts';
-import { json, type Reply, type RequestBody } from '../../core/message.ts';
+import { json, type Reply } from '../../core/message.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import type { RegisteredClients } from './registered-clients.ts';
 
 /** A client is public: no secret is issued, whatever method it names (Spec §5.8, decisions 6). */
 export const createRegister = (clients: RegisteredClients, clock: Clock) =>
-  async function register(body: RequestBody): Promise<Reply> {
-    const metadata = parseClientMetadata(body.type === 'json' ? body.value : undefined);
+  async function register(body: unknown): Promise<Reply> {
+    const metadata = parseClientMetadata(body);
     const client = {
       client_id: newClientId(),
       ...metadata,

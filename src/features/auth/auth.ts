@@ -1,0 +1,61 @@
+// Spec §5: authentication, put together: key set → token verifier → bearer guard.
+import type { Clock } from '../../core/clock.ts';
+import type { Config } from '../../core/config/config.ts';
+import type { Fetch } from '../../core/fetch-limited.ts';
+import type { Log } from '../../core/log.ts';
+import type { GatewayRequest } from '../../core/message.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import type { UserContext } from '../../core/user-context.ts';
+import { challenge, createBearerGuard } from './bearer.ts';
+import { createKeySet, type KeySet } from './key-set.ts';
+import type { ProviderMetadata } from './provider-metadata.ts';
+import { createTokenVerifier } from './token-verifier.ts';
+
+export interface Auth {
+  /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
+  readonly bearer: (request: GatewayRequest) => Promise<UserContext | undefined>;
+  /** Headers of a 401; undefined when nobody has to log in. */
+  readonly challenge: Readonly<Record<string, string>> | undefined;
+  readonly readiness: Readonly<Record<string, () => Promise<void>>>;
+  close(): void;
+}
+
+/** `AUTH_REQUIRED=false` (Spec §5.5): everybody is nobody, and there is no key set to wait for. */
+export const anonymous: Auth = {
+  bearer: async () => undefined,
+  challenge: undefined,
+  readiness: {},
+  close() {},
+};
+
+export interface AuthDeps {
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** In place of the provider's own. */
+  readonly keySet: KeySet | undefined;
+}
+
+export function createAuth(config: Config, metadata: ProviderMetadata, deps: AuthDeps): Auth {
+  const { oidcAudience: audience, oidcJwksUrl: url, baseUrl } = config;
+  const keySet = deps.keySet ?? createKeySet({ url, metadata, ...deps });
+  const verify = createTokenVerifier({
+    keySet,
+    issuer: metadata.issuer,
+    audience,
+    toleranceSeconds: config.oidcClockToleranceSeconds,
+    clock: deps.clock,
+  });
+  keySet.start();
+  return {
+    bearer: createBearerGuard({ verify, baseUrl, ...deps }),
+    challenge: challenge(baseUrl),
+    readiness: {
+      async keySet() {
+        if (!keySet.fetched) throw new Error('The key set was never fetched');
+      },
+    },
+    close: keySet.close,
+  };
+}

@@ -1,0 +1,59 @@
+// From requests to the features' own terms, and nothing more.
+import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import { createProtectedResource } from '../features/discovery/protected-resource.ts';
+import { health } from '../features/health/health.ts';
+import type { McpCall, McpEndpoint } from '../features/mcp/endpoint.ts';
+import { createNoStream } from '../features/mcp/no-stream.ts';
+import type { OAuthProxy } from '../features/oauth/proxy.ts';
+import type { Given, Handlers } from './routes.ts';
+
+export interface Features {
+  readonly baseUrl: string;
+  /** Headers of a 401; undefined when nobody has to log in. */
+  readonly challenge: Readonly<Record<string, string>> | undefined;
+  readonly mcp: McpEndpoint;
+  readonly oauth: OAuthProxy;
+  readonly authorizationServer: {
+    metadata(): Promise<Reply>;
+    openidConfiguration(): Promise<Reply>;
+  };
+  readonly readiness: () => Promise<Reply>;
+  readonly metrics: (() => Promise<Reply>) | undefined;
+}
+
+export function createHandlers(features: Features): Handlers {
+  const { baseUrl, challenge, mcp, oauth, authorizationServer, readiness, metrics } = features;
+  const authorization = (request: GatewayRequest) => header(request, 'authorization');
+
+  return {
+    mcp: {
+      post: (request, given) => mcp.post(callOf(request, given), jsonOf(given)),
+      delete: (request, given) => mcp.delete(callOf(request, given)),
+      get: createNoStream(challenge),
+    },
+    oauth: {
+      authorize: ({ query }) => oauth.authorize(query),
+      token: (request, { body }) => oauth.token(body, authorization(request)),
+      register: (_request, given) => oauth.register(jsonOf(given)),
+      revoke: (request, { body }) => oauth.revoke(body, authorization(request)),
+    },
+    discovery: {
+      protectedResource: createProtectedResource(baseUrl, ''),
+      protectedMcp: createProtectedResource(baseUrl, '/mcp'),
+      authorizationServer: authorizationServer.metadata,
+      openidConfiguration: authorizationServer.openidConfiguration,
+    },
+    health,
+    readiness,
+    metrics,
+  };
+}
+
+const callOf = (request: GatewayRequest, { user, session }: Given): McpCall => ({
+  request,
+  user,
+  session,
+  sessionId: header(request, 'mcp-session-id'),
+});
+
+const jsonOf = ({ body }: Given): unknown => (body.type === 'json' ? body.value : undefined);
