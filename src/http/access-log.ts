@@ -20,7 +20,13 @@ export function createAccessLog(log: Log, metrics: Metrics): (served: Served) =>
   return function record({ method, path, clientIp, route, reply, seconds }) {
     const { status, error } = reply;
     metrics.httpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
-    const facts = { method, path: path.slice(0, 200), status, ms: seconds * 1000, clientIp };
+    const facts = {
+      method,
+      path: path.slice(0, 200),
+      status,
+      ms: Math.round(seconds * 1e6) / 1000,
+      clientIp,
+    };
     if (error === undefined) log.debug('Answered.', facts);
     else
       log[levelOf(status, error)]('Refused.', {

@@ -108,12 +108,12 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     const length = status === 204 || status === 304 ? undefined : { 'Content-Length': bytes };
     res.writeHead(status, { ...headers, ...length, ...(draining && { Connection: 'close' }) });
     res.end(body);
-    if (!req.complete) discardRest(req);
+    if (!req.readableEnded) discardRest(req);
   }
 
   function discardRest(req: IncomingMessage): void {
     req.resume();
-    const cancel = clock.after(DISCARD_MS, () => req.socket.destroy());
+    const cancel = clock.after(DISCARD_MS, () => req.destroy());
     req.once('end', cancel);
   }
 

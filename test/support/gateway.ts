@@ -31,6 +31,8 @@ export interface TestGateway {
   readonly gateway: Gateway;
   /** Parsed log lines so far. */
   readonly log: readonly LogLine[];
+  /** Listens on a free loopback port; resolves to it. */
+  listen(): Promise<number>;
   ask(ask: Ask): Promise<Answer>;
   /** POST /mcp with a valid token of `sub` and, where given, a session. */
   rpc(message: unknown, options?: RpcOptions): Promise<Answer>;
@@ -92,7 +94,12 @@ export async function startGateway({
     ...env,
   });
   const lines = { write: (line: string) => void log.push(JSON.parse(line)) };
-  const gateway = await createGateway(config, { log: createLog('debug', lines), ...deps });
+  let listening: Promise<number> | undefined;
+  // Port 0, which the settings refuse: the system picks a free one.
+  const gateway = await createGateway(
+    { ...config, port: 0 },
+    { log: createLog('debug', lines), ...deps },
+  );
 
   async function ask({ method = 'GET', path, headers = {}, body, remoteAddress }: Ask) {
     const { payload, type } = encode(body);
@@ -132,6 +139,7 @@ export async function startGateway({
     issuer,
     gateway,
     log,
+    listen: () => (listening ??= gateway.listen()),
     ask,
     rpc,
     call: (session, method, params) =>
