@@ -1,0 +1,43 @@
+// The shared store on Redis or Valkey: one server, TLS, or a cluster.
+import type { Clock } from '../../clock.ts';
+import type { Log } from '../../log.ts';
+import { sessionKey } from '../keys.ts';
+import type { Store } from '../store.ts';
+import { createClusterAdmit, createSingleAdmit } from './admit.ts';
+import { type Backoff, connect, idleBackoff } from './connect.ts';
+import { createLink } from './link.ts';
+import { createRedisSessions } from './sessions.ts';
+
+export interface RedisOptions {
+  /** `REDIS_URL`. */
+  readonly url: string;
+  readonly sessionKeyPrefix: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Idle rhythm of reconnecting. */
+  readonly backoff?: Backoff;
+}
+
+/** Does not wait for the connection: the service starts while Redis is down. */
+export function openRedisStore(options: RedisOptions): Store {
+  const { sessionKeyPrefix: prefix, clock, log } = options;
+  const { client, isCluster } = connect(options.url, options.backoff ?? idleBackoff);
+  const link = createLink(client, { clock, log, freezes: !isCluster });
+  const admit = isCluster ? createClusterAdmit(link) : createSingleAdmit(link);
+
+  return {
+    get: async (key) => (await link.run((redis) => redis.get(key))) ?? undefined,
+    async set(key, value, ttlSeconds) {
+      await link.run((redis) => redis.set(key, value, 'EX', ttlSeconds));
+    },
+    admit: (windows, sessionId) =>
+      admit(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),
+    ...createRedisSessions({ link, prefix, clock, isCluster }),
+    async ping() {
+      await link.run((redis) => redis.ping());
+    },
+    async close() {
+      link.close();
+    },
+  };
+}

@@ -1,0 +1,38 @@
+// Spec §2.1: a session as a Redis hash, and back.
+import type { SessionRecord } from '../store.ts';
+
+/** Field, value, field, value … as HSET takes them. */
+export const toFields = (session: SessionRecord): readonly string[] =>
+  Object.entries(session).flatMap(([field, value]) => [field, String(value)]);
+
+/**
+ * The session that HGETALL found, undefined when there is none.
+ *
+ * @throws Error when the hash is not a session: somebody else wrote it.
+ */
+export function fromFields(flat: unknown): SessionRecord | undefined {
+  if (!Array.isArray(flat) || flat.length === 0) return undefined;
+  const fields = new Map<string, string>();
+  for (let at = 0; at < flat.length; at += 2) fields.set(String(flat[at]), String(flat[at + 1]));
+  const sessionId = fields.get('sessionId');
+  const protocolVersion = fields.get('protocolVersion');
+  const createdAt = Number(fields.get('createdAt'));
+  const lastAccessedAt = Number(fields.get('lastAccessedAt'));
+  const userId = fields.get('userId');
+  const clientInfo = fields.get('clientInfo');
+  if (
+    sessionId === undefined ||
+    protocolVersion === undefined ||
+    Number.isNaN(createdAt + lastAccessedAt)
+  ) {
+    throw new Error('A session in Redis is damaged');
+  }
+  return {
+    sessionId,
+    createdAt,
+    lastAccessedAt,
+    protocolVersion,
+    ...(userId !== undefined && { userId }),
+    ...(clientInfo !== undefined && { clientInfo }),
+  };
+}
