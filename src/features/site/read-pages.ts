@@ -1,0 +1,48 @@
+import { readdir, readFile } from 'node:fs/promises';
+
+export interface SiteFile {
+  /** Where it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
+  readonly path: string;
+  /** Value of Content-Type. */
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+/** What the site consists of; a file of another kind is not served. */
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+/** Every file of the folder and the folders in it; none when there is no such folder. */
+export async function readPages(folder: URL): Promise<readonly SiteFile[]> {
+  const names = await filesIn(folder);
+  const files = names.flatMap((name) => {
+    const type = TYPES[name.slice(name.lastIndexOf('.') + 1)];
+    return type === undefined ? [] : [{ name, type }];
+  });
+  return Promise.all(
+    files.map(async ({ name, type }) => ({
+      path: pathOf(name),
+      type,
+      bytes: await readFile(new URL(name, folder)),
+    })),
+  );
+}
+
+async function filesIn(folder: URL): Promise<readonly string[]> {
+  try {
+    const names = await readdir(folder, { recursive: true });
+    return names.map((name) => name.replaceAll('\\', '/'));
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+const pathOf = (name: string): string =>
+  name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;
