@@ -6,8 +6,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startIssuer } from '../test/support/issuer.ts';
+import { freePort } from '../test/support/ports.ts';
 import { startRedis } from '../test/support/redis.ts';
-import { freePort, startTarget, type Target } from './target.ts';
+import { startTarget, type Target } from './target.ts';
 import { type Call, ensureWrk, type Load, load } from './wrk.ts';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);

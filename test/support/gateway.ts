@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'light-my-request';
 import { loadConfig } from '../../src/core/config/load.ts';
-import { createLog } from '../../src/core/log.ts';
 import { createGateway, type Deps, type Gateway } from '../../src/gateway.ts';
 import { type Issuer, startIssuer } from './issuer.ts';
+import { collectLog, type LogLine } from './log.ts';
 
 export interface Ask {
   readonly method?: string;
@@ -49,11 +49,6 @@ export interface RpcOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export type LogLine = Readonly<Record<string, unknown>> & {
-  readonly level: string;
-  readonly msg: string;
-};
-
 export interface TestOptions {
   /** Environment variables over the tests' own. */
   readonly env?: Readonly<Record<string, string>>;
@@ -80,7 +75,7 @@ export async function startGateway({
 }: TestOptions = {}): Promise<TestGateway> {
   const issuer = await startIssuer({ ...(deps.clock && { clock: deps.clock }) });
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-test-'));
-  const log: LogLine[] = [];
+  const { log, lines } = collectLog();
   const config = loadConfig({
     BASE_URL,
     HOST: '127.0.0.1',
@@ -93,13 +88,9 @@ export async function startGateway({
     DCR_RATE_LIMIT_MAX: '10000',
     ...env,
   });
-  const lines = { write: (line: string) => void log.push(JSON.parse(line)) };
   let listening: Promise<number> | undefined;
   // Port 0, which the settings refuse: the system picks a free one.
-  const gateway = await createGateway(
-    { ...config, port: 0 },
-    { log: createLog('debug', lines), ...deps },
-  );
+  const gateway = await createGateway({ ...config, port: 0 }, { log, ...deps });
 
   async function ask({ method = 'GET', path, headers = {}, body, remoteAddress }: Ask) {
     const { payload, type } = encode(body);
@@ -138,7 +129,7 @@ export async function startGateway({
     baseUrl: config.baseUrl,
     issuer,
     gateway,
-    log,
+    log: lines,
     listen: () => (listening ??= gateway.listen()),
     ask,
     rpc,

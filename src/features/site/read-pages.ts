@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
 
 export interface SiteFile {
   /** Where it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
@@ -10,16 +11,16 @@ export interface SiteFile {
 
 /** What the site consists of; a file of another kind is not served. */
 const TYPES: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  svg: 'image/svg+xml',
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
 };
 
 /** Every file of the folder and the folders in it; none when there is no such folder. */
 export async function readPages(folder: URL): Promise<readonly SiteFile[]> {
   const names = await filesIn(folder);
   const files = names.flatMap((name) => {
-    const type = TYPES[name.slice(name.lastIndexOf('.') + 1)];
+    const type = TYPES[extname(name)];
     return type === undefined ? [] : [{ name, type }];
   });
   return Promise.all(

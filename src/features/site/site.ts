@@ -92,7 +92,6 @@ const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (sign) => ENTITIES
 
 /** RFC 9110 §13.1.2: weak comparison with each entry of the list. */
 const isKnown = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>
-  ifNoneMatch !== undefined &&
-  ifNoneMatch.split(',').some((entry) => ['*', etag, `W/${etag}`].includes(entry.trim()));
+  ifNoneMatch?.split(',').some((entry) => ['*', etag, `W/${etag}`].includes(entry.trim())) ?? false;
 
 const unchanged = ({ etag }: Page): Reply => ({ status: 304, headers: { ...CACHING, ETag: etag } });

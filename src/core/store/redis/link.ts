@@ -35,7 +35,7 @@ export function createLink(
   let cause: unknown;
   const waiters = new Set<() => void>();
 
-  client.on('ready', probe);
+  client.on('ready', freezes ? probe : answered);
   client.on('error', (error: unknown) => {
     cause = error;
   });
@@ -104,7 +104,7 @@ export function createLink(
       } catch (error) {
         throw error instanceof StoreUnavailable
           ? error
-          : new StoreUnavailable('Redis refused a command', { cause: error });
+          : new StoreUnavailable('Redis could not run a command', { cause: error });
       }
     },
     close() {

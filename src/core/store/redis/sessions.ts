@@ -83,7 +83,7 @@ export function createRedisSessions({
       let taken = 0;
       for (;;) {
         const due = await link.run((client) =>
-          client.zrange(index, '-inf', clock.now(), 'BYSCORE', 'LIMIT', 0, SWEEP_BATCH),
+          client.zrangebyscore(index, '-inf', clock.now(), 'LIMIT', 0, SWEEP_BATCH),
         );
         taken += (await Promise.all(due.map(settle))).filter(Boolean).length;
         if (due.length < SWEEP_BATCH) return taken;

@@ -1,0 +1,21 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
+import { manualClock } from '../support/clock.ts';
+import { describeStore } from './store.contract.ts';
+
+describeStore('embedded', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-store-'));
+  const clock = manualClock();
+  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock });
+  return {
+    store,
+    other: store,
+    advance: async (ms) => clock.advance(ms),
+    async close() {
+      await store.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+});

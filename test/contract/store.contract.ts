@@ -1,0 +1,272 @@
+// What every driver of the store must do. Time moves by `advance`, never by waiting.
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { LimitWindow, SessionRecord, Store } from '../../src/core/store/store.ts';
+
+export interface Harness {
+  readonly store: Store;
+  /** A second process's view of the same store; the same object where there can be only one. */
+  readonly other: Store;
+  /** Lets everything in the store grow older by `ms`. */
+  advance(ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TTL = 3600;
+
+const newSession = (members: Partial<SessionRecord> = {}): SessionRecord => ({
+  sessionId: randomUUID(),
+  createdAt: 1_700_000_000_000,
+  lastAccessedAt: 1_700_000_000_000,
+  userId: 'ada',
+  protocolVersion: '2025-11-25',
+  clientInfo: '{"name":"x","list":[],"empty":{}}',
+  ...members,
+});
+
+export function describeStore(name: string, open: () => Promise<Harness>): void {
+  let harness: Harness;
+  let store: Store;
+  let serial = 0;
+
+  beforeAll(async () => {
+    harness = await open();
+    store = harness.store;
+  });
+  afterAll(() => harness.close());
+
+  const readSession = async (id: string) => (await store.admit([], id)).session;
+  const create = async (members?: Partial<SessionRecord>) => {
+    const session = newSession(members);
+    await store.createSession(session, TTL);
+    return session;
+  };
+
+  describe(`§2.1 sessions in the ${name} store`, () => {
+    test('§2.1 a session comes back as it was stored, byte for byte', async () => {
+      for (const members of [
+        {},
+        { userId: 'ünï\u0000cödé 𝄞' },
+        { clientInfo: '{"a":[],"b":"\\u2028"}' },
+      ]) {
+        const session = await create(members);
+        expect(await readSession(session.sessionId)).toEqual(session);
+        expect((await harness.other.admit([], session.sessionId)).session).toEqual(session);
+      }
+    });
+
+    test('§2.1 a session without user and client info comes back without them', async () => {
+      const { userId: _user, clientInfo: _client, ...session } = newSession();
+      await store.createSession(session, TTL);
+      expect(await readSession(session.sessionId)).toEqual(session);
+      expect(await store.touchSession(session.sessionId, 'ada', 1, TTL)).toBe(false);
+      expect(await store.touchSession(session.sessionId, undefined, 1, TTL)).toBe(true);
+      expect(await store.endSession(session.sessionId, undefined)).toBe(true);
+    });
+
+    test('§3.1 an unknown session is absent, and cannot be touched, ended or taken', async () => {
+      const id = randomUUID();
+      expect(await readSession(id)).toBeUndefined();
+      expect(await store.touchSession(id, 'ada', 1, TTL)).toBe(false);
+      expect(await store.endSession(id, 'ada')).toBe(false);
+      expect(await store.takeExpiredSession(id)).toBe(false);
+      expect(await readSession(id)).toBeUndefined();
+    });
+
+    test('§3.1 a touch sets lastAccessedAt and the full time-to-live', async () => {
+      const session = await create();
+      const id = session.sessionId;
+      await harness.advance((TTL - 10) * 1000);
+      expect(await store.touchSession(id, 'ada', 1_800_000_000_000, TTL)).toBe(true);
+      await harness.advance((TTL - 10) * 1000);
+      expect(await readSession(id)).toEqual({ ...session, lastAccessedAt: 1_800_000_000_000 });
+      await harness.advance(11_000);
+      expect(await readSession(id)).toBeUndefined();
+      expect(await store.touchSession(id, 'ada', 1, TTL)).toBe(false);
+    });
+
+    test('§3.1 another owner can neither touch nor end a session', async () => {
+      const session = await create();
+      for (const owner of ['eve', '', undefined]) {
+        expect(await store.touchSession(session.sessionId, owner, 1, TTL)).toBe(false);
+        expect(await store.endSession(session.sessionId, owner)).toBe(false);
+      }
+      expect(await readSession(session.sessionId)).toEqual(session);
+    });
+
+    test('§3.1 an ended session is gone, and a touch does not revive it', async () => {
+      const { sessionId: id } = await create();
+      expect(await store.endSession(id, 'ada')).toBe(true);
+      expect(await store.endSession(id, 'ada')).toBe(false);
+      expect(await store.touchSession(id, 'ada', 1, TTL)).toBe(false);
+      expect(await readSession(id)).toBeUndefined();
+      expect(await store.takeExpiredSession(id)).toBe(false);
+    });
+
+    test('§3.1 touches and an end at the same moment leave no session behind', async () => {
+      const { sessionId: id } = await create();
+      const touch = () => store.touchSession(id, 'ada', 1, TTL);
+      await Promise.all([touch(), touch(), store.endSession(id, 'ada'), touch(), touch()]);
+      expect(await readSession(id)).toBeUndefined();
+    });
+
+    test('§4.11 an expired session is taken by exactly one of many', async () => {
+      const { sessionId: id } = await create();
+      const before = await store.countSessions();
+      expect(await store.takeExpiredSession(id)).toBe(false);
+      await harness.advance(TTL * 1000 + 1000);
+      const takes = await Promise.all(
+        Array.from({ length: 10 }, (_, at) =>
+          (at % 2 ? store : harness.other).takeExpiredSession(id),
+        ),
+      );
+      expect(takes.filter(Boolean)).toHaveLength(1);
+      expect(await store.countSessions()).toBe(before - 1);
+    });
+
+    test('§4.11 the sweep takes what has expired, once, and keeps what was touched', async () => {
+      await harness.advance(TTL * 2000);
+      await store.sweepSessions();
+      expect(await store.countSessions()).toBe(0);
+      const sessions = await Promise.all(Array.from({ length: 450 }, () => create()));
+      await harness.advance((TTL - 10) * 1000);
+      const kept = sessions.slice(0, 5).map(({ sessionId }) => sessionId);
+      for (const id of kept) await store.touchSession(id, 'ada', 1, TTL);
+      expect(await store.sweepSessions()).toBe(0);
+      expect(await store.countSessions()).toBe(450);
+      await harness.advance(11_000);
+      const swept = await Promise.all([store.sweepSessions(), harness.other.sweepSessions()]);
+      expect(swept[0] + swept[1]).toBe(445);
+      expect(await store.countSessions()).toBe(5);
+      for (const id of kept) expect(await readSession(id)).toBeDefined();
+      await harness.advance(TTL * 1000);
+      expect(await store.sweepSessions()).toBe(5);
+    });
+  });
+
+  describe(`§2.2 values in the ${name} store`, () => {
+    test('§2.2 a value comes back until its time is over', async () => {
+      const value = '{"client_name":"𝄞 \\" \\u0000","list":[]}';
+      await store.set('dcr:client:svc-aaaaaaaaaaaa', value, 60);
+      expect(await harness.other.get('dcr:client:svc-aaaaaaaaaaaa')).toBe(value);
+      await harness.advance(59_000);
+      expect(await store.get('dcr:client:svc-aaaaaaaaaaaa')).toBe(value);
+      await harness.advance(2000);
+      expect(await store.get('dcr:client:svc-aaaaaaaaaaaa')).toBeUndefined();
+      await store.sweepSessions();
+      expect(await store.get('dcr:client:svc-aaaaaaaaaaaa')).toBeUndefined();
+    });
+
+    test('§2.2 a value that is set again gets the new value and time', async () => {
+      await store.set('key', 'one', 60);
+      await harness.advance(50_000);
+      await store.set('key', 'two', 60);
+      await harness.advance(50_000);
+      await store.sweepSessions();
+      expect(await store.get('key')).toBe('two');
+      expect(await store.get('other')).toBeUndefined();
+    });
+  });
+
+  describe(`§8 sliding windows in the ${name} store`, () => {
+    const windowsOf = (perIp: number, global: number): LimitWindow[] => {
+      serial += 1;
+      const of = (scope: 'ip' | 'global', max: number) => ({
+        scope,
+        key: `ratelimit:g${serial}:${scope === 'ip' ? '10.0.0.1' : 'global'}`,
+        windowMs: 60_000,
+        max,
+      });
+      return [of('ip', perIp), of('global', global)];
+    };
+    const admit = async (windows: LimitWindow[], from: Store = store) => {
+      const { verdict } = await from.admit(windows, undefined);
+      if (verdict === undefined) throw new Error('no verdict');
+      return verdict;
+    };
+
+    test('§8.1 counts down, refuses at the limit, and says when to come back', async () => {
+      const windows = windowsOf(3, 100);
+      const first = await admit(windows);
+      expect(first).toMatchObject({ admitted: true, scope: 'ip', limit: 3, remaining: 2 });
+      await harness.advance(10_000);
+      expect((await admit(windows)).remaining).toBe(1);
+      expect((await admit(windows)).remaining).toBe(0);
+      const refused = await admit(windows);
+      expect(refused).toMatchObject({ admitted: false, scope: 'ip', limit: 3, remaining: 0 });
+      expect(refused.resetInMs).toBeGreaterThan(48_000);
+      expect(refused.resetInMs).toBeLessThanOrEqual(50_000);
+    });
+
+    test('§8.1 the window slides: entries leave one by one', async () => {
+      const windows = windowsOf(2, 100);
+      await admit(windows);
+      await harness.advance(30_000);
+      await admit(windows);
+      expect((await admit(windows)).admitted).toBe(false);
+      await harness.advance(30_500);
+      expect(await admit(windows)).toMatchObject({ admitted: true, remaining: 0 });
+      expect((await admit(windows)).admitted).toBe(false);
+      await harness.advance(30_000);
+      expect((await admit(windows)).admitted).toBe(true);
+    });
+
+    test('§8.1 the global limit refuses, with its own figures', async () => {
+      const windows = windowsOf(100, 2);
+      const elsewhere = windows.map((window) =>
+        window.scope === 'ip' ? { ...window, key: `${window.key}.2` } : window,
+      );
+      await admit(windows);
+      await admit(elsewhere);
+      expect(await admit(windows)).toMatchObject({
+        admitted: false,
+        scope: 'global',
+        limit: 2,
+        remaining: 0,
+      });
+    });
+
+    test('§8.1 a refused request is counted in neither window', async () => {
+      const windows = windowsOf(10, 1);
+      await admit(windows);
+      for (let turn = 0; turn < 5; turn++) expect((await admit(windows)).admitted).toBe(false);
+      await harness.advance(61_000);
+      // Had the refusals been counted by IP, fewer than 9 would be left.
+      expect(await admit(windows)).toMatchObject({ admitted: true, remaining: 9 });
+      const [ip] = windows as [LimitWindow, LimitWindow];
+      expect((await admit([{ ...ip, max: 2 }])).remaining).toBe(0);
+      expect((await admit([{ ...ip, max: 2 }])).admitted).toBe(false);
+    });
+
+    test('§8.1 of 200 at once against 100, exactly 100 are admitted, on two replicas', async () => {
+      const windows = windowsOf(100, 1000);
+      const verdicts = await Promise.all(
+        Array.from({ length: 200 }, (_, at) => admit(windows, at % 2 ? store : harness.other)),
+      );
+      expect(verdicts.filter(({ admitted }) => admitted)).toHaveLength(100);
+      expect(verdicts.filter(({ scope }) => scope === 'global')).toHaveLength(0);
+    });
+
+    test('§8.1 the same at once against a global limit', async () => {
+      const windows = windowsOf(1000, 100);
+      const verdicts = await Promise.all(
+        Array.from({ length: 200 }, (_, at) => admit(windows, at % 2 ? store : harness.other)),
+      );
+      expect(verdicts.filter(({ admitted }) => admitted)).toHaveLength(100);
+      expect((await admit(windows)).scope).toBe('global');
+    });
+
+    test('§8 limits and session come in one step', async () => {
+      const session = await create();
+      const { verdict, session: found } = await store.admit(windowsOf(5, 5), session.sessionId);
+      expect(verdict).toMatchObject({ admitted: true, remaining: 4 });
+      expect(found).toEqual(session);
+      const nothing = await store.admit([], undefined);
+      expect(nothing).toMatchObject({ verdict: undefined, session: undefined });
+    });
+
+    test('§4.3 a ping is answered', async () => {
+      await expect(store.ping()).resolves.toBeUndefined();
+    });
+  });
+}
