@@ -1,0 +1,39 @@
+// npm run docs: writes what follows from tables in the code. With --check it writes nothing and
+// fails when a file is out of date.
+import { readFile, writeFile } from 'node:fs/promises';
+import { errorsPage } from './docs/errors-page.ts';
+import { envExample, settingsPage, settingsTables } from './docs/settings-page.ts';
+
+const root = new URL('../', import.meta.url);
+const read = (name: string) => readFile(new URL(name, root), 'utf8').catch(() => '');
+
+const generated: Readonly<Record<string, (present: string) => string>> = {
+  'docs/settings.md': settingsPage,
+  'docs/errors.md': errorsPage,
+  '.env.example': envExample,
+  'README.md': (present) => between(present, settingsTables('###')),
+};
+
+const START = '<!-- settings: written by npm run docs -->';
+const END = '<!-- end of settings -->';
+
+function between(text: string, content: string): string {
+  const start = text.indexOf(START);
+  const end = text.indexOf(END);
+  if (start === -1 || end < start) throw new Error(`README.md lacks ${START} … ${END}`);
+  return `${text.slice(0, start + START.length)}\n\n${content}\n${text.slice(end)}`;
+}
+
+const isCheck = process.argv.includes('--check');
+for (const [name, make] of Object.entries(generated)) {
+  const present = await read(name);
+  const wanted = make(present);
+  if (present === wanted) continue;
+  if (isCheck) {
+    console.error(`${name} is out of date: run npm run docs, and commit what it writes.`);
+    process.exitCode = 1;
+  } else {
+    await writeFile(new URL(name, root), wanted);
+    console.log(`${name} written`);
+  }
+}

@@ -1,0 +1,60 @@
+import { catalogue, type ErrorRow } from '../../src/core/errors/catalogue.ts';
+import { table } from './table.ts';
+
+const rows: readonly ErrorRow[] = Object.values(catalogue);
+
+/** `docs/errors.md`, from the error catalogue. */
+export const errorsPage = (): string => `# Errors
+
+Every error that the service answers is in one of two forms. \`details\` and \`error_description\` say
+what went wrong and what is allowed; programs should look at \`reason\` or \`error\` only.
+
+What to do when a log-in fails stands on the [first page](index.md#when-a-log-in-fails).
+
+## JSON-RPC
+
+\`/mcp\` and everything outside \`/oauth/\`; the refusals 403, 404, 405 and 429 have this form
+everywhere.
+
+\`\`\`json
+{
+  "jsonrpc": "2.0",
+  "error": {
+    "code": -32001,
+    "message": "Unauthorized",
+    "data": { "reason": "expired_token", "details": "The token has expired." }
+  },
+  "id": null
+}
+\`\`\`
+
+A 401 carries the header \`WWW-Authenticate\`, which leads clients to the log-in; a 429 carries
+\`Retry-After\` (seconds) and \`data.retryAfter\`.
+
+${table(['Status', 'Code', 'Message', 'data.reason', 'Meaning'], rows.flatMap(jsonrpcCells))}
+## OAuth
+
+\`/oauth/authorize\`, \`/oauth/token\`, \`/oauth/register\` and \`/oauth/revoke\` (RFC 6749, RFC 7591). Errors
+are never redirects.
+
+\`\`\`json
+{ "error": "invalid_client", "error_description": "The client is unknown or expired; register again." }
+\`\`\`
+
+${table(['Status', 'error', 'Meaning'], rows.flatMap(oauthCells))}
+What the identity provider itself answers to \`/oauth/token\` and \`/oauth/revoke\` comes back unchanged.
+`;
+
+function jsonrpcCells({ status, jsonrpc, details }: ErrorRow): readonly (readonly string[])[] {
+  if (jsonrpc === undefined) return [];
+  const { code, message, reason } = jsonrpc;
+  return [[String(status), String(code), message, reason ? `\`${reason}\`` : '', details]];
+}
+
+/** A body that cannot be read has a code of its own at the registration. */
+const BODY = '`invalid_request`; at `/oauth/register` `invalid_client_metadata`';
+
+function oauthCells({ status, oauth, details }: ErrorRow): readonly (readonly string[])[] {
+  if (oauth === undefined) return [];
+  return [[String(status), oauth === 'body' ? BODY : `\`${oauth}\``, details]];
+}

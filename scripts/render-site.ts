@@ -1,0 +1,104 @@
+// Spec §4.1: the documentation site, from the Markdown pages that also read well where they lie.
+// `{base_url}`, `{base_path}` and `{version}` stay in the pages: the service fills them in.
+import { readFile } from 'node:fs/promises';
+import MarkdownIt from 'markdown-it';
+
+/** The pages in the order of the navigation. The first one is the front page. */
+const PAGES = [
+  { name: 'index', title: 'Connect' },
+  { name: 'errors', title: 'Errors' },
+  { name: 'settings', title: 'Settings' },
+  { name: 'providers', title: 'Identity providers' },
+  { name: 'operations', title: 'Operations' },
+  { name: 'architecture', title: 'Architecture' },
+] as const;
+
+const ASSETS = ['assets/style.css', 'assets/icon.svg'] as const;
+
+const NOT_FOUND = `# There is no such page
+
+Nothing lives at this address. The [start page](index.md) says what there is.
+`;
+
+/**
+ * The site's files by name, as they are to lie in one folder.
+ *
+ * @throws Error for a page or an asset that is missing, and for a link to a page that is not there.
+ */
+export async function renderSite(docs: URL): Promise<ReadonlyMap<string, string>> {
+  const read = (name: string) => readFile(new URL(name, docs), 'utf8');
+  const files = new Map<string, string>();
+  for (const { name, title } of PAGES) {
+    files.set(`${name}.html`, page(title, render(`${name}.md`, await read(`${name}.md`)), name));
+  }
+  files.set('404.html', page('Not found', render('404.md', NOT_FOUND)));
+  for (const name of ASSETS) files.set(name, await read(name));
+  return files;
+}
+
+function render(file: string, markdown: string): string {
+  const md = new MarkdownIt({ html: false, linkify: false });
+  const { rules } = md.renderer;
+  rules.link_open = (tokens, at, options, _env, self) => {
+    const token = tokens[at];
+    const href = token?.attrGet('href');
+    if (token && typeof href === 'string') token.attrSet('href', linkFrom(file, href));
+    return self.renderToken(tokens, at, options);
+  };
+  rules.heading_open = (tokens, at, options, _env, self) => {
+    tokens[at]?.attrSet('id', anchor(tokens[at + 1]?.content ?? ''));
+    return self.renderToken(tokens, at, options);
+  };
+  // A wide table scrolls in its own frame; the keyboard must reach it.
+  rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
+  rules.table_close = () => '</table></div>\n';
+  return md.render(markdown);
+}
+
+/** As the common forges make them, so that one link works there and here. */
+const anchor = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+
+function linkFrom(file: string, href: string): string {
+  if (/^(https?:|#)/.test(href)) return href;
+  const [, name, fragment = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
+  const known = PAGES.find((page) => page.name === name);
+  if (known === undefined) throw new Error(`docs/${file} links to ${href}, which is no page`);
+  return addressOf(known.name) + fragment;
+}
+
+const addressOf = (name: string) => `{base_path}/${name === 'index' ? '' : name}`;
+
+function page(title: string, body: string, current?: string): string {
+  const links = PAGES.map(({ name, title: label }) => {
+    const here = name === current ? ' aria-current="page"' : '';
+    return `<li><a href="${addressOf(name)}"${here}>${label}</a></li>`;
+  });
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · Postern</title>
+<link rel="icon" type="image/svg+xml" href="{base_path}/assets/icon.svg">
+<link rel="stylesheet" href="{base_path}/assets/style.css">
+</head>
+<body>
+<a class="skip" href="#content">Skip to content</a>
+<header>
+<a class="brand" href="{base_path}/">Postern</a>
+<nav aria-label="Pages"><ul>
+${links.join('\n')}
+</ul></nav>
+</header>
+<main id="content">
+${body}</main>
+<footer>Postern {version} · <a href="{base_path}/health">health</a> · <a href="{base_path}/health/ready">readiness</a></footer>
+</body>
+</html>
+`;
+}
