@@ -1,0 +1,60 @@
+// Decisions 5, RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
+import { constants, type KeyObject, type SigningOptions, verify } from 'node:crypto';
+
+export interface Algorithm {
+  /** Whether a public key can be used with it. */
+  fits(key: KeyObject): boolean;
+  verify(signed: Buffer, key: KeyObject, signature: Buffer): boolean;
+}
+
+/** Smaller moduli, and exponents below 3, are forgeable. */
+const MIN_RSA_BITS = 2048;
+const MIN_RSA_EXPONENT = 3n;
+
+const algorithm = (
+  fits: (key: KeyObject) => boolean,
+  hash: string | null,
+  options: SigningOptions = {},
+): Algorithm => ({
+  fits,
+  verify: (signed, key, signature) => verify(hash, signed, { key, ...options }, signature),
+});
+
+const isRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
+  type === 'rsa' &&
+  (details?.modulusLength ?? 0) >= MIN_RSA_BITS &&
+  (details?.publicExponent ?? 0n) >= MIN_RSA_EXPONENT;
+
+const isOnCurve =
+  (curve: string) =>
+  ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
+    type === 'ec' && details?.namedCurve === curve;
+
+const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
+  type === 'ed25519' || type === 'ed448';
+
+const rsaPkcs1 = (bits: number) => algorithm(isRsa, `sha${bits}`);
+
+const rsaPss = (bits: number) =>
+  algorithm(isRsa, `sha${bits}`, {
+    padding: constants.RSA_PKCS1_PSS_PADDING,
+    // RFC 7518 §3.5: the salt is as long as the hash.
+    saltLength: bits / 8,
+  });
+
+// RFC 7518 §3.4: r and s side by side, of fixed length.
+const ecdsa = (bits: number, curve: string) =>
+  algorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
+
+export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
+  ['RS256', rsaPkcs1(256)],
+  ['RS384', rsaPkcs1(384)],
+  ['RS512', rsaPkcs1(512)],
+  ['PS256', rsaPss(256)],
+  ['PS384', rsaPss(384)],
+  ['PS512', rsaPss(512)],
+  ['ES256', ecdsa(256, 'prime256v1')],
+  ['ES384', ecdsa(384, 'secp384r1')],
+  ['ES512', ecdsa(512, 'secp521r1')],
+  ['EdDSA', algorithm(isEdwards, null)],
+]);

@@ -1,0 +1,47 @@
+// Spec §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
+import type { Clock } from '../../core/clock.ts';
+import { asGatewayError, fail, GatewayError } from '../../core/errors/gateway-error.ts';
+import { type GatewayRequest, header } from '../../core/message.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import type { UserContext } from '../../core/user-context.ts';
+import type { TokenVerifier } from './token-verifier.ts';
+
+export interface BearerDeps {
+  readonly verify: TokenVerifier;
+  readonly baseUrl: string;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+/** @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`. */
+export type BearerGuard = (request: Pick<GatewayRequest, 'headers'>) => Promise<UserContext>;
+
+/** Spec §5.6, RFC 9728 §5.1: where a client finds out how to log in. */
+export const challenge = (baseUrl: string): Readonly<Record<string, string>> => ({
+  'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource"`,
+});
+
+export function createBearerGuard({ verify, baseUrl, metrics, clock }: BearerDeps): BearerGuard {
+  const headers = challenge(baseUrl);
+
+  return async function authenticate(request) {
+    const started = clock.monotonic();
+    const record = (result: string) =>
+      metrics.authAttempt(result, (clock.monotonic() - started) / 1000);
+    try {
+      const user = await verify(tokenOf(header(request, 'authorization')));
+      record('success');
+      return user;
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      record(error.row.jsonrpc?.reason ?? error.key);
+      if (error.row.status !== 401) throw error;
+      throw new GatewayError(error.key, { ...error.failure, headers });
+    }
+  };
+}
+
+function tokenOf(authorization: string | undefined): string {
+  if (authorization === undefined) fail('missing_token');
+  return /^bearer +([^\s,]+)$/i.exec(authorization)?.[1] ?? fail('invalid_format');
+}

@@ -1,0 +1,56 @@
+// RFC 7517, decisions 5: which keys of a set can verify signatures, and with what.
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { algorithms } from './algorithms.ts';
+
+export interface VerificationKey {
+  readonly kid: string | undefined;
+  readonly key: KeyObject;
+  /** The algorithms it may be used with: never empty. */
+  readonly algorithms: ReadonlySet<string>;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * The usable keys of a JWK Set; others are left out, as RFC 7517 §5 asks.
+ *
+ * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
+ */
+export function readKeySet(text: string): readonly VerificationKey[] {
+  const set: unknown = JSON.parse(text);
+  const listed = typeof set === 'object' && set !== null && 'keys' in set ? set.keys : undefined;
+  if (!Array.isArray(listed)) throw new Error('the key set has no keys');
+  const usable = listed.map(readKey).filter((key) => key !== undefined);
+  if (usable.length === 0) throw new Error('the key set has no key that can be used');
+  return usable;
+}
+
+function readKey(jwk: unknown): VerificationKey | undefined {
+  if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return undefined;
+  const members = jwk as Members;
+  if (!isForVerification(members)) return undefined;
+  const key = importKey(members);
+  if (key === undefined) return undefined;
+  const fitting = [...algorithms]
+    .filter(([name, { fits }]) => (members.alg ?? name) === name && fits(key))
+    .map(([name]) => name);
+  if (fitting.length === 0) return undefined;
+  const kid = typeof members.kid === 'string' ? members.kid : undefined;
+  return { kid, key, algorithms: new Set(fitting) };
+}
+
+const isForVerification = ({ use, key_ops: operations }: Members): boolean =>
+  (use === undefined || use === 'sig') &&
+  (operations === undefined || (Array.isArray(operations) && operations.includes('verify')));
+
+/** Public members only: a private key that a provider shows by mistake is not taken as one. */
+function importKey({ kty, n, e, crv, x, y }: Members): KeyObject | undefined {
+  const jwk = kty === 'RSA' ? { kty, n, e } : kty === 'EC' ? { kty, crv, x, y } : { kty, crv, x };
+  if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
+  try {
+    // node:crypto checks the members' types and that a point lies on its curve.
+    return createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,172 @@
+// Spec §5.2, decisions 5: the provider's key set, fetched rarely and kept for as long as needed.
+import type { Clock } from '../../core/clock.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
+import { type Fetch, fetchLimited } from '../../core/fetch-limited.ts';
+import type { Log } from '../../core/log.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import { readKeySet, type VerificationKey } from './jwk.ts';
+import type { ProviderMetadata } from './provider-metadata.ts';
+
+/** What a token says of its key. */
+export interface KeyHint {
+  readonly alg: string;
+  /** Without it every key that fits `alg` is a candidate. */
+  readonly kid: string | undefined;
+}
+
+export interface KeySet {
+  /** Begins to fetch, and to refresh in the background. */
+  start(): void;
+  /** Candidates among the keys at hand; never waits. */
+  find(hint: KeyHint): readonly VerificationKey[];
+  /**
+   * Candidates after a refresh that all callers of the moment share.
+   *
+   * @throws GatewayError `key_set_unavailable` when the provider cannot be asked: whether the
+   * key is known there nobody can say.
+   */
+  findFresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
+  /** Whether there ever was a key set. */
+  readonly fetched: boolean;
+  close(): void;
+}
+
+export interface KeySetDeps {
+  /** `OIDC_JWKS_URL`; else the provider's metadata names it. */
+  readonly url: string | undefined;
+  readonly metadata: ProviderMetadata;
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+const REFRESH_EVERY_MS = 600_000;
+/** However many unknown key ids arrive: at most one fetch in this time. */
+const COOL_DOWN_MS = 2000;
+const RETRY_MAX_MS = 60_000;
+/** Requests that may wait for a refresh; a flood beyond is answered at once. */
+const MAX_WAITING = 10_000;
+const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
+
+type Outcome = { readonly ok: true } | { readonly ok: false; readonly cause: unknown };
+
+export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeySetDeps): KeySet {
+  let keys: readonly VerificationKey[] | undefined;
+  let lastStart = Number.NEGATIVE_INFINITY;
+  let last: Outcome | undefined;
+  let failures = 0;
+  let running: Promise<Outcome> | undefined;
+  let next: Promise<Outcome> | undefined;
+  let waiting = 0;
+  let cancelRefresh = () => {};
+  let closed = false;
+
+  async function load(): Promise<Outcome> {
+    lastStart = clock.monotonic();
+    try {
+      const from = url ?? (await metadata.get()).jwks_uri;
+      const { status, body } = await fetchLimited(fetch, from, ACCEPT_JSON, LIMITS);
+      if (status !== 200) throw new Error(`${from} answered ${status}`);
+      keys = readKeySet(body.toString('utf8'));
+      return { ok: true };
+    } catch (cause) {
+      return { ok: false, cause };
+    }
+  }
+
+  /** One fetch at a time; its outcome decides when the next one is due. */
+  function refresh(): Promise<Outcome> {
+    running ??= load().then((outcome) => {
+      running = undefined;
+      last = outcome;
+      note(outcome);
+      failures = outcome.ok ? 0 : failures + 1;
+      const retryMs = Math.min(COOL_DOWN_MS * 2 ** failures, RETRY_MAX_MS);
+      cancelRefresh();
+      if (!closed) cancelRefresh = clock.after(outcome.ok ? REFRESH_EVERY_MS : retryMs, refresh);
+      return outcome;
+    });
+    return running;
+  }
+
+  function note(outcome: Outcome): void {
+    metrics.keySetRefresh(outcome.ok ? 'success' : 'error');
+    if (outcome.ok) {
+      if (failures > 0) log.info("The provider's key set can be fetched again.");
+    } else if (failures === 0) {
+      log.error(
+        keys
+          ? "The provider's key set cannot be fetched; the last one stays in use. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider."
+          : "The provider's key set cannot be fetched; no token can be checked until it is. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.",
+        { cause: outcome.cause },
+      );
+    }
+  }
+
+  /** A fetch that has not begun yet: it sees what the provider knows from now on. */
+  function nextRefresh(): Promise<Outcome> {
+    const sinceLast = clock.monotonic() - lastStart;
+    if (last?.ok === false && sinceLast < COOL_DOWN_MS) return Promise.resolve(last);
+    next ??= new Promise<void>((due) => {
+      clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
+    }).then(() => {
+      next = undefined;
+      return refresh();
+    });
+    return next;
+  }
+
+  async function findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]> {
+    if (running) {
+      const outcome = await running;
+      if (keys === undefined && !outcome.ok) return unavailable(outcome.cause);
+      const found = candidates(keys, hint);
+      if (found.length > 0) return found;
+    }
+    const outcome = await nextRefresh();
+    return outcome.ok ? candidates(keys, hint) : unavailable(outcome.cause);
+  }
+
+  return {
+    start() {
+      refresh();
+    },
+    find(hint) {
+      const found = candidates(keys, hint);
+      metrics.keySetLookup(found.length > 0);
+      return found;
+    },
+    async findFresh(hint) {
+      if (waiting >= MAX_WAITING) unavailable(new Error('too many requests wait for a refresh'));
+      waiting += 1;
+      try {
+        return await findAfterRefresh(hint);
+      } finally {
+        waiting -= 1;
+      }
+    },
+    get fetched() {
+      return keys !== undefined;
+    },
+    close() {
+      closed = true;
+      cancelRefresh();
+    },
+  };
+}
+
+const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/json' } };
+
+const unavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
+
+/** Keys of the same id; where there are none, those without an id; all, for a token without. */
+function candidates(
+  keys: readonly VerificationKey[] = [],
+  { alg, kid }: KeyHint,
+): readonly VerificationKey[] {
+  const fitting = keys.filter((key) => key.algorithms.has(alg));
+  if (kid === undefined) return fitting;
+  const named = fitting.filter((key) => key.kid === kid);
+  return named.length > 0 ? named : fitting.filter((key) => key.kid === undefined);
+}

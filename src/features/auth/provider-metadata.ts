@@ -1,0 +1,109 @@
+// Spec §5.2: what the provider says of itself (OpenID Connect Discovery §4).
+import type { Clock } from '../../core/clock.ts';
+import { type Fetch, fetchLimited } from '../../core/fetch-limited.ts';
+import type { Log } from '../../core/log.ts';
+
+/** The members of the discovery document that the service uses. */
+export interface ProviderDocument {
+  readonly issuer: string;
+  readonly jwks_uri: string;
+  readonly id_token_signing_alg_values_supported?: readonly string[];
+}
+
+export interface ProviderMetadata {
+  /** `OIDC_ISSUER`, as tokens must name it. */
+  readonly issuer: string;
+  /**
+   * The document: fetched once for many, kept for five minutes, served stale while the provider
+   * is down.
+   *
+   * @throws Error when it was never fetched and cannot be now.
+   */
+  get(): Promise<ProviderDocument>;
+}
+
+export interface ProviderMetadataDeps {
+  readonly issuer: string;
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Spec §8.5. */
+const FRESH_MS = 300_000;
+/** After a failure the provider is left alone for so long. */
+const COOL_DOWN_MS = 2000;
+const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
+
+export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMetadata {
+  const { issuer, fetch, clock, log } = deps;
+  // Exactly one slash between them, whatever the issuer ends with.
+  const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+  let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
+  let failed: { readonly cause: unknown; readonly at: number } | undefined;
+  let running: Promise<ProviderDocument> | undefined;
+
+  async function load(): Promise<ProviderDocument> {
+    try {
+      const document = await fetchDocument(fetch, url);
+      if (document.issuer !== issuer && kept?.document.issuer !== document.issuer) {
+        log.warn(
+          'OIDC_ISSUER differs from the issuer that the provider names in its discovery document: its tokens will be refused unless iss is OIDC_ISSUER.',
+          {
+            expected: issuer,
+            found: document.issuer,
+          },
+        );
+      }
+      kept = { document, at: clock.monotonic() };
+      failed = undefined;
+      return document;
+    } catch (cause) {
+      failed = { cause, at: clock.monotonic() };
+      throw cause;
+    } finally {
+      running = undefined;
+    }
+  }
+
+  const isWithin = (ms: number, since: { readonly at: number } | undefined): boolean =>
+    since !== undefined && clock.monotonic() - since.at < ms;
+
+  return {
+    issuer,
+    async get() {
+      if (kept && isWithin(FRESH_MS, kept)) return kept.document;
+      if (failed && isWithin(COOL_DOWN_MS, failed)) {
+        if (kept) return kept.document;
+        throw failed.cause;
+      }
+      running ??= load();
+      return kept
+        ? running.catch(() => (kept as { document: ProviderDocument }).document)
+        : running;
+    },
+  };
+}
+
+async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocument> {
+  const headers = { Accept: 'application/json' };
+  const { status, body } = await fetchLimited(fetch, url, { headers }, LIMITS);
+  if (status !== 200) throw new Error(`${url} answered ${status}`);
+  const document: unknown = JSON.parse(body.toString('utf8'));
+  if (typeof document !== 'object' || document === null) throw new Error(`${url} is no object`);
+  const {
+    issuer,
+    jwks_uri,
+    id_token_signing_alg_values_supported: algorithms,
+  } = document as Readonly<Record<string, unknown>>;
+  if (typeof issuer !== 'string') throw new Error(`${url} names no issuer`);
+  if (typeof jwks_uri !== 'string' || !/^https?:\/\//i.test(jwks_uri) || !URL.canParse(jwks_uri)) {
+    throw new Error(`${url} names no jwks_uri`);
+  }
+  const listed = Array.isArray(algorithms) && algorithms.every((name) => typeof name === 'string');
+  return {
+    issuer,
+    jwks_uri,
+    ...(listed && { id_token_signing_alg_values_supported: algorithms }),
+  };
+}
