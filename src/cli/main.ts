@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+import { ConfigError } from '../core/config/load.ts';
+import { PACKAGE_VERSION } from '../core/version.ts';
+import { StartError } from './start-error.ts';
+
+const USAGE = `postern ${PACKAGE_VERSION}, an MCP gateway
+
+  postern start     run the service; settings are environment variables (docs/settings.md)
+  postern dev       run it with an embedded store and a development identity provider
+  postern --version
+`;
+
+/** Each command is loaded when it is asked for: start needs nothing of dev. */
+const commands = new Map<string, () => Promise<void>>([
+  ['start', async () => (await import('./start.ts')).start()],
+  ['dev', async () => (await import('./dev.ts')).dev()],
+  ['--version', async () => console.log(PACKAGE_VERSION)],
+  ['--help', async () => console.log(USAGE)],
+]);
+
+const [name = 'start'] = process.argv.slice(2);
+const command = commands.get(name);
+if (command === undefined) {
+  console.error(`There is no command ${name}.\n\n${USAGE}`);
+  process.exit(2);
+}
+command().catch((error: unknown) => {
+  console.error(explain(error).join('\n'));
+  process.exit(1);
+});
+
+function explain(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return ['Postern cannot start:', ...bullets(error.problems)];
+  if (error instanceof StartError) return ['Postern cannot start:', ...bullets(error.lines)];
+  return ['Postern failed to start; this should not happen:', String(error)];
+}
+
+function bullets(lines: readonly string[]): readonly string[] {
+  return lines.map((line) => `  - ${line}`);
+}
