@@ -1,46 +1,84 @@
-// npm run build; with --if-stale only when a source is newer than the last build.
-// Plain JavaScript: it has to run before anything was built, and where tsx may be missing.
+// npm run build; with --if-stale only when a source differs from what was last built.
+// Plain JavaScript: it has to run before anything was built, and where the build tools are missing.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const stamp = join(root, 'dist', '.built');
-const sources = ['src', 'docs', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
+const inRoot = (...path) => join(root, ...path);
 
-const newest = (path) =>
-  statSync(path).isDirectory()
-    ? Math.max(0, ...readdirSync(path).map((name) => newest(join(path, name))))
-    : statSync(path).mtimeMs;
+const SOURCES = ['src', 'docs', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
+const STAMP = inRoot('dist', '.built');
 
-const isFresh = () =>
-  existsSync(stamp) && sources.every((name) => newest(join(root, name)) <= statSync(stamp).mtimeMs);
+/** By content, not by time: a checkout or a copy may put any time on a file. */
+function fingerprint() {
+  const hash = createHash('sha256');
+  const add = (name) => {
+    if (statSync(inRoot(name)).isDirectory()) {
+      for (const entry of readdirSync(inRoot(name)).sort()) add(join(name, entry));
+    } else {
+      hash.update(`${name}\0`).update(readFileSync(inRoot(name)));
+    }
+  };
+  for (const name of SOURCES) add(name);
+  return hash.digest('hex');
+}
 
-// npm's output goes to stderr: stdout belongs to the service's log lines.
-const run = (command, ...args) =>
+const isFresh = () => existsSync(STAMP) && readFileSync(STAMP, 'utf8') === fingerprint();
+
+/** What the command prints goes to stderr: stdout belongs to the service's log lines. */
+function run(command, ...args) {
   execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] });
+}
 
 function build() {
-  if (!existsSync(join(root, 'node_modules', 'typescript'))) {
-    console.error(
-      'The build tools are missing (NODE_ENV=production leaves them out): installing them.',
-    );
-    run('npm', 'ci', '--include=dev');
-  }
+  const started = performance.now();
   console.error('Building Postern …');
-  const started = Date.now();
-  rmSync(join(root, 'dist'), { recursive: true, force: true });
-  const tool = (...path) => join(root, 'node_modules', ...path);
-  run(process.execPath, tool('typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json');
+  const built = fingerprint();
+  const next = inRoot(`.dist-${process.pid}`);
+  try {
+    const tsc = inRoot('node_modules', 'typescript', 'bin', 'tsc');
+    run(process.execPath, tsc, '-p', 'tsconfig.build.json', '--outDir', next);
+    chmodSync(join(next, 'cli', 'main.js'), 0o755);
+    replaceDist(next);
+  } finally {
+    rmSync(next, { recursive: true, force: true });
+  }
   run(process.execPath, '--import', 'tsx', 'scripts/site.ts');
-  writeFileSync(stamp, '');
-  console.error(`Built in ${((Date.now() - started) / 1000).toFixed(1)} s.`);
+  writeFileSync(STAMP, built);
+  console.error(`Built in ${((performance.now() - started) / 1000).toFixed(1)} s.`);
+}
+
+/** One step to the next: nobody finds half a build, and no deleted file stays behind. */
+function replaceDist(next) {
+  const old = `${next}-old`;
+  if (existsSync(inRoot('dist'))) renameSync(inRoot('dist'), old);
+  renameSync(next, inRoot('dist'));
+  rmSync(old, { recursive: true, force: true });
+}
+
+function installMissingTools() {
+  if (['typescript', 'tsx'].every((name) => existsSync(inRoot('node_modules', name)))) return;
+  console.error('The build tools are missing (npm leaves them out when NODE_ENV=production):');
+  console.error('installing them with npm ci --include=dev …');
+  run('npm', 'ci', '--include=dev');
 }
 
 // An installed package has no sources: it comes built.
-if (existsSync(join(root, 'src')) && !(process.argv.includes('--if-stale') && isFresh())) {
+if (existsSync(inRoot('src')) && !(process.argv.includes('--if-stale') && isFresh())) {
   try {
+    installMissingTools();
     build();
   } catch (error) {
     console.error(`The build failed: ${error.message}`);
