@@ -8,9 +8,16 @@ import { freePort } from './ports.ts';
 
 export interface RedisOptions {
   readonly password?: string;
-  readonly tls?: boolean;
+  /** A certificate of its own, or the one given. */
+  readonly tls?: boolean | Certificate;
   /** Further lines of redis.conf. */
   readonly config?: readonly string[];
+}
+
+export interface Certificate {
+  /** PEM; its own authority. */
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface RedisServer {
@@ -32,13 +39,13 @@ export interface RedisServer {
 
 /** A real redis-server on loopback, without persistence. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const port = await freePort();
   const folder = await mkdtemp(join(tmpdir(), 'postern-redis-'));
-  const ca = options.tls ? await writeCertificate(folder) : undefined;
+  const ca = options.tls ? await writeCertificate(folder, options.tls) : undefined;
   const config = join(folder, 'redis.conf');
-  await writeFile(config, configLines(port, folder, options).join('\n'));
+  const linesFor = (port: number) => configLines(port, folder, options);
+  const { port, ...started } = await startOnFreePort(config, linesFor);
+  let { child } = started;
   const clients: Redis[] = [];
-  let child = await start(config);
 
   const scheme = options.tls ? 'rediss' : 'redis';
   const credentials = options.password ? `:${options.password}@` : '';
@@ -80,9 +87,16 @@ export interface RedisCluster {
 const SLOTS = 16_384;
 
 /** Three primaries on loopback, without replicas. */
-export async function startRedisCluster(): Promise<RedisCluster> {
-  const config = ['cluster-enabled yes', 'cluster-require-full-coverage no'];
-  const nodes = await Promise.all([0, 1, 2].map(() => startRedis({ config })));
+export async function startRedisCluster(options: RedisOptions = {}): Promise<RedisCluster> {
+  // The nodes must trust one another, so they share a certificate.
+  const tls = options.tls === true ? await newCertificate() : (options.tls ?? false);
+  const config = [
+    'cluster-enabled yes',
+    'cluster-require-full-coverage no',
+    ...(tls ? ['tls-cluster yes'] : []),
+    ...(options.config ?? []),
+  ];
+  const nodes = await Promise.all([0, 1, 2].map(() => startRedis({ ...options, tls, config })));
   const clients = nodes.map((node) => node.client());
   for (const [at, client] of clients.entries()) {
     const range = [Math.floor((SLOTS * at) / 3), Math.floor((SLOTS * (at + 1)) / 3) - 1] as const;
@@ -132,7 +146,14 @@ function configLines(port: number, folder: string, { password, tls, config = [] 
   ];
 }
 
-async function writeCertificate(folder: string): Promise<string> {
+async function writeCertificate(folder: string, tls: true | Certificate): Promise<string> {
+  const { cert, key } = tls === true ? await newCertificate() : tls;
+  await writeFile(join(folder, 'tls.crt'), cert);
+  await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
+  return cert;
+}
+
+async function newCertificate(): Promise<Certificate> {
   const attributes = [{ name: 'commonName', value: '127.0.0.1' }];
   const { private: key, cert } = await generate(attributes, {
     extensions: [
@@ -140,9 +161,24 @@ async function writeCertificate(folder: string): Promise<string> {
       { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },
     ],
   });
-  await writeFile(join(folder, 'tls.crt'), cert);
-  await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
-  return cert;
+  return { cert, key };
+}
+
+/** A node of a cluster also listens 10,000 ports above its own, and 65,535 is the last. */
+const HIGHEST_PORT = 55_535;
+
+/** Somebody may take the port, or the one of the cluster bus, between the look and the start. */
+async function startOnFreePort(config: string, linesFor: (port: number) => readonly string[]) {
+  for (let attempt = 1; ; attempt++) {
+    let port = await freePort();
+    while (port > HIGHEST_PORT) port = await freePort();
+    await writeFile(config, linesFor(port).join('\n'));
+    try {
+      return { port, child: await start(config) };
+    } catch (error) {
+      if (attempt === 5) throw error;
+    }
+  }
 }
 
 /** Resolves when the server says that it accepts connections. */

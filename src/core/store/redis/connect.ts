@@ -8,7 +8,10 @@ export type Backoff = (attempt: number) => number;
 /** Spec §8.5: grows by 100 ms per attempt, up to 30 s. */
 export const idleBackoff: Backoff = (attempt) => Math.min(attempt * 100, 30_000);
 
-const CONNECT_TIMEOUT_MS = 2000;
+/** Long enough for the second SYN, which follows the first after a second. */
+const CONNECT_TIMEOUT_MS = 1500;
+/** A connection that owes an answer for so long is given up: its host may be gone for good. */
+const SILENCE_MS = 2000;
 
 export interface Connection {
   readonly client: Client;
@@ -21,8 +24,10 @@ const FAIL_FAST = {
   autoResendUnfulfilledCommands: false,
   enableReadyCheck: false,
   connectTimeout: CONNECT_TIMEOUT_MS,
-  // After a fail-over the old primary is read-only: go and find the new one.
-  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+  socketTimeout: SILENCE_MS,
+  // After a fail-over the old primary is read-only: go and find the new one. (Before Redis 7 the
+  // word stands inside the message when a script met it.)
+  reconnectOnError: (error: Error) => error.message.includes('READONLY'),
 };
 
 /** Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster. */

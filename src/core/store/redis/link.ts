@@ -18,8 +18,6 @@ export interface Link {
 
 /** Decisions 0.6: at most one new attempt per second, however many requests ask for it. */
 const NUDGE_EVERY_MS = 1000;
-/** A connection that stands and has not answered for so long is given up for a new one. */
-const STUCK_AFTER_MS = 2000;
 
 /**
  * `freezes` is true for a single server: when one command times out, so would all others, and
@@ -31,18 +29,27 @@ export function createLink(
 ): Link {
   let state: 'starting' | 'up' | 'down' | 'closed' = 'starting';
   let lastNudge = Number.NEGATIVE_INFINITY;
-  let silentSince = clock.monotonic();
+  let probing = false;
   let cause: unknown;
   const waiters = new Set<() => void>();
 
   client.on('ready', freezes ? probe : answered);
-  client.on('error', (error: unknown) => {
-    cause = error;
+  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+    // A cluster says only that all nodes failed; the last node says why.
+    cause = error.lastNodeError ?? error;
   });
   client.on('close', () => lose(cause ?? new Error('The connection was closed')));
 
+  /** One PING at a time; on a frozen server it waits until the connection is given up. */
   function probe(): void {
-    client.ping().then(answered, (error: unknown) => lose(error));
+    probing = true;
+    const refused = (error: unknown) => client.status === 'ready' && lose(error);
+    void client
+      .ping()
+      .then(answered, refused)
+      .finally(() => {
+        probing = false;
+      });
   }
 
   function answered(): void {
@@ -57,7 +64,6 @@ export function createLink(
     cause = reason;
     if (state === 'closed') return;
     if (state !== 'down') {
-      silentSince = clock.monotonic();
       log.error(
         'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
         { cause },
@@ -71,16 +77,14 @@ export function createLink(
     const now = clock.monotonic();
     if (now - lastNudge < NUDGE_EVERY_MS) return false;
     lastNudge = now;
-    if (client.status === 'reconnecting') {
+    if (client.status === 'reconnecting' || client.status === 'end') {
       client.connect().catch(() => {});
       return true;
     }
-    const stands = client.status === 'connect' || client.status === 'ready';
-    if (stands && now - silentSince > STUCK_AFTER_MS) {
-      silentSince = now;
-      client.disconnect(true);
-    }
-    return false;
+    // The connection stands, and what answered may have been an error: "LOADING", say.
+    if (client.status !== 'ready' || probing) return false;
+    probe();
+    return true;
   }
 
   async function untilUp(): Promise<void> {
@@ -102,9 +106,10 @@ export function createLink(
       try {
         return await withDeadline(DEADLINE_MS, commands(client), timedOut);
       } catch (error) {
-        throw error instanceof StoreUnavailable
-          ? error
-          : new StoreUnavailable('Redis could not run a command', { cause: error });
+        if (error instanceof StoreUnavailable) throw error;
+        // A lost connection says more than the command that it took along.
+        if (state === 'down') throw unavailable();
+        throw new StoreUnavailable('Redis could not run a command', { cause: error });
       }
     },
     close() {
