@@ -38,7 +38,10 @@ ${table(['Status', 'Code', 'Message', 'data.reason', 'Meaning'], rows.flatMap(js
 are never redirects.
 
 \`\`\`json
-{ "error": "invalid_client", "error_description": "The client is unknown or expired; register again." }
+{
+  "error": "invalid_client",
+  "error_description": "The client is unknown or expired; register again."
+}
 \`\`\`
 
 ${table(['Status', 'error', 'Meaning'], rows.flatMap(oauthCells))}

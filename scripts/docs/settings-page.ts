@@ -26,7 +26,8 @@ export const settingsTables = (level: '##' | '###'): string =>
   CHAPTERS.map((chapter) => {
     const rows = inChapter(chapter).map(([, { variable, shown, rule, help }]) => [
       `\`${variable}\``,
-      shown === '' ? '' : `\`${shown}\``,
+      // Some defaults are sentences.
+      shown === '' || shown.includes(' ') ? shown : `\`${shown}\``,
       help,
       rule.allowed,
     ]);

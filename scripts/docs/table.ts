@@ -1,6 +1,13 @@
-/** A Markdown table. */
-export const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => '---'), ...rows].map(line).join('');
+/** A Markdown table, its columns padded as the formatter pads them. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const body = [head, ...rows].map((cells) => cells.map(escaped));
+  const widths = head.map((_, at) => Math.max(3, ...body.map((cells) => cells[at]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `| ${widths.map((width, at) => (cells[at] ?? '').padEnd(width)).join(' | ')} |\n`;
+  const [first = [], ...rest] = body;
+  return [first, widths.map((width) => '-'.repeat(width)), ...rest].map(line).join('');
+}
 
-const line = (cells: readonly string[]): string =>
-  `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
+/** Outside of code a `<` would begin a tag. */
+const escaped = (cell: string): string =>
+  (cell.startsWith('`') ? cell : cell.replaceAll('<', '\\<')).replaceAll('|', '\\|');
