@@ -1,69 +1,101 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
-import { type DevProvider, startDevProvider } from './dev-provider.ts';
+import { PACKAGE_VERSION } from '../core/version.ts';
+import { keptKeys } from './dev-provider/keys.ts';
+import { listenNear } from './dev-provider/listen.ts';
+import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
 import { serve } from './serve.ts';
-import { StartError } from './start-error.ts';
+import { codeOf, StartError } from './start-error.ts';
 
 const CLIENT_ID = 'postern-dev';
 
-/** `postern dev`: embedded store, a development provider, limits that nobody meets by hand. */
+/** What development wants otherwise; a variable of the user's own wins. */
+const DEFAULTS = {
+  HOST: '127.0.0.1',
+  LOG_LEVEL: 'warn',
+  MCP_RATE_LIMIT_MAX: '10000',
+  DCR_RATE_LIMIT_MAX: '1000',
+  OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
+} as const;
+
+/**
+ * `postern dev`: the embedded store, limits that nobody meets by hand, and an identity provider
+ * of its own, unless OIDC_ISSUER names another.
+ */
 export async function dev(): Promise<void> {
-  const env = process.env;
-  if (env.NODE_ENV === 'production') {
-    throw new StartError(['NODE_ENV: postern dev is not for production; use postern start.']);
+  if (process.env.NODE_ENV === 'production') {
+    throw new StartError([
+      'NODE_ENV: postern dev lets everybody in and is not for production; use postern start.',
+    ]);
   }
-  const { port, baseUrl, dataDir } = loadConfig({ ...env, OIDC_ISSUER: 'http://localhost' });
-  const provider = await openProvider(port + 1, baseUrl, dataDir);
+  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
+  const preview = loadConfig({ OIDC_ISSUER: 'http://localhost', ...given });
+  if (!preview.authRequired || given.OIDC_ISSUER !== undefined) {
+    const config = loadConfig({ ...DEFAULTS, ...given });
+    await serve(config);
+    console.log(banner(config, config.authRequired ? `at ${config.oidcIssuer}` : 'none needed'));
+    return;
+  }
+  const { issuer, close } = await startProvider(preview);
   const config = loadConfig({
-    HOST: '127.0.0.1',
-    LOG_LEVEL: 'warn',
-    OIDC_ISSUER: provider.issuer,
-    OAUTH_AUTHORIZATION_URL: `${provider.issuer}/auth`,
-    OAUTH_TOKEN_URL: `${provider.issuer}/token`,
-    OAUTH_REVOCATION_URL: `${provider.issuer}/token/revocation`,
+    ...DEFAULTS,
+    OIDC_ISSUER: issuer,
+    OAUTH_AUTHORIZATION_URL: `${issuer}/auth`,
+    OAUTH_TOKEN_URL: `${issuer}/token`,
+    OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,
     OAUTH_CLIENT_ID: CLIENT_ID,
-    DCR_RATE_LIMIT_MAX: '1000',
-    OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
-    ...Object.fromEntries(Object.entries(env).filter(([, value]) => value !== '')),
+    ...given,
   });
-  try {
-    await serve(config, provider.close);
-  } catch (error) {
-    await provider.close();
-    throw error;
-  }
-  console.log(banner(config.baseUrl, provider.issuer));
+  await serve(config, close);
+  console.log(banner(config, `any name, no password (${issuer})`));
 }
 
-async function openProvider(port: number, audience: string, folder: string): Promise<DevProvider> {
+async function startProvider({ port, baseUrl, dataDir, oidcAudience }: Config) {
+  const server = createServer();
+  const issuer = `http://localhost:${await listenNear(server, port + 1)}`;
+  const [first = `${baseUrl}/mcp`, ...others] = oidcAudience;
+  const serveProvider = await load({
+    issuer,
+    keys: await keptKeys(dataDir),
+    gatewayUrl: baseUrl,
+    audience: [first, ...others],
+    client: { id: CLIENT_ID },
+    accessTokenTtlSeconds: 3600,
+  });
+  server.on('request', serveProvider);
+  async function close(): Promise<void> {
+    server.close();
+    server.closeAllConnections();
+  }
+  return { issuer, close };
+}
+
+async function load(options: DevProviderOptions): Promise<RequestListener> {
   try {
-    return await startDevProvider({ port, audience, folder, client: { id: CLIENT_ID } });
+    return await createDevProvider(options);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code === 'EADDRINUSE') {
-      throw new StartError([
-        `PORT: the development provider needs port ${port} (PORT + 1), which is taken. Stop what listens there, or set PORT.`,
-      ]);
-    }
-    if (code === 'ERR_MODULE_NOT_FOUND') {
-      throw new StartError([
-        'The development provider is missing: install it with npm ci --include=dev.',
-      ]);
-    }
-    throw error;
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new StartError([
+      'The development provider is missing: install it with npm ci --include=dev.',
+    ]);
   }
 }
 
-const banner = (baseUrl: string, issuer: string): string => `
-  Postern is running, for development only.
+const banner = ({ baseUrl, dataDir, redisUrl }: Config, logIn: string): string => `
+  Postern ${PACKAGE_VERSION} is running, for development only.
 
-  MCP URL      ${baseUrl}/mcp
-  Log in       any name, no password (provider: ${issuer})
-  Pages        ${baseUrl}/
+  MCP URL   ${baseUrl}/mcp
+  Log-in    ${logIn}
+  Pages     ${baseUrl}/
+  Data      ${redisUrl === undefined ? dataDir : 'in Redis'}
 
   Next, in a second terminal:
     npm run demo
-  Or connect a client:
-    claude mcp add --transport http postern ${baseUrl}/mcp
 
-  Ctrl+C stops it.
+  Or connect a client:
+    Claude Code   claude mcp add --transport http postern ${baseUrl}/mcp
+    Cursor        "postern": { "url": "${baseUrl}/mcp" } under "mcpServers" in .cursor/mcp.json
+
+  LOG_LEVEL=debug shows every request. Ctrl+C stops it.
 `;

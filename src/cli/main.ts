@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 import { ConfigError } from '../core/config/load.ts';
-import { PACKAGE_VERSION } from '../core/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../core/version.ts';
 import { StartError } from './start-error.ts';
 
-const USAGE = `postern ${PACKAGE_VERSION}, an MCP gateway
+const USAGE = `Usage: ${PACKAGE_NAME} [command]
 
-  postern start     run the service; settings are environment variables (docs/settings.md)
-  postern dev       run it with an embedded store and a development identity provider
-  postern --version
+  start       run the service; settings are environment variables (this is the default)
+  dev         run it with an embedded store and an identity provider for development
+  --version   print the version
+  --help      print this
 `;
 
 /** Each command is loaded when it is asked for: start needs nothing of dev. */
@@ -18,10 +19,10 @@ const commands = new Map<string, () => Promise<void>>([
   ['--help', async () => console.log(USAGE)],
 ]);
 
-const [name = 'start'] = process.argv.slice(2);
-const command = commands.get(name);
+const [name = 'start', ...rest] = process.argv.slice(2);
+const command = rest.length === 0 ? commands.get(name) : undefined;
 if (command === undefined) {
-  console.error(`There is no command ${name}.\n\n${USAGE}`);
+  console.error(`Unknown command: ${[name, ...rest].join(' ')}\n\n${USAGE}`);
   process.exit(2);
 }
 command().catch((error: unknown) => {
@@ -30,7 +31,8 @@ command().catch((error: unknown) => {
 });
 
 function explain(error: unknown): readonly string[] {
-  if (error instanceof ConfigError) return ['Postern cannot start:', ...bullets(error.problems)];
+  if (error instanceof ConfigError)
+    return ['The settings are not right:', ...bullets(error.problems)];
   if (error instanceof StartError) return ['Postern cannot start:', ...bullets(error.lines)];
   return ['Postern failed to start; this should not happen:', String(error)];
 }

@@ -1,47 +1,29 @@
 import type { Config } from '../core/config/config.ts';
-import { createLog } from '../core/log.ts';
+import { createLog, type Log } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
-import { StartError } from './start-error.ts';
+import { endWithProcess } from './end.ts';
+import { codeOf, StartError } from './start-error.ts';
 
 /**
- * Starts the service and ends with the process: SIGTERM and SIGINT drain, a second one ends at
- * once.
+ * Starts the service, which ends with the process. `alsoClose` is closed after it.
  *
  * @throws StartError with the lines to print.
  */
-export async function serve(config: Config, beforeExit = async () => {}): Promise<void> {
+export async function serve(config: Config, alsoClose = async () => {}): Promise<void> {
   const log = createLog(config.logLevel);
+  let close = alsoClose;
+  // From the first moment: as the first process of a container, nobody else would heed a signal.
+  endWithProcess(log, () => close());
   const gateway = await open(config, log);
+  close = async () => {
+    await gateway.close();
+    await alsoClose();
+  };
   await listen(gateway, config);
-
-  let ending = false;
-  const end = (signal: NodeJS.Signals): void => {
-    if (ending) process.exit(signal === 'SIGINT' ? 130 : 143);
-    ending = true;
-    log.info('Shutting down; a second signal ends at once.', { signal });
-    gateway
-      .close()
-      .then(beforeExit)
-      .then(
-        () => process.exit(0),
-        (cause: unknown) => {
-          log.error('The shutdown failed.', { cause });
-          process.exit(1);
-        },
-      );
-  };
-  process.on('SIGTERM', end);
-  process.on('SIGINT', end);
-  const crash = (cause: unknown): void => {
-    log.error('An error that nobody expected; the process ends. Please report it.', { cause });
-    process.exit(1);
-  };
-  process.on('uncaughtException', crash);
-  process.on('unhandledRejection', crash);
 }
 
-async function open(config: Config, log: ReturnType<typeof createLog>): Promise<Gateway> {
+async function open(config: Config, log: Log): Promise<Gateway> {
   try {
     return await createGateway(config, { log });
   } catch (error) {
@@ -54,19 +36,18 @@ async function listen(gateway: Gateway, { host, port }: Config): Promise<void> {
   try {
     await gateway.listen();
   } catch (error) {
-    await gateway.close();
-    throw new StartError([listenProblem(error, host, port)]);
+    const code = codeOf(error);
+    const known = code === undefined ? undefined : LISTEN_PROBLEMS[code];
+    throw new StartError([
+      known?.(host, port) ??
+        `HOST: cannot listen on ${host}:${port} (${code ?? String(error)}). Set HOST to an address of this machine.`,
+    ]);
   }
 }
 
-function listenProblem(error: unknown, host: string, port: number): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
-    case 'EADDRINUSE':
-      return `PORT: ${port} on ${host} is taken by another process. Stop it, or set PORT to a free one.`;
-    case 'EACCES':
-      return `PORT: ${port} needs more rights than this process has. Set PORT to 1024 or above.`;
-    default:
-      return `HOST: cannot listen on ${host}:${port} (${code ?? String(error)}). Set HOST to an address of this machine.`;
-  }
-}
+const LISTEN_PROBLEMS: Readonly<Record<string, (host: string, port: number) => string>> = {
+  EADDRINUSE: (host, port) =>
+    `PORT: ${port} on ${host} is taken by another process. Stop it, or set PORT to a free one.`,
+  EACCES: (_host, port) =>
+    `PORT: ${port} needs more rights than this process has. Set PORT to 1024 or above.`,
+};

@@ -8,3 +8,9 @@ export class StartError extends Error {
     this.lines = lines;
   }
 }
+
+/** The code by which Node and the system name an error, such as `EADDRINUSE`. */
+export const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined;

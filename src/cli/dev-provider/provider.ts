@@ -1,0 +1,64 @@
+// An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
+import type { RequestListener } from 'node:http';
+import type { Provider } from 'oidc-provider';
+import { type DevProviderSettings, providerConfiguration } from './configuration.ts';
+import type { ProviderKeys } from './keys.ts';
+import { LOG_IN_PATH, logIn } from './log-in.ts';
+
+export interface DevProviderOptions extends DevProviderSettings {
+  /** `http://localhost:<port>`, where the caller serves it. */
+  readonly issuer: string;
+  readonly keys: ProviderKeys;
+}
+
+/**
+ * A redirect that stays on the machine, whatever the port (RFC 8252 §7.3), or leads into an
+ * editor. Nothing else: a code of this provider opens the developer's gateway.
+ */
+const LOCAL_REDIRECT =
+  /^(http:\/\/(localhost|127\.0\.0\.1)(:\d+)?\/|https:\/\/(insiders\.)?vscode\.dev\/redirect$|(cursor|vscode|vscode-insiders):\/\/)/;
+
+/** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
+export async function createDevProvider(options: DevProviderOptions): Promise<RequestListener> {
+  const { issuer, keys } = options;
+  const provider = await quietly(async () => {
+    // A development dependency: loaded here and nowhere else.
+    const { Provider: Constructor, errors } = await import('oidc-provider');
+    const { InvalidTarget } = errors;
+    return new Constructor(issuer, providerConfiguration(options, keys, InvalidTarget));
+  });
+  allowLocalRedirects(provider);
+  const serve = provider.callback();
+  const { host } = new URL(issuer);
+
+  return (req, res) => {
+    // A page elsewhere must not reach it under a name of its own (DNS rebinding).
+    if (req.headers.host !== host) {
+      res.writeHead(403, TEXT).end(`This is ${issuer}; it answers to no other name.`);
+    } else if (req.url?.startsWith(LOG_IN_PATH)) {
+      logIn(provider, req, res).catch(() => {
+        res.writeHead(400, TEXT).end('This log-in has expired. Start again from your client.');
+      });
+    } else {
+      serve(req, res);
+    }
+  };
+}
+
+const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
+
+function allowLocalRedirects({ Client }: Provider): void {
+  Client.prototype.redirectUriAllowed = (uri: string) => LOCAL_REDIRECT.test(uri);
+}
+
+/** Its notices speak of production and of its own choice of Node; neither concerns anybody here. */
+async function quietly<Result>(work: () => Promise<Result>): Promise<Result> {
+  const { info, warn } = console;
+  console.info = () => {};
+  console.warn = () => {};
+  try {
+    return await work();
+  } finally {
+    Object.assign(console, { info, warn });
+  }
+}
