@@ -1,90 +1,97 @@
-// Spec §4.1: documentation pages, loaded once: what is not in the map cannot be asked for.
-import { readdir, readFile } from 'node:fs/promises';
-import { extname, join, relative, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+// Spec §4.1: the documentation pages, read once at start and served from memory.
+import { createHash } from 'node:crypto';
 import type { Log } from '../../core/log.ts';
 import type { Reply } from '../../core/message.ts';
+import { PACKAGE_VERSION } from '../../core/version.ts';
+import { readPages, type SiteFile } from './read-pages.ts';
 
+/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
 export interface Site {
-  /** The page at exactly this path, as it was sent: nothing is decoded or resolved. */
-  find(path: string): Reply | undefined;
-  /** The page for people who ask for what is not there. */
+  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
+  find(path: string, ifNoneMatch?: string): Reply | undefined;
+  /** The page for a path that leads nowhere; undefined without built pages. */
   notFoundPage(): Reply | undefined;
 }
 
 export interface SiteOptions {
+  /** `BASE_URL`, shown in the pages. */
   readonly baseUrl: string;
   readonly log: Log;
-  /** Where `npm run build` leaves the pages. */
-  readonly folder?: string;
+  /** Where `npm run build` put the pages. */
+  readonly folder?: URL;
 }
 
-const BUILT = fileURLToPath(new URL('../../../dist/site', import.meta.url));
+// The same folder from src/features/site/ and from dist/features/site/.
+const BUILT = new URL('../../../dist/site/', import.meta.url);
 
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-  '.txt': 'text/plain; charset=utf-8',
+/** Reads the pages. Without a build there are none, and the service runs all the same. */
+export async function createSite({ baseUrl, log, folder = BUILT }: SiteOptions): Promise<Site> {
+  const files = await readPages(folder);
+  if (files.length === 0) {
+    log.info('There are no documentation pages to serve; npm run build makes them.');
+  }
+  const pages = new Map(files.map((file) => [file.path, pageOf(file, baseUrl)]));
+  const notFound = pages.get(NOT_FOUND);
+  pages.delete(NOT_FOUND);
+
+  return {
+    find(path, ifNoneMatch) {
+      const page = pages.get(path);
+      return page && isKnown(ifNoneMatch, page) ? unchanged(page) : page?.reply;
+    },
+    notFoundPage: () =>
+      notFound && { ...notFound.reply, status: 404, headers: { ...PAGE_HEADERS, Vary: 'Accept' } },
+  };
+}
+
+const NOT_FOUND = '/404';
+
+/** No script and nothing foreign runs in a page, and none may be framed. */
+const PAGE_HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+} as const;
+
+const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
+
+interface Page {
+  readonly etag: string;
+  readonly reply: Reply;
+}
+
+function pageOf({ type, bytes }: SiteFile, baseUrl: string): Page {
+  const isPage = type === PAGE_HEADERS['Content-Type'];
+  const body = isPage ? Buffer.from(filled(bytes.toString('utf8'), baseUrl)) : bytes;
+  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
+  const headers = { ...(isPage && PAGE_HEADERS), 'Content-Type': type, ...CACHING, ETag: etag };
+  return { etag, reply: { status: 200, headers, body } };
+}
+
+/** Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL. */
+function filled(html: string, baseUrl: string): string {
+  const values: Readonly<Record<string, string>> = {
+    base_url: baseUrl,
+    base_path: new URL(baseUrl).pathname.replace(/\/+$/, ''),
+    version: PACKAGE_VERSION,
+  };
+  return html.replace(/\{(base_url|base_path|version)\}/g, (_, name: string) =>
+    escapeHtml(values[name] ?? ''),
+  );
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
 };
 
-/** No script, nothing from elsewhere, no frame. */
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 
-/** `{base_url}` in a page becomes BASE_URL. */
-const PLACEHOLDER = '{base_url}';
+/** RFC 9110 §13.1.2: weak comparison with each entry of the list. */
+const isKnown = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>
+  ifNoneMatch?.split(',').some((entry) => ['*', etag, `W/${etag}`].includes(entry.trim())) ?? false;
 
-export async function createSite({ baseUrl, log, folder = BUILT }: SiteOptions): Promise<Site> {
-  const pages = new Map<string, Reply>();
-  for (const file of await filesIn(folder, log)) {
-    const type = TYPES[extname(file)];
-    if (type === undefined) continue;
-    const text = await readFile(join(folder, file), 'utf8');
-    pages.set(pathOf(file), page(text.replaceAll(PLACEHOLDER, escapeHtml(baseUrl)), type));
-  }
-  const notFound = pages.get('/404');
-
-  return {
-    find: (path) => (path === '/404' ? undefined : pages.get(path)),
-    notFoundPage: () => notFound && { ...notFound, status: 404 },
-  };
-}
-
-async function filesIn(folder: string, log: Log): Promise<readonly string[]> {
-  try {
-    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    return entries
-      .filter((entry) => entry.isFile())
-      .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
-  } catch (cause) {
-    log.info('There are no documentation pages to serve; npm run build makes them.', { cause });
-    return [];
-  }
-}
-
-/** `index.html` is `/`, `settings.html` is `/settings`, `assets/x.css` is `/assets/x.css`. */
-function pathOf(file: string): string {
-  const path = `/${file.split(sep).join('/')}`;
-  return path === '/index.html' ? '/' : path.replace(/\.html$/, '');
-}
-
-function page(body: string, type: string): Reply {
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': type,
-      'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-      'Cache-Control': 'public, max-age=300',
-      Vary: 'Accept',
-    },
-    body,
-  };
-}
-
-const escapeHtml = (text: string): string =>
-  text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
+const unchanged = ({ etag }: Page): Reply => ({ status: 304, headers: { ...CACHING, ETag: etag } });
