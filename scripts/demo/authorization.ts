@@ -1,0 +1,94 @@
+// What the official client asks of whoever uses it: memory for one log-in, and a browser.
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
+import type {
+  OAuthClientInformationMixed,
+  OAuthTokens,
+} from '@modelcontextprotocol/sdk/shared/auth.js';
+import type { Callback } from './callback.ts';
+import { logInAs, type Note } from './log-in.ts';
+
+export interface Authorization extends OAuthClientProvider {
+  /** The code with which the browser came back. @throws Error when it brought none. */
+  code(): Promise<string>;
+}
+
+export interface AuthorizationOptions {
+  readonly callback: Callback;
+  /** The name for the development provider's log-in. */
+  readonly name: string;
+  readonly say: (line: string) => void;
+  readonly note: Note;
+}
+
+export function createAuthorization(options: AuthorizationOptions): Authorization {
+  const { callback, name, say, note } = options;
+  const state = randomBytes(16).toString('base64url');
+  let client: OAuthClientInformationMixed | undefined;
+  let tokens: OAuthTokens | undefined;
+  let verifier = '';
+  let returned: Promise<URL> | undefined;
+
+  async function visit(url: URL): Promise<URL> {
+    const back = await logInAs(name, url, callback.redirectUri, note);
+    if (back !== undefined) return back;
+    say('Log in with your browser:');
+    say(url.href);
+    openBrowser(url);
+    return callback.visited;
+  }
+
+  return {
+    redirectUrl: callback.redirectUri,
+    clientMetadata: {
+      client_name: 'Postern demo',
+      redirect_uris: [callback.redirectUri],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    },
+    state: () => state,
+    clientInformation: () => client,
+    saveClientInformation(information) {
+      client = information;
+      say(`registered as ${information.client_id}`);
+    },
+    tokens: () => tokens,
+    saveTokens(received) {
+      tokens = received;
+      say(describe(received));
+    },
+    saveCodeVerifier(received) {
+      verifier = received;
+    },
+    codeVerifier: () => verifier,
+    redirectToAuthorization(url) {
+      returned = visit(url);
+      // Awaited in code(); until then a failure must not count as unhandled.
+      returned.catch(() => {});
+    },
+    async code() {
+      const parameters = (await returned)?.searchParams;
+      if (parameters?.get('state') !== state)
+        throw new Error('The browser came back without state.');
+      const code = parameters.get('code');
+      if (code !== null) return code;
+      const reason = parameters.get('error_description') ?? parameters.get('error');
+      throw new Error(`The provider refuses the log-in: ${reason}`);
+    },
+  };
+}
+
+/** Only the first characters of a token: the rest is a secret. */
+const describe = ({ access_token, expires_in, refresh_token }: OAuthTokens): string =>
+  `access token ${access_token.slice(0, 10)}… (${access_token.length} characters, ${expires_in} s)` +
+  (refresh_token === undefined ? '' : ' and a refresh token');
+
+function openBrowser({ href }: URL): void {
+  const command = process.platform === 'darwin' ? 'open' : 'xdg-open';
+  const browser = spawn(command, [href], { stdio: 'ignore', detached: true });
+  // No browser to open: the address is printed, too.
+  browser.on('error', () => {});
+  browser.unref();
+}
