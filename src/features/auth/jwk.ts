@@ -1,12 +1,20 @@
 // RFC 7517, decisions 5: which keys of a set can verify signatures, and with what.
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { algorithms } from './algorithms.ts';
+import { isRocaModulus } from './roca.ts';
 
 export interface VerificationKey {
   readonly kid: string | undefined;
   readonly key: KeyObject;
   /** The algorithms it may be used with: never empty. */
   readonly algorithms: ReadonlySet<string>;
+}
+
+export interface KeySetDocument {
+  /** Never empty. */
+  readonly usable: readonly VerificationKey[];
+  /** How many keys the provider lists, usable or not. */
+  readonly listed: number;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -16,13 +24,13 @@ type Members = Readonly<Record<string, unknown>>;
  *
  * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
  */
-export function readKeySet(text: string): readonly VerificationKey[] {
+export function readKeySet(text: string): KeySetDocument {
   const set: unknown = JSON.parse(text);
   const listed = typeof set === 'object' && set !== null && 'keys' in set ? set.keys : undefined;
   if (!Array.isArray(listed)) throw new Error('the key set has no keys');
   const usable = listed.map(readKey).filter((key) => key !== undefined);
   if (usable.length === 0) throw new Error('the key set has no key that can be used');
-  return usable;
+  return { usable, listed: listed.length };
 }
 
 function readKey(jwk: unknown): VerificationKey | undefined {
@@ -49,8 +57,12 @@ function importKey({ kty, n, e, crv, x, y }: Members): KeyObject | undefined {
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
   try {
     // node:crypto checks the members' types and that a point lies on its curve.
-    return createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
+    const key = createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
+    return key.asymmetricKeyType === 'rsa' && isRocaModulus(modulusOf(key)) ? undefined : key;
   } catch {
     return undefined;
   }
 }
+
+const modulusOf = (key: KeyObject): bigint =>
+  BigInt(`0x${Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')}`);

@@ -47,8 +47,9 @@ export const isSignedBy = (token: ParsedToken, keys: readonly VerificationKey[])
 function readHeader(bytes: Buffer): { alg: string; kid: string | undefined } {
   const header = parseObject(bytes) ?? refuse('The header of the token is not a JSON object.');
   const { alg, kid } = header;
-  // RFC 7515 §4.1.11: no extension is understood here (b64 of RFC 7797 is one).
-  if ('crit' in header) refuse('The token has a critical extension.');
+  // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
+  // whoever leaves it out of crit hopes for a verifier that is misled.
+  if ('crit' in header || 'b64' in header) refuse('The token has a critical extension.');
   if (typeof alg !== 'string') refuse('The token names no algorithm.');
   if (kid !== undefined && typeof kid !== 'string') refuse('The kid of the token is not a string.');
   return { alg, kid };

@@ -17,10 +17,16 @@ export interface KeyHint {
 export interface KeySet {
   /** Begins to fetch, and to refresh in the background. */
   start(): void;
+  /**
+   * Resolves once there is a key set.
+   *
+   * @throws GatewayError `key_set_unavailable` when the provider cannot be asked now.
+   */
+  ready(): Promise<void>;
   /** Candidates among the keys at hand; never waits. */
   find(hint: KeyHint): readonly VerificationKey[];
   /**
-   * Candidates after a refresh that all callers of the moment share.
+   * Candidates after a refresh that began after the call, shared by all callers of the moment.
    *
    * @throws GatewayError `key_set_unavailable` when the provider cannot be asked: whether the
    * key is known there nobody can say.
@@ -44,7 +50,8 @@ export interface KeySetDeps {
 const REFRESH_EVERY_MS = 600_000;
 /** However many unknown key ids arrive: at most one fetch in this time. */
 const COOL_DOWN_MS = 2000;
-const RETRY_MAX_MS = 60_000;
+/** A service without keys is not ready: it must notice soon that the provider is back. */
+const RETRY_MAX_MS = 10_000;
 /** Requests that may wait for a refresh; a flood beyond is answered at once. */
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
@@ -68,7 +75,9 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
       const from = url ?? (await metadata.get()).jwks_uri;
       const { status, body } = await fetchLimited(fetch, from, ACCEPT_JSON, LIMITS);
       if (status !== 200) throw new Error(`${from} answered ${status}`);
-      keys = readKeySet(body.toString('utf8'));
+      const { usable, listed } = readKeySet(body.toString('utf8'));
+      log.debug('The key set was fetched.', { usable: usable.length, listed });
+      keys = usable;
       return { ok: true };
     } catch (cause) {
       return { ok: false, cause };
@@ -119,13 +128,28 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
   async function findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]> {
     if (running) {
-      const outcome = await running;
-      if (keys === undefined && !outcome.ok) return unavailable(outcome.cause);
-      const found = candidates(keys, hint);
-      if (found.length > 0) return found;
+      await running;
+      // It may have begun before the key was published: only the very key settles it.
+      const named = candidates(keys, hint).filter(({ kid }) => kid !== undefined);
+      if (hint.kid !== undefined && named.length > 0) return named;
     }
     const outcome = await nextRefresh();
     return outcome.ok ? candidates(keys, hint) : unavailable(outcome.cause);
+  }
+
+  async function firstKeys(): Promise<void> {
+    const outcome = await (running ?? nextRefresh());
+    if (!outcome.ok && keys === undefined) unavailable(outcome.cause);
+  }
+
+  async function amongWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
+    if (waiting >= MAX_WAITING) unavailable(new Error('too many requests wait for a refresh'));
+    waiting += 1;
+    try {
+      return await wait();
+    } finally {
+      waiting -= 1;
+    }
   }
 
   return {
@@ -137,15 +161,8 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
       metrics.keySetLookup(found.length > 0);
       return found;
     },
-    async findFresh(hint) {
-      if (waiting >= MAX_WAITING) unavailable(new Error('too many requests wait for a refresh'));
-      waiting += 1;
-      try {
-        return await findAfterRefresh(hint);
-      } finally {
-        waiting -= 1;
-      }
-    },
+    ready: () => amongWaiting(firstKeys),
+    findFresh: (hint) => amongWaiting(() => findAfterRefresh(hint)),
     get fetched() {
       return keys !== undefined;
     },

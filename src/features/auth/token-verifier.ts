@@ -27,10 +27,12 @@ export function createTokenVerifier({ keySet, clock, ...rules }: TokenVerifierDe
 
 /** @throws GatewayError `invalid_token` or `key_set_unavailable`. */
 export async function verifySignature(token: ParsedToken, keySet: KeySet): Promise<void> {
+  if (!keySet.fetched) await keySet.ready();
   const known = keySet.find(token);
-  if (known.length > 0 && isSignedBy(token, known)) return;
-  // A known kid settles it: no flood of forged tokens may reach the provider through it.
-  const settled = known.length > 0 && token.kid !== undefined;
+  if (isSignedBy(token, known)) return;
+  // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
+  // one, the key at fault may be one that the provider has only now.
+  const settled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
   if (!settled && isSignedBy(token, await keySet.findFresh(token))) return;
   fail('invalid_token', { details: 'The signature of the token is not valid.' });
 }
