@@ -88,10 +88,10 @@ const clientMetadata = ({
   client_id: id,
   ...(secret !== undefined && { client_secret: secret }),
   token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
-  redirect_uris: ['http://127.0.0.1/callback'],
+  // What is allowed is decided in allowLocalRedirects; one has to be named.
+  redirect_uris: ['https://postern.invalid/callback'],
   grant_types: ['authorization_code', 'refresh_token'],
   response_types: ['code'],
-  application_type: 'native',
 });
 
 function resourceIndicators(
