@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { loadConfig } from '../../src/core/config/load.ts';
-import { CHAPTERS, type Setting, settings } from '../../src/core/config/settings.ts';
+import { CHAPTERS, type Setting } from '../../src/core/config/setting.ts';
+import { settings } from '../../src/core/config/settings.ts';
 import { table } from './table.ts';
 
 type Named = readonly [name: string, setting: Setting<unknown>];

@@ -72,7 +72,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   function targetOf(request: GatewayRequest): Target {
     const resource = router(request.path);
     if (resource) return { resource, route: resource.path };
-    const page = site.find(request.path);
+    const page = site.find(request.path, header(request, 'if-none-match'));
     return page ? { page, route: '/**' } : { route: 'unmatched' };
   }
 

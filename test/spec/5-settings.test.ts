@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/core/config/load.ts';
-import { type Setting, settings } from '../../src/core/config/settings.ts';
+import type { Setting } from '../../src/core/config/setting.ts';
+import { settings } from '../../src/core/config/settings.ts';
 
 const ISSUER = 'https://idp.example';
 

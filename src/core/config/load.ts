@@ -1,5 +1,6 @@
 import type { Config } from './config.ts';
-import { type Setting, settings } from './settings.ts';
+import type { Setting } from './setting.ts';
+import { settings } from './settings.ts';
 
 /** All that is wrong with the settings, one sentence each. */
 export class ConfigError extends Error {

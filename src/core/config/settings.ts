@@ -2,6 +2,7 @@
 // .env.example are generated from this table.
 import { LOG_LEVELS } from '../log.ts';
 import type { Config } from './config.ts';
+import { limitSettings } from './limit-settings.ts';
 import {
   anyText,
   baseUrl,
@@ -13,36 +14,12 @@ import {
   listenAddress,
   oneOf,
   origin,
-  type Rule,
   redisUrl,
   trustProxy,
 } from './rules.ts';
-
-export interface Setting<T> {
-  readonly variable: string;
-  readonly rule: Rule<NonNullable<T>>;
-  /** The value when the variable is unset; settings above it in the table may decide. */
-  readonly fallback: (above: Config) => T;
-  /** The default as shown in documentation; empty when there is none. */
-  readonly shown: string;
-  readonly help: string;
-  readonly chapter: Chapter;
-  /** Never printed, not even when it is wrong. */
-  readonly secret?: true;
-}
-
-export const CHAPTERS = [
-  'Service',
-  'Store and sessions',
-  'Tokens',
-  'OAuth proxy',
-  'Browsers and proxies',
-  'Rate limits',
-] as const;
-type Chapter = (typeof CHAPTERS)[number];
+import type { Setting } from './setting.ts';
 
 const ONE_YEAR_SECONDS = 31_536_000;
-const ONE_DAY_MS = 86_400_000;
 
 const urls = 'a comma list of URLs or names';
 
@@ -289,53 +266,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     help: 'false switches all rate limits off.',
     chapter: 'Rate limits',
   },
-  ...limitGroup('mcp', 'MCP', 'calls of /mcp', 60_000, 100, 10_000),
-  ...limitGroup('dcr', 'DCR', 'client registrations', 3_600_000, 10, 1000),
-  ...limitGroup('authorize', 'OAUTH_AUTHORIZE', 'calls of /oauth/authorize', 60_000, 10, 1000),
+  ...limitSettings('mcp', 'MCP', 'calls of /mcp', 60_000, 100, 10_000),
+  ...limitSettings('dcr', 'DCR', 'client registrations', 3_600_000, 10, 1000),
+  ...limitSettings('authorize', 'OAUTH_AUTHORIZE', 'calls of /oauth/authorize', 60_000, 10, 1000),
 };
-
-type GroupSettings<Group extends string> = {
-  readonly [Name in
-    | `${Group}RateLimitWindowMs`
-    | `${Group}RateLimitMax`
-    | `${Group}GlobalRateLimitMax`]: Setting<number>;
-};
-
-/** Spec §8: the three variables of a limit group; the global one has GLOBAL before RATE. */
-function limitGroup<const Group extends 'mcp' | 'dcr' | 'authorize'>(
-  group: Group,
-  prefix: string,
-  what: string,
-  windowMs: number,
-  max: number,
-  globalMax: number,
-): GroupSettings<Group> {
-  const setting = (variable: string, high: number, value: number, help: string) => ({
-    variable,
-    rule: integer(1, high),
-    fallback: () => value,
-    shown: String(value),
-    help,
-    chapter: 'Rate limits' as const,
-  });
-  return {
-    [`${group}RateLimitWindowMs`]: setting(
-      `${prefix}_RATE_LIMIT_WINDOW_MS`,
-      ONE_DAY_MS * 30,
-      windowMs,
-      `Sliding window for ${what}, in milliseconds.`,
-    ),
-    [`${group}RateLimitMax`]: setting(
-      `${prefix}_RATE_LIMIT_MAX`,
-      1_000_000_000,
-      max,
-      `Most ${what} per address and window.`,
-    ),
-    [`${group}GlobalRateLimitMax`]: setting(
-      `${prefix}_GLOBAL_RATE_LIMIT_MAX`,
-      1_000_000_000,
-      globalMax,
-      `Most ${what} of all callers per window.`,
-    ),
-  } as unknown as GroupSettings<Group>;
-}
