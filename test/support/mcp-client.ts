@@ -1,0 +1,82 @@
+// The official client 1.x with everything in memory, and a log-in without a browser.
+import {
+  type OAuthClientProvider,
+  UnauthorizedError,
+} from '@modelcontextprotocol/sdk/client/auth.js';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type {
+  OAuthClientInformationMixed,
+  OAuthTokens,
+} from '@modelcontextprotocol/sdk/shared/auth.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { logInAs } from '../../scripts/demo/log-in.ts';
+import { REDIRECT_URI } from './service.ts';
+
+export interface Memory extends OAuthClientProvider {
+  /** Everything the client was ever given, oldest first. */
+  readonly saved: {
+    readonly clients: OAuthClientInformationMixed[];
+    readonly tokens: OAuthTokens[];
+    readonly authorizations: URL[];
+  };
+}
+
+export function createMemory(): Memory {
+  const saved: Memory['saved'] = { clients: [], tokens: [], authorizations: [] };
+  let client: OAuthClientInformationMixed | undefined;
+  let tokens: OAuthTokens | undefined;
+  let verifier = '';
+  return {
+    saved,
+    redirectUrl: REDIRECT_URI,
+    clientMetadata: { client_name: 'Test', redirect_uris: [REDIRECT_URI] },
+    state: () => 'state',
+    clientInformation: () => client,
+    saveClientInformation(given) {
+      client = given;
+      saved.clients.push(given);
+    },
+    tokens: () => tokens,
+    saveTokens(given) {
+      tokens = given;
+      saved.tokens.push(given);
+    },
+    saveCodeVerifier(given) {
+      verifier = given;
+    },
+    codeVerifier: () => verifier,
+    redirectToAuthorization: (url) => void saved.authorizations.push(url),
+    invalidateCredentials(scope) {
+      if (scope === 'all' || scope === 'client') client = undefined;
+      if (scope === 'all' || scope === 'tokens') tokens = undefined;
+    },
+  };
+}
+
+export interface Connection {
+  readonly client: Client;
+  readonly transport: StreamableHTTPClientTransport;
+}
+
+/** Connects, logging `name` in where the gateway asks for it. */
+export async function connect(url: URL, memory: Memory, name = 'ada'): Promise<Connection> {
+  const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
+  try {
+    return await open(first);
+  } catch (error) {
+    if (!(error instanceof UnauthorizedError)) throw error;
+  }
+  const authorization = memory.saved.authorizations.at(-1);
+  if (authorization === undefined) throw new Error('The client was not sent to log in.');
+  const back = await logInAs(name, authorization, REDIRECT_URI);
+  await first.finishAuth(back?.searchParams.get('code') ?? '');
+  return open(new StreamableHTTPClientTransport(url, { authProvider: memory }));
+}
+
+async function open(transport: StreamableHTTPClientTransport): Promise<Connection> {
+  const client = new Client({ name: 'test', version: '1' });
+  // The SDK's own types do not fit exactOptionalPropertyTypes.
+  await client.connect(transport as Transport);
+  return { client, transport };
+}
