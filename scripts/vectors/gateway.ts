@@ -1,0 +1,77 @@
+// The two doors of the gateway that tokens go through, over a key set that is given.
+import type { JsonWebKey } from 'node:crypto';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
+import { GatewayError } from '../../src/core/errors/gateway-error.ts';
+import type { Log } from '../../src/core/log.ts';
+import { silentMetrics } from '../../src/core/metrics/metrics.ts';
+import { createBearerGuard } from '../../src/features/auth/bearer.ts';
+import { parseToken } from '../../src/features/auth/jws.ts';
+import { createKeySet } from '../../src/features/auth/key-set.ts';
+import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
+import { AUDIENCE, ISSUER } from './signer.ts';
+
+/** What a door said: `accepted`, or where the token failed. Anything else is a fault. */
+export type Verdict = 'accepted' | 'signature' | 'claims' | `fault: ${string}`;
+
+export interface Doors {
+  /** Form and signature alone. */
+  signature(jws: string): Promise<Verdict>;
+  /** As a bearer token: the claims count, too. */
+  bearer(token: string): Promise<Verdict>;
+}
+
+export function openDoors(keys: readonly JsonWebKey[]): Doors {
+  const clock = impatientClock();
+  const keySet = createKeySet({
+    url: `${ISSUER}/jwks`,
+    metadata: { issuer: ISSUER, get: () => Promise.reject(new Error('not needed')) },
+    fetch: async () => Response.json({ keys }),
+    clock,
+    log: silentLog,
+    metrics: silentMetrics,
+  });
+  const rules = { issuer: ISSUER, audience: [AUDIENCE], toleranceSeconds: 0 };
+  const verify = createTokenVerifier({ keySet, clock, ...rules });
+  const authenticate = createBearerGuard({
+    verify,
+    baseUrl: AUDIENCE,
+    metrics: silentMetrics,
+    clock,
+  });
+
+  return {
+    signature: (jws) => verdictOf(async () => verifySignature(parseToken(jws), keySet)),
+    bearer: (token) =>
+      verdictOf(() => authenticate({ headers: { authorization: `Bearer ${token}`.trim() } })),
+  };
+}
+
+async function verdictOf(ask: () => Promise<unknown>): Promise<Verdict> {
+  try {
+    await ask();
+    return 'accepted';
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) return `fault: ${thrown}`;
+    if (thrown.row.status !== 401) return `fault: ${thrown.row.status} ${thrown.key}`;
+    const aboutForm = thrown.key === 'invalid_token' || thrown.key === 'invalid_format';
+    return aboutForm && !/payload|claim|valid yet/.test(thrown.message) ? 'signature' : 'claims';
+  }
+}
+
+/** Every look at it is ten seconds later, so that no unknown kid has to wait for a refresh. */
+function impatientClock(): Clock {
+  let elapsed = 0;
+  return {
+    now: systemClock.now,
+    monotonic: () => {
+      elapsed += 10_000;
+      return elapsed;
+    },
+    after(delay, task) {
+      if (delay === 0) setImmediate(task);
+      return () => {};
+    },
+  };
+}
+
+const silentLog: Log = { error() {}, warn() {}, info() {}, debug() {} };
