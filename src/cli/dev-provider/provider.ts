@@ -40,9 +40,16 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
         res.writeHead(400, TEXT).end('This log-in has expired. Start again from your client.');
       });
     } else {
+      req.url = withDefaultScope(req.url ?? '/');
       serve(req, res);
     }
   };
+}
+
+/** RFC 6749 §3.3: a client may leave the scope to the server, which this one refuses as "none". */
+function withDefaultScope(target: string): string {
+  const isUnscoped = target.startsWith('/auth?') && !/[?&]scope=[^&]/.test(target);
+  return isUnscoped ? `${target.replace(/&scope=(?=&|$)/, '')}&scope=profile` : target;
 }
 
 const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
