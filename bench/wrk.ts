@@ -49,7 +49,7 @@ const luaFor = ({ headers, body }: Call) => `
 wrk.method = "POST"
 wrk.body = ${lua(body)}
 ${Object.entries(headers)
-  .map(([name, value]) => `wrk.headers[${lua(name)}] = ${lua(value)}`)
+  .map(([name, value]) => `wrk.headers[ ${lua(name)} ] = ${lua(value)}`)
   .join('\n')}
 function done(summary, latency, requests)
   local errors = summary.errors
