@@ -1,45 +1,76 @@
 // Decisions 1: one process per DATA_DIR.
-import { rm } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, relative } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /** A wrong DATA_DIR: one line for the operator, no stack. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
 
+/** What every system allows for the path of a socket; a longer one would be cut in silence. */
+const PATH_BYTES = 103;
+/** Others that found the same dead lock have replaced it, or seen the new one, by then. */
+const SETTLE_MS = 100;
+
 /**
  * Holds `folder` until released. The lock is a listening socket: the system takes it back when
  * its process dies, however it dies, and it works across containers that share a volume, where
- * process ids mean nothing. (Two processes that start in the same instant over a dead lock may
- * both get it; lmdb itself keeps their data whole.)
+ * process ids mean nothing.
  *
  * @throws DataDirError when another process holds it.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = socketPath(folder);
-  const server = createServer((socket) => socket.end());
+  const server = createServer((socket) => socket.destroy());
+  const inUse = () =>
+    new DataDirError(
+      `DATA_DIR: the folder ${folder} is in use by another process. Stop it, or set DATA_DIR to a folder of its own.`,
+    );
   try {
     await listen(server, path);
   } catch (cause) {
-    if (!isTaken(cause)) throw cause;
-    if (await answers(path)) {
-      throw new DataDirError(
-        `DATA_DIR: the folder ${folder} is in use by another process. Stop it, or set DATA_DIR to a folder of its own.`,
-      );
-    }
+    if (codeOf(cause) !== 'EADDRINUSE') throw cause;
+    if (!(await isDead(path))) throw inUse();
     await rm(path, { force: true });
-    await listen(server, path);
+    if (!(await takeOver(server, path))) throw inUse();
   }
   server.unref();
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-/** Socket paths are limited to about 100 bytes; the relative form often is the shorter one. */
+/** Over a dead lock two may start at the same moment: the one whose socket stays has the folder. */
+async function takeOver(server: Server, path: string): Promise<boolean> {
+  try {
+    await listen(server, path);
+  } catch (cause) {
+    if (codeOf(cause) === 'EADDRINUSE') return false;
+    throw cause;
+  }
+  const own = await inode(path);
+  await pause(SETTLE_MS);
+  if (own !== undefined && own === (await inode(path))) return true;
+  // Not closed: that would remove the other's socket. It goes when this process ends.
+  server.unref();
+  return false;
+}
+
+const inode = (path: string): Promise<number | undefined> =>
+  stat(path).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
+
+/** The relative form often is the shorter one. */
 function socketPath(folder: string): string {
   const absolute = join(folder, 'lock.sock');
   const fromHere = relative('', absolute);
-  return fromHere.length < absolute.length ? fromHere : absolute;
+  const path = fromHere.length < absolute.length ? fromHere : absolute;
+  if (Buffer.byteLength(path) <= PATH_BYTES) return path;
+  throw new DataDirError(
+    `DATA_DIR: the path ${folder} is too long for the lock in it (${PATH_BYTES} bytes at most, from the working directory or from the root). Choose a shorter one.`,
+  );
 }
 
 const listen = (server: Server, path: string): Promise<void> =>
@@ -51,15 +82,18 @@ const listen = (server: Server, path: string): Promise<void> =>
     });
   });
 
-const answers = (path: string): Promise<boolean> =>
+/** Nobody listens. Any other failure to connect (no permission, say) is no proof of that. */
+const isDead = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => {
       socket.destroy();
-      resolve(true);
+      resolve(false);
     });
-    socket.once('error', () => resolve(false));
+    socket.once('error', (error) => resolve(DEAD.has(codeOf(error))));
   });
 
-const isTaken = (cause: unknown): boolean =>
-  cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE';
+const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT']);
+
+const codeOf = (cause: unknown): unknown =>
+  cause instanceof Error && 'code' in cause ? cause.code : undefined;

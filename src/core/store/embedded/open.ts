@@ -1,12 +1,9 @@
 // The embedded store: lmdb in DATA_DIR. What was answered is on disk before the answer.
-import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { type Database, open, type RootDatabase } from 'lmdb';
+import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
-import { describeCause } from '../../log.ts';
 import { sessionKey } from '../keys.ts';
 import type { SessionRecord, Store } from '../store.ts';
-import { DataDirError, lockFolder } from './lock.ts';
+import { openFolder } from './folder.ts';
 import { createWindows } from './windows.ts';
 
 export interface EmbeddedOptions {
@@ -24,13 +21,13 @@ interface Expiring<Value> {
 /** Entries by the time they are due, so that a sweep reads only those. */
 type DueKey = [dueAt: number, name: string];
 
-const SWEEP_BATCH = 1000;
+/** A few milliseconds of work: requests come in between. */
+const SWEEP_BATCH = 500;
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
 export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
   const { sessionKeyPrefix: prefix, clock } = options;
-  const folder = resolve(options.dataDir);
-  const { root, unlock } = await openFolder(folder);
+  const { root, write, ensureOpen, close } = await openFolder(options.dataDir);
   const values: Database<Expiring<string>, string> = root.openDB({ name: 'values' });
   const valuesDue: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const sessions: Database<Expiring<SessionRecord>, string> = root.openDB({ name: 'sessions' });
@@ -39,17 +36,26 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const sessionsDue: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
   const windows = createWindows();
 
-  /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
-  async function write<Result>(change: () => Result): Promise<Result> {
-    const result = await root.transaction(change);
-    await root.flushed;
-    return result;
+  /** @throws Error when the record is damaged: that is not the same as absent. */
+  function read<Value>(from: Database<Expiring<Value>, string>, key: string): Value | undefined {
+    ensureOpen();
+    const entry = from.get(key);
+    if (entry === undefined) return undefined;
+    if (!isWhole(entry)) throw new Error('A record in DATA_DIR is damaged');
+    return entry.expiresAt > clock.now() ? entry.value : undefined;
   }
 
-  const live = <Value>(entry: Expiring<Value> | undefined): Value | undefined =>
-    entry !== undefined && entry.expiresAt > clock.now() ? entry.value : undefined;
+  /** The time at which a record is gone; a damaged one, which nobody can use, is gone now. */
+  function expiryOf<Value>(from: Database<Expiring<Value>, string>, key: string): number {
+    try {
+      const entry = from.get(key);
+      return entry !== undefined && isWhole(entry) ? entry.expiresAt : 0;
+    } catch {
+      return 0;
+    }
+  }
 
-  const session = (id: string) => live(sessions.get(sessionKey(prefix, id)));
+  const session = (id: string) => read(sessions, sessionKey(prefix, id));
 
   function enterIndex(id: string, dueAt: number): void {
     leaveIndex(id);
@@ -67,29 +73,35 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 
   /** One due index entry: taken when its session is gone, else given its new time. */
   function settle(id: string): boolean {
-    const entry = sessions.get(sessionKey(prefix, id));
-    if (live(entry) !== undefined && entry !== undefined) {
-      enterIndex(id, entry.expiresAt);
+    const expiresAt = expiryOf(sessions, sessionKey(prefix, id));
+    if (expiresAt > clock.now()) {
+      enterIndex(id, expiresAt);
       return false;
     }
     sessions.remove(sessionKey(prefix, id));
     return leaveIndex(id);
   }
 
+  function dueKeys(due: Database<true, DueKey>): DueKey[] {
+    ensureOpen();
+    const end: DueKey = [clock.now() + 1, ''];
+    return [...due.getKeys({ start: [0, ''], end, limit: SWEEP_BATCH })];
+  }
+
   async function sweepValues(): Promise<void> {
-    const due = dueKeys(valuesDue, clock.now());
-    if (due.length === 0) return;
-    await write(() => {
-      for (const key of due) {
-        valuesDue.remove(key);
-        if (live(values.get(key[1])) === undefined) values.remove(key[1]);
-      }
-    });
-    if (due.length === SWEEP_BATCH) await sweepValues();
+    for (let due = dueKeys(valuesDue); due.length > 0; ) {
+      await write(() => {
+        for (const key of due) {
+          valuesDue.remove(key);
+          if (expiryOf(values, key[1]) <= clock.now()) values.remove(key[1]);
+        }
+      });
+      due = dueKeys(valuesDue);
+    }
   }
 
   return {
-    get: async (key) => live(values.get(key)),
+    get: async (key) => read(values, key),
     set: (key, value, ttlSeconds) =>
       write(() => {
         const expiresAt = clock.now() + ttlSeconds * 1000;
@@ -126,46 +138,30 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
         leaveIndex(id);
         return true;
       }),
-    takeExpiredSession: (id) =>
-      write(() => index.get(id) !== undefined && session(id) === undefined && settle(id)),
+    // Looked up first: a flood of unknown ids must not become a flood of writes.
+    async takeExpiredSession(id) {
+      ensureOpen();
+      return index.get(id) !== undefined && write(() => session(id) === undefined && settle(id));
+    },
 
     async sweepSessions() {
       windows.sweep(clock.now());
       await sweepValues();
       let taken = 0;
-      for (;;) {
-        const due = dueKeys(sessionsDue, clock.now());
-        if (due.length === 0) return taken;
+      for (let due = dueKeys(sessionsDue); due.length > 0; ) {
         taken += await write(() => due.filter(([, id]) => settle(id)).length);
-        if (due.length < SWEEP_BATCH) return taken;
+        due = dueKeys(sessionsDue);
       }
+      return taken;
     },
-    countSessions: async () => (index.getStats() as { entryCount: number }).entryCount,
+    async countSessions() {
+      ensureOpen();
+      return (index.getStats() as { entryCount: number }).entryCount;
+    },
 
     async ping() {},
-    async close() {
-      await root.close();
-      await unlock();
-    },
+    close,
   };
 }
 
-/** An unwritable folder, a file in its place, a full disk: said by name at start. */
-async function openFolder(
-  folder: string,
-): Promise<{ root: RootDatabase; unlock(): Promise<void> }> {
-  try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const unlock = await lockFolder(folder);
-    return { root: open({ path: join(folder, 'store.mdb'), noSubdir: true }), unlock };
-  } catch (cause) {
-    if (cause instanceof DataDirError) throw cause;
-    throw new DataDirError(
-      `DATA_DIR: the folder ${folder} cannot be used: ${describeCause(cause)}`,
-    );
-  }
-}
-
-const dueKeys = (due: Database<true, DueKey>, now: number): DueKey[] => [
-  ...due.getKeys({ start: [0, ''], end: [now + 1, ''], limit: SWEEP_BATCH }),
-];
+const isWhole = (entry: Expiring<unknown>): boolean => typeof entry.expiresAt === 'number';

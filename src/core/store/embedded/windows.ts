@@ -15,7 +15,8 @@ interface Entries {
   windowMs: number;
 }
 
-const COMPACT_AT = 1024;
+/** Small, because there may be an address for every entry that the global limit lets in. */
+const COMPACT_AT = 32;
 
 export function createWindows(): Windows {
   const byKey = new Map<string, Entries>();
@@ -23,13 +24,18 @@ export function createWindows(): Windows {
   return {
     admit(windows, now) {
       for (const window of windows) {
-        const entries = current(window, now);
-        if (entries.times.length - entries.head >= window.max)
-          return verdict(false, window, entries, now);
+        // A key is kept only once it counts something: addresses that are refused leave no trace.
+        const entries = byKey.get(window.key) ?? none(window.windowMs);
+        forget(entries, now - window.windowMs);
+        if (inWindow(entries) >= window.max) return verdict(false, window, entries, now);
       }
-      for (const window of windows) current(window, now).times.push(now);
+      for (const { key, windowMs } of windows) {
+        const entries = byKey.get(key) ?? none(windowMs);
+        byKey.set(key, entries);
+        entries.times.push(now);
+      }
       const first = windows[0];
-      return first && verdict(true, first, current(first, now), now);
+      return first && verdict(true, first, byKey.get(first.key) ?? none(first.windowMs), now);
     },
     sweep(now) {
       for (const [key, { times, windowMs }] of byKey) {
@@ -38,31 +44,33 @@ export function createWindows(): Windows {
       }
     },
   };
+}
 
-  function current({ key, windowMs }: LimitWindow, now: number): Entries {
-    const entries = byKey.get(key) ?? { times: [], head: 0, windowMs };
-    byKey.set(key, entries);
-    const { times } = entries;
-    for (let oldest = times[entries.head]; oldest !== undefined && oldest <= now - windowMs; ) {
-      entries.head += 1;
-      oldest = times[entries.head];
-    }
-    // Now and then, so that dropping an entry costs next to nothing.
-    if (entries.head > COMPACT_AT && entries.head * 2 > times.length) {
-      entries.times = times.slice(entries.head);
-      entries.head = 0;
-    }
-    return entries;
+const none = (windowMs: number): Entries => ({ times: [], head: 0, windowMs });
+
+const inWindow = ({ times, head }: Entries): number => times.length - head;
+
+/** Drops what is at `until` or older. */
+function forget(entries: Entries, until: number): void {
+  const { times } = entries;
+  for (let oldest = times[entries.head]; oldest !== undefined && oldest <= until; ) {
+    entries.head += 1;
+    oldest = times[entries.head];
+  }
+  // Now and then, so that dropping an entry costs next to nothing.
+  if (entries.head > COMPACT_AT && entries.head * 2 > times.length) {
+    entries.times = times.slice(entries.head);
+    entries.head = 0;
   }
 }
 
 function verdict(
   admitted: boolean,
   { scope, max, windowMs }: LimitWindow,
-  { times, head }: Entries,
+  entries: Entries,
   now: number,
 ): Verdict {
-  const resetAt = (times[head] ?? now) + windowMs;
-  const remaining = admitted ? max - (times.length - head) : 0;
+  const resetAt = (entries.times[entries.head] ?? now) + windowMs;
+  const remaining = admitted ? max - inWindow(entries) : 0;
   return { admitted, scope, limit: max, remaining, resetAt, resetInMs: resetAt - now };
 }
