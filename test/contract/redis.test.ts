@@ -103,7 +103,9 @@ describe('§2.8 what lies in Redis', () => {
 
   test('§2.1 limits and session are one command, and SCRIPT FLUSH does no harm', async () => {
     await store.createSession(session, 3600);
+    // Once each, so that Redis knows the scripts.
     await store.admit(windows, session.sessionId);
+    await store.touchSession(session.sessionId, 'ada', 3, 3600);
     const monitor = await redis.client().monitor();
     const seen: string[] = [];
     monitor.on('monitor', (...[, args, source]: unknown[]) => {
