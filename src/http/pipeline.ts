@@ -62,11 +62,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const target = targetOf(incoming.request);
     const origin = originOf(incoming.request);
     const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
-    const common = {
-      ...securityHeaders,
-      ...corsHeaders(origin.isAllowed ? origin.value : undefined),
-    };
-    return { reply: finished(reply, common), route: target.route };
+    const cors = corsHeaders(origin.isAllowed ? origin.value : undefined);
+    return { reply: finished(reply, securityHeaders, cors), route: target.route };
   };
 
   function targetOf(request: GatewayRequest): Target {
@@ -134,11 +131,17 @@ const NO_BODY: RequestBody = { type: 'json', value: undefined };
 const rendered = (format: ErrorFormat) => (thrown: unknown) =>
   renderError(asGatewayError(thrown), format);
 
-/** Decisions 7: `Vary: Origin` always. */
-function finished(reply: Reply, common: Readonly<Record<string, string>>): Reply {
-  const vary = reply.headers?.Vary;
-  const headers = { ...common, ...reply.headers, Vary: vary ? `Origin, ${vary}` : 'Origin' };
-  return { ...reply, headers };
+type Headers = Readonly<Record<string, string>>;
+
+/** Every header at once. Decisions 7: `Vary: Origin` always. */
+function finished(reply: Reply, security: Headers, cors: Headers): Reply {
+  const { status, headers, body = '' } = reply;
+  const vary = headers?.Vary;
+  const all: Record<string, string> = { ...security, ...cors, ...headers };
+  all.Vary = vary === undefined ? 'Origin' : `Origin, ${vary}`;
+  // RFC 9110 §8.6: not on a reply that has no content by its status.
+  if (status !== 204 && status !== 304) all['Content-Length'] = String(Buffer.byteLength(body));
+  return { ...reply, headers: all };
 }
 
 function isDecodable(path: string): boolean {

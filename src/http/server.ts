@@ -103,10 +103,8 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     };
   }
 
-  function send(req: IncomingMessage, res: ServerResponse, { status, headers, body = '' }: Reply) {
-    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
-    const length = status === 204 || status === 304 ? undefined : { 'Content-Length': bytes };
-    res.writeHead(status, { ...headers, ...length, ...(draining && { Connection: 'close' }) });
+  function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: Reply) {
+    res.writeHead(status, draining ? { ...headers, Connection: 'close' } : headers);
     res.end(body);
     if (!req.readableEnded) discardRest(req);
   }
