@@ -78,6 +78,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const opened = given.store ?? (await openStore(config, { clock, log }));
   const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
   warnOfRisks(config, log);
+  sayWhatIsMissing(config, log);
 
   const metadata =
     config.oidcIssuer === undefined
@@ -152,7 +153,10 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
 }
 
 function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void {
-  if (isLoopback(host)) return;
+  if (isLoopback(host)) {
+    if (!authRequired) log.info('AUTH_REQUIRED=false lets everybody in on this machine.', { host });
+    return;
+  }
   if (trustProxy.kind === 'all') {
     log.warn(
       'TRUST_PROXY=all believes anybody about their address, which rate limits go by. Set it to the number or the networks of your proxies, or to none.',
@@ -161,6 +165,23 @@ function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void
   if (!authRequired) {
     log.warn('AUTH_REQUIRED=false lets everybody in who reaches this address.', { host });
   }
+}
+
+/** At info: a service that only checks tokens from elsewhere is as it should be. */
+function sayWhatIsMissing(config: Config, log: Log): void {
+  const needed = {
+    OAUTH_AUTHORIZATION_URL: config.oauthAuthorizationUrl,
+    OAUTH_TOKEN_URL: config.oauthTokenUrl,
+    OAUTH_CLIENT_ID: config.oauthClientId,
+  };
+  const missing = Object.entries(needed).flatMap(([name, value]) =>
+    value === undefined ? [name] : [],
+  );
+  if (!config.authRequired || missing.length === 0) return;
+  log.info(
+    'Nobody can log in through this service while these are not set; only tokens from elsewhere are of use.',
+    { missing },
+  );
 }
 
 const isLoopback = (host: string) => /^(localhost|::1|127\.[\d.]+)$/.test(host);

@@ -82,6 +82,8 @@ async function load(options: DevProviderOptions): Promise<RequestListener> {
   }
 }
 
+const DEFAULT_BASE_URL = 'http://localhost:3000';
+
 const banner = ({ baseUrl, dataDir, redisUrl }: Config, logIn: string): string => `
   Postern ${PACKAGE_VERSION} is running, for development only.
 
@@ -91,7 +93,7 @@ const banner = ({ baseUrl, dataDir, redisUrl }: Config, logIn: string): string =
   Data      ${redisUrl === undefined ? dataDir : 'in Redis'}
 
   Next, in a second terminal:
-    npm run demo
+    npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${baseUrl}/mcp`}
 
   Or connect a client:
     Claude Code   claude mcp add --transport http postern ${baseUrl}/mcp

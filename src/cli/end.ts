@@ -1,6 +1,7 @@
 // Decisions 8: how the process ends.
 import { constants } from 'node:os';
 import { systemClock } from '../core/clock.ts';
+import { stackOf } from '../core/errors/gateway-error.ts';
 import type { Log } from '../core/log.ts';
 
 /**
@@ -27,6 +28,7 @@ export function endWithProcess(log: Log, close: () => Promise<void>): void {
   async function shutDown(): Promise<void> {
     try {
       await close();
+      log.info('Stopped.');
       process.exit(0);
     } catch (cause) {
       log.error('The shutdown failed.', { cause });
@@ -35,16 +37,23 @@ export function endWithProcess(log: Log, close: () => Promise<void>): void {
   }
 
   function onCrash(cause: unknown): void {
-    const stack = cause instanceof Error ? cause.stack : undefined;
-    log.error('An error that nobody expected; the process ends. Please report it.', {
-      cause,
-      stack,
-    });
+    log.error(
+      'An error that nobody caught; the process ends. The stack says where, perhaps in a tool.',
+      { cause, ...stackOf(cause) },
+    );
     process.exit(1);
+  }
+
+  /** A forgotten await in one tool must not end the service for everybody. */
+  function onRejection(cause: unknown): void {
+    log.error(
+      'A promise was rejected and nobody waited for it. The stack says where: perhaps an await is missing in a tool.',
+      { cause, ...stackOf(cause) },
+    );
   }
 
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   process.on('uncaughtException', onCrash);
-  process.on('unhandledRejection', onCrash);
+  process.on('unhandledRejection', onRejection);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { ConfigError } from '../core/config/load.ts';
+import { DefinitionError } from '../core/errors/definition-error.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../core/version.ts';
 import { StartError } from './start-error.ts';
 
@@ -33,6 +34,7 @@ command().catch((error: unknown) => {
 function explain(error: unknown): readonly string[] {
   if (error instanceof ConfigError)
     return ['The settings are not right:', ...bullets(error.problems)];
+  if (error instanceof DefinitionError) return ['Postern cannot start:', `  - ${error.message}`];
   if (error instanceof StartError) return ['Postern cannot start:', ...bullets(error.lines)];
   return ['Postern failed to start; this should not happen:', String(error)];
 }

@@ -27,6 +27,8 @@ export interface Reply {
   readonly body?: string | Uint8Array;
   /** What went wrong, for the log only; never sent. */
   readonly error?: { readonly key: string; readonly message: string; readonly cause?: unknown };
+  /** Further facts for the log: never a secret. */
+  readonly facts?: Readonly<Record<string, unknown>>;
 }
 
 /** A request's header, or undefined; of a repeated one the first. */

@@ -26,20 +26,28 @@ export function createAccessLog(log: Log, metrics: Metrics): (served: Served) =>
       status,
       ms: Math.round(seconds * 1e6) / 1000,
       clientIp,
+      ...reply.facts,
     };
-    if (error === undefined) log.debug('Answered.', facts);
-    else
-      log[levelOf(status, error)]('Refused.', {
-        ...facts,
-        error: error.key,
-        details: error.message,
-        cause: error.cause,
-      });
+    if (error === undefined) {
+      log.debug('Answered.', facts);
+      return;
+    }
+    const level = levelOf(status, error);
+    log[level](level === 'error' ? 'Failed.' : 'Refused.', {
+      ...facts,
+      error: error.key,
+      details: error.message,
+      cause: error.cause,
+    });
   };
 }
 
-/** A flood must not fill the disk; what has a cause inside the service is an operator's matter. */
-function levelOf(status: number, { cause }: NonNullable<Reply['error']>) {
+/** Every client asks for a stream when it connects; a flood must not fill the disk. */
+const COMMON = new Set([405, 429]);
+
+/** What has a cause inside the service, or at the provider, is an operator's matter. */
+function levelOf(status: number, { key, cause }: NonNullable<Reply['error']>) {
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
-  return status === 429 ? 'debug' : 'info';
+  if (key === 'service_refused_by_provider') return 'warn';
+  return COMMON.has(status) ? 'debug' : 'info';
 }

@@ -35,6 +35,7 @@ export function createHostCheck(config: Config): HostCheck {
       fail('bad_request', { details: 'The Host header differs from the request target.' });
     }
     const [, name = '', port = defaultPort] = HOST.exec(written) ?? [];
-    if (!anyPort.has(name) && !exact.has(`${name}:${port}`)) fail('invalid_host');
+    if (!anyPort.has(name) && !exact.has(`${name}:${port}`))
+      fail('invalid_host', { facts: { found: written.slice(0, 200) } });
   };
 }

@@ -81,7 +81,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   async function guarded(incoming: Incoming, target: Target, origin: Origin): Promise<Reply> {
     const { request, authority } = incoming;
     if (!target.resource?.probe) checkHost(header(request, 'host'), authority);
-    if (origin.value !== undefined && !origin.isAllowed) fail('invalid_origin');
+    if (origin.value !== undefined && !origin.isAllowed) {
+      fail('invalid_origin', { facts: { found: origin.value.slice(0, 200) } });
+    }
     if (request.method === 'OPTIONS') return { status: 204 };
     if (target.resource) return admitted(incoming, routeFor(target.resource, request.method));
     return target.page ? pageFor(request, target.page) : missing(request);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   createLocalCatalog,
+  DefinitionError,
   definePrompt,
   defineResource,
   defineTool,
@@ -10,7 +11,7 @@ import {
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 const SECRET = 'a stack or a secret nobody may see';
-const hangUp = { awaited: false, heard: false };
+const hangUp = { awaited: false, heard: false, signals: new Set<AbortSignal>() };
 
 const catalog = createLocalCatalog({
   tools: [
@@ -72,10 +73,11 @@ const catalog = createLocalCatalog({
       name: 'waits',
       description: 'Waits until the caller hangs up.',
       inputSchema: { type: 'object' },
-      run: (_args, { signal }) =>
+      run: (_args, context) =>
         new Promise((resolve) => {
           hangUp.awaited = true;
-          signal.addEventListener('abort', () => {
+          hangUp.signals.add(context.signal).add(context.signal);
+          context.signal.addEventListener('abort', () => {
             hangUp.heard = true;
             resolve({ content: [] });
           });
@@ -142,14 +144,22 @@ test.each([
   });
   expect(text).not.toContain('.ts:');
   const line = gateway.log.findLast(({ error }) => error === 'tool_failed');
-  expect(line).toMatchObject({ level: 'error', cause: row.details });
+  expect(line).toMatchObject({
+    level: 'error',
+    msg: 'Failed.',
+    rpc: 'tools/call',
+    of: row.name,
+    cause: row.details,
+  });
 });
 
 test('§7.1 an unexpected failure of a prompt is -32603 without its message, which is logged', async () => {
   const { json, text } = await gateway.call(session, 'prompts/get', { name: 'broken' });
   expect(json.error).toMatchObject({ code: -32603, message: 'Internal error' });
   expect(text).not.toContain(SECRET);
-  expect(gateway.log.some(({ cause }) => cause === SECRET)).toBe(true);
+  const line = gateway.log.find(({ cause }) => cause === SECRET);
+  expect(line).toMatchObject({ rpc: 'prompts/get', of: 'broken' });
+  expect(line?.stack).toContain('2.4-authors.test');
 });
 
 test('§2.3 a tool knows its user', async () => {
@@ -202,6 +212,7 @@ test('§4.4 a tool hears when its caller hangs up', async () => {
   controller.abort();
   expect(await asked).toBe('AbortError');
   await expect.poll(() => hangUp.heard).toBe(true);
+  expect(hangUp.signals.size).toBe(1);
 });
 
 test('§2.4 two tools of one name are refused when the catalogue is made', () => {
@@ -214,13 +225,17 @@ test('§2.4 two tools of one name are refused when the catalogue is made', () =>
   expect(() => createLocalCatalog({ tools: [tool, tool] })).toThrow('twice');
 });
 
-test('§2.4 a schema that is not valid is refused when the tool is defined', () => {
-  expect(() =>
-    defineTool({
-      name: 'bad',
-      description: '',
-      inputSchema: { type: 'object', properties: { a: { type: 'strin' } } },
-      run: () => ({ content: [] }),
-    }),
-  ).toThrow();
+test.each([
+  { name: 'bad', inputSchema: { type: 'object', properties: { a: { type: 'strin' } } } },
+  { name: 'newer', inputSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema' } },
+  { name: 'has space', inputSchema: { type: 'object' } },
+  { name: 'x'.repeat(129), inputSchema: { type: 'object' } },
+])('§2.4 tool $name: a wrong name or schema is refused at its definition', (tool) => {
+  const define = () =>
+    defineTool({ ...tool, description: '', run: () => ({ content: [] }) } as never);
+  expect(define).toThrow(
+    expect.toSatisfy(
+      (error) => error instanceof DefinitionError && error.message.includes(`ool ${tool.name}`),
+    ),
+  );
 });

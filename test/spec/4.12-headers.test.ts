@@ -150,6 +150,7 @@ describe('§7.4 foreign origins', () => {
         data: { reason: 'invalid_origin' },
       });
       expect(headers['access-control-allow-origin']).toBeUndefined();
+      expect(gateway.log.at(-1)).toMatchObject({ error: 'invalid_origin', found: origin });
     }
   });
 
@@ -203,6 +204,7 @@ describe('§4.12 the Host header', () => {
       message: 'Forbidden',
       data: { reason: 'invalid_host' },
     });
+    expect(gateway.log.at(-1)).toMatchObject({ error: 'invalid_host', found: host });
   });
 
   test('§4.12 in production only BASE_URL’s host is left, its port may be spelled out', async () => {

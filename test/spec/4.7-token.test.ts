@@ -327,6 +327,19 @@ describe('§4.7 token', () => {
     }
   });
 
+  test.each([
+    { error: 'invalid_client', level: 'warn', says: 'OAUTH_CLIENT_SECRET' },
+    { error: 'invalid_grant', level: 'info', says: 'invalid_grant' },
+  ])('§4.7 the log says that the provider answers $error, without secrets', async (row) => {
+    const body = { error: row.error, error_description: 'bad r3fresh or s3cret/&=' };
+    upstream.answer((res) => void res.writeHead(400).end(JSON.stringify(body)));
+    expect((await token(form(refreshGrant()))).json).toEqual(body);
+    const line = gateway.log.at(-1);
+    expect(line).toMatchObject({ level: row.level, status: 400, path: '/oauth/token' });
+    expect(line?.details).toContain(row.says);
+    expect(line?.details).toContain('bad … or …');
+  });
+
   test('§4.7 no code, verifier, token or secret gets into the log', async () => {
     upstream.answer((res) => res.writeHead(400).end('{"error":"invalid_grant"}'));
     await token(form(codeGrant()));

@@ -674,6 +674,9 @@ describe('§5 claims', () => {
     ].map((aud) => ({ aud })),
   )('§7.1 aud $aud: invalid_audience', async ({ aud }) => {
     await expectRefusedAtOnce(made(OWN, claims({ aud })), 'invalid_audience');
+    const line = gateway.log.findLast(({ error }) => error === 'invalid_audience');
+    expect(line?.expected).toContain(gateway.baseUrl);
+    expect(line?.found).toEqual(aud);
   });
 
   test.each(

@@ -35,6 +35,10 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
     // A page elsewhere must not reach it under a name of its own (DNS rebinding).
     if (req.headers.host !== host) {
       res.writeHead(403, TEXT).end(`This is ${issuer}; it answers to no other name.`);
+    } else if (req.url === '/') {
+      res
+        .writeHead(200, TEXT)
+        .end('This development provider lets anybody in. A client brings you here to log in.\n');
     } else if (req.url?.startsWith(LOG_IN_PATH)) {
       logIn(provider, req, res).catch(() => {
         res.writeHead(400, TEXT).end('This log-in has expired. Start again from your client.');

@@ -40,6 +40,17 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   return Object.freeze(loaded);
 }
 
+/** Variables that look like settings and are none: misspelt, most likely. */
+export const unknownVariables = (
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] =>
+  Object.keys(env).filter((name) => SETTING_LIKE.test(name) && !variables.has(name));
+
+const SETTING_LIKE = /^(OIDC|OAUTH|DCR)_/;
+const variables: ReadonlySet<string> = new Set(
+  Object.values(settings).map(({ variable }) => variable),
+);
+
 /** Notes the problem and goes on with the default, so that all problems are found at once. */
 function reject(
   { variable, rule, secret, fallback }: Setting<unknown>,

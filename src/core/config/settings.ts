@@ -200,7 +200,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     variable: 'OAUTH_CLIENT_ID',
     rule: {
       parse: (text) => (text.startsWith('svc-') ? undefined : text),
-      allowed: 'the client id registered at the provider; svc- is the prefix of dynamic clients',
+      allowed: 'a client id that does not begin with svc-, the prefix of dynamic clients',
     },
     fallback: () => undefined,
     shown: '',
@@ -243,7 +243,10 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   },
   allowedHosts: {
     variable: 'ALLOWED_HOSTS',
-    rule: list(host, 'a comma list of hosts; without a port any port is meant'),
+    rule: list(
+      host,
+      'a comma list of hosts such as gateway.internal:8080; without a port any port is meant',
+    ),
     fallback: () => [],
     shown: '',
     help: "Further values of the Host header beside BASE_URL's; without a port, any port. localhost, 127.0.0.1 and [::1] are allowed unless NODE_ENV=production.",

@@ -9,6 +9,8 @@ export interface Failure {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only, never echoed. */
   readonly cause?: unknown;
+  /** Further facts for the log, never echoed: never a secret. */
+  readonly facts?: Readonly<Record<string, unknown>>;
 }
 
 /** Ends a request with a row of the catalogue; the error boundary renders it. */
@@ -34,3 +36,7 @@ export function fail(key: ErrorKey, failure?: Failure): never {
 /** Anything thrown, as a GatewayError: what is unknown is an `internal_error` with its cause. */
 export const asGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });
+
+/** Where an author's code threw, for the log. */
+export const stackOf = (thrown: unknown): Readonly<Record<string, unknown>> =>
+  thrown instanceof Error ? { stack: thrown.stack } : {};

@@ -23,6 +23,7 @@ export function renderError(
     headers: { 'Content-Type': 'application/json', ...failure.headers },
     body: JSON.stringify(asOAuth ? oauthBody(error, format) : jsonrpcBody(error, id)),
     error,
+    ...(failure.facts && { facts: failure.facts }),
   };
 }
 

@@ -24,8 +24,10 @@ export function readClaims(
 ): UserContext {
   const { iss, aud, exp, nbf, sub } = claims;
   const seconds = now / 1000;
-  if (iss !== issuer) fail('invalid_issuer');
-  if (!isMeantFor(aud, audience)) fail('invalid_audience');
+  if (iss !== issuer) fail('invalid_issuer', { facts: { found: iss, expected: issuer } });
+  if (!isMeantFor(aud, audience)) {
+    fail('invalid_audience', { facts: { found: aud, expected: audience } });
+  }
   if (!isTime(exp)) fail('invalid_token', { details: 'The token has no exp claim (a number).' });
   if (seconds >= exp + toleranceSeconds) fail('expired_token');
   if (nbf !== undefined && !(isTime(nbf) && seconds >= nbf - toleranceSeconds)) {

@@ -1,5 +1,6 @@
 // RFC 7515 §5.2, decisions 5: the compact serialization, taken apart strictly.
 import { fail } from '../../core/errors/gateway-error.ts';
+import { parseObject } from '../../core/json.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import type { VerificationKey } from './jwk.ts';
 
@@ -60,20 +61,6 @@ function decode(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : refuse('The token is not base64url.');
 }
-
-/** The object that the bytes spell, or undefined. */
-export function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(utf8.decode(bytes));
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Readonly<Record<string, unknown>>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function refuse(details: string): never {
   return fail('invalid_token', { details });

@@ -1,9 +1,10 @@
 // Spec §5.2, §5.4: signature first, then claims, on every request.
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
+import { parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { type ClaimRules, readClaims } from './claims.ts';
-import { isSignedBy, type ParsedToken, parseObject, parseToken } from './jws.ts';
+import { isSignedBy, type ParsedToken, parseToken } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 
 /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */

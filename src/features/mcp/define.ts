@@ -1,6 +1,7 @@
 // Where tools, prompts and resources are made: each typed from its own schema.
 import { Ajv, type ErrorObject } from 'ajv';
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
+import { DefinitionError } from '../../core/errors/definition-error.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { Arguments, Context } from './catalog.ts';
@@ -44,7 +45,7 @@ const ajv = new Ajv({ allowUnionTypes: true });
  * arguments that fit it. Return `isError: true` for a failure that the model should read; what
  * `run` throws is answered with -32603, its message as `data.details` (Spec §4.4).
  *
- * @throws Error at definition, when the schema is not valid.
+ * @throws DefinitionError at once, when the name or the schema is not valid.
  */
 export function defineTool<const Schema extends InputSchema>(tool: {
   readonly name: string;
@@ -53,12 +54,29 @@ export function defineTool<const Schema extends InputSchema>(tool: {
   run(args: ArgumentsOf<Schema>, context: Context): ToolResult | Promise<ToolResult>;
 }): Tool;
 export function defineTool({ name, description, inputSchema, run }: UntypedTool): Tool {
-  const fits = ajv.compile(inputSchema);
+  if (!TOOL_NAME.test(name)) {
+    throw new DefinitionError(
+      `Tool ${name}: a name has 1 to 128 letters, digits, "_", "-" and "." only.`,
+    );
+  }
+  const fits = compiled(name, inputSchema);
   return {
     description: { name, description, inputSchema },
     problem: (args) => (fits(args) ? undefined : schemaProblem(fits.errors?.[0])),
     run: async (args, context) => run(args, context),
   };
+}
+
+/** MCP 2025-11-25, tool names. */
+const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+
+function compiled(name: string, inputSchema: InputSchema) {
+  try {
+    return ajv.compile(inputSchema);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DefinitionError(`Tool ${name}: inputSchema is no JSON Schema Draft 7: ${reason}.`);
+  }
 }
 
 /** The type that fits a schema; never, when it is no Draft 7 schema. */

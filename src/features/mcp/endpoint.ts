@@ -1,12 +1,19 @@
 // Spec §4.4, §4.5: POST, DELETE and GET /mcp.
-import { asGatewayError, fail, GatewayError } from '../../core/errors/gateway-error.ts';
+import { asGatewayError, fail, GatewayError, stackOf } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../core/errors/render.ts';
 import { type GatewayRequest, header, json, type Reply } from '../../core/message.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { SessionLookup } from '../limits/limiter.ts';
 import type { Context, ServiceInfo } from './catalog.ts';
 import { initializeResult, readInitialize } from './initialize.ts';
-import { type Message, paramsOf, parseMessage, type Request, type RequestId } from './json-rpc.ts';
+import {
+  isObject,
+  type Message,
+  paramsOf,
+  parseMessage,
+  type Request,
+  type RequestId,
+} from './json-rpc.ts';
 import type { Method } from './methods.ts';
 import { isKnownVersion, PROTOCOL_VERSIONS } from './protocol-version.ts';
 import type { Sessions } from './sessions.ts';
@@ -37,11 +44,10 @@ export function createMcpEndpoint({ sessions, methods, service }: McpDeps): McpE
   return {
     async post(call, body) {
       const message = parseMessage(body);
-      try {
-        return await accept(call, message);
-      } catch (thrown) {
-        return renderError(asGatewayError(thrown), JSONRPC, idOf(message));
-      }
+      const reply = await accept(call, message).catch((thrown: unknown) =>
+        renderError(asGatewayError(thrown), JSONRPC, idOf(message)),
+      );
+      return { ...reply, facts: { ...subjectOf(message), ...reply.facts } };
     },
 
     async delete(call) {
@@ -135,6 +141,19 @@ const idOf = (message: Message): RequestId | null =>
   message.kind === 'request' ? message.id : null;
 
 const asMethodError = (thrown: unknown): GatewayError =>
-  thrown instanceof GatewayError ? thrown : new GatewayError('method_failed', { cause: thrown });
+  thrown instanceof GatewayError
+    ? thrown
+    : new GatewayError('method_failed', { cause: thrown, facts: stackOf(thrown) });
+
+/** What a call was about, for the log: `tools/call` of `service_ping`. */
+function subjectOf(message: Message): Readonly<Record<string, unknown>> {
+  if (message.kind === 'response') return {};
+  const { method, params } = message;
+  const { name, uri } = isObject(params) ? params : {};
+  const subject = name ?? uri;
+  return { rpc: shown(method), ...(typeof subject === 'string' && { of: shown(subject) }) };
+}
+
+const shown = (text: string) => text.slice(0, 200);
 
 const unknown = (method: string) => `There is no method ${JSON.stringify(method.slice(0, 100))}`;

@@ -1,4 +1,5 @@
 // Spec §2.4–§2.7: tools, prompts and resources defined in this process.
+import { DefinitionError } from '../../core/errors/definition-error.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Catalog } from './catalog.ts';
 import type { Prompt, Resource, Tool } from './define.ts';
@@ -9,7 +10,7 @@ export interface LocalEntries {
   readonly resources?: readonly Resource[];
 }
 
-/** @throws Error when two entries share a name or URI. */
+/** @throws DefinitionError when two entries share a name or URI. */
 export function createLocalCatalog(entries: LocalEntries): Catalog {
   const tools = named('tool', entries.tools ?? [], ({ description }) => description.name);
   const prompts = named('prompt', entries.prompts ?? [], ({ description }) => description.name);
@@ -52,7 +53,8 @@ function named<Entry>(kind: string, entries: readonly Entry[], nameOf: (entry: E
   const byName = new Map<string, Entry>();
   for (const entry of entries) {
     const name = nameOf(entry);
-    if (byName.has(name)) throw new Error(`There are two ${kind}s with the name ${name}`);
+    if (byName.has(name))
+      throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
     byName.set(name, entry);
   }
   return byName;

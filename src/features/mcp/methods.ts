@@ -1,6 +1,6 @@
 // Spec §4.4: the method table of an active session.
 import type { Clock } from '../../core/clock.ts';
-import { fail, GatewayError } from '../../core/errors/gateway-error.ts';
+import { fail, GatewayError, stackOf } from '../../core/errors/gateway-error.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { Arguments, Catalog, Context } from './catalog.ts';
 import { isObject } from './json-rpc.ts';
@@ -54,7 +54,7 @@ function measured(catalog: Catalog, metrics: Metrics, clock: Clock): Catalog['ca
     } catch (cause) {
       if (cause instanceof GatewayError) throw cause;
       record('exception');
-      return fail('tool_failed', { details: messageOf(cause), cause });
+      return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
     }
   };
 }

@@ -17,8 +17,8 @@ export function forward(
   authorization: string | undefined,
 ): Promise<Reply> {
   if (isDynamic(get('client_id') ?? '')) {
-    return upstream({ url, ...inTheNameOfDynamicClient(settings, pairs) });
+    return upstream({ url, ...inTheNameOfDynamicClient(settings, pairs), asService: true });
   }
   const basic = /^basic /i.test(authorization ?? '') ? authorization : undefined;
-  return upstream({ url, form: pairs, authorization: basic });
+  return upstream({ url, form: pairs, authorization: basic, asService: false });
 }

@@ -6,6 +6,7 @@ import {
   FetchFailed,
   fetchLimited,
 } from '../../core/fetch-limited.ts';
+import { parseObject } from '../../core/json.ts';
 import type { Reply } from '../../core/message.ts';
 
 export interface UpstreamRequest {
@@ -13,6 +14,8 @@ export interface UpstreamRequest {
   readonly form: readonly (readonly [name: string, value: string])[];
   /** The whole Authorization header, or undefined for none. */
   readonly authorization: string | undefined;
+  /** Sent with the service's own client id: a refusal of the client is the operator's to mend. */
+  readonly asService: boolean;
 }
 
 /** Posts to the provider. @throws GatewayError `upstream_failed`. */
@@ -21,7 +24,8 @@ export type Upstream = (request: UpstreamRequest) => Promise<Reply>;
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 
 export const createUpstream = (fetch: Fetch): Upstream =>
-  async function post({ url, form, authorization }) {
+  async function post(request) {
+    const { url, form, authorization } = request;
     // Nothing of the caller's request but its parameters: no cookies, no headers.
     const headers = {
       'Content-Type': 'application/x-www-form-urlencoded',
@@ -33,10 +37,11 @@ export const createUpstream = (fetch: Fetch): Upstream =>
       (cause: unknown) =>
         cause instanceof FetchFailed ? fail('upstream_failed', { cause }) : Promise.reject(cause),
     );
-    return asReply(answer);
+    return asReply(answer, request);
   };
 
-function asReply({ status, headers, body }: FetchedAnswer): Reply {
+function asReply(answer: FetchedAnswer, request: UpstreamRequest): Reply {
+  const { status, headers, body } = answer;
   const contentType = headers.get('content-type');
   return {
     status,
@@ -45,5 +50,31 @@ function asReply({ status, headers, body }: FetchedAnswer): Reply {
       'Cache-Control': 'no-store',
     },
     body,
+    ...(status >= 400 && { error: refusal(answer, request) }),
   };
 }
+
+/** What the log says of it; the caller gets the provider's own words. */
+function refusal({ status, body }: FetchedAnswer, { form, asService }: UpstreamRequest) {
+  const { error, error_description: description } = parseObject(body) ?? {};
+  const words = [error, description].filter((word) => typeof word === 'string').join(': ');
+  const said = `The provider answered ${status}${words === '' ? '' : ` ${withoutSecrets(words, form)}`}.`;
+  return asService && CLIENT_REFUSED.has(error)
+    ? {
+        key: 'service_refused_by_provider',
+        message: `${said} Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH.`,
+      }
+    : { key: 'refused_by_provider', message: said };
+}
+
+/** RFC 6749 §5.2: it is the client that the provider does not want. */
+const CLIENT_REFUSED: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client']);
+
+const SECRETS = new Set(['code', 'code_verifier', 'refresh_token', 'token', 'client_secret']);
+
+/** Some providers repeat what they were sent. */
+const withoutSecrets = (words: string, form: UpstreamRequest['form']): string =>
+  form
+    .filter(([name, value]) => SECRETS.has(name) && value !== '')
+    .reduce((text, [, value]) => text.replaceAll(value, '…'), words)
+    .slice(0, 500);
