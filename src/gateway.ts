@@ -16,7 +16,7 @@ import type { KeySet } from './features/auth/key-set.ts';
 import { createProviderMetadata } from './features/auth/provider-metadata.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
 import { createReadiness } from './features/health/health.ts';
-import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
+import { createLimiter, createReadSession, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
 import type { Catalog } from './features/mcp/catalog.ts';
 import { createMcpEndpoint } from './features/mcp/endpoint.ts';
@@ -113,6 +113,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       : undefined,
   });
   const headers = securityHeaders(config);
+  const readSession = createReadSession(store);
   const server = createHttpServer({
     answer: createPipeline({
       router: createRouter(createRoutes(handlers)),
@@ -121,7 +122,8 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       isAllowedOrigin: createOriginCheck(config),
       limiter: config.rateLimitEnabled
         ? createLimiter(limitRules(config), { store, metrics, log })
-        : createUnlimited(store),
+        : createUnlimited(readSession),
+      readSession,
       bearer: auth.bearer,
       securityHeaders: headers,
     }),

@@ -43,9 +43,14 @@ export async function fetchLimited(
       body: await readLimited(answer, maxBytes),
     };
   } catch (cause) {
-    const { origin, pathname } = new URL(url);
-    throw new FetchFailed(`${origin}${pathname} failed`, { cause });
+    throw new FetchFailed(`${withoutQuery(url)} failed`, { cause });
   }
+}
+
+/** An address for the log: its query may hold a key. */
+export function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
 }
 
 async function readLimited(answer: Response, maxBytes: number): Promise<Buffer> {

@@ -16,6 +16,7 @@ export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unkno
 
 /** JSON lines, written synchronously so that none is lost at exit. */
 export function createLog(level: LogLevel, destination?: DestinationStream): Log {
+  const out = destination ?? pino.destination({ fd: 1, sync: true });
   const logger = pino(
     {
       level,
@@ -23,7 +24,7 @@ export function createLog(level: LogLevel, destination?: DestinationStream): Log
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    destination ?? pino.destination({ fd: 1, sync: true }),
+    { write: (text) => out.write(text.replace(UNPRINTABLE, escaped)) },
   );
   const line =
     (at: LogLevel) =>
@@ -33,6 +34,15 @@ export function createLog(level: LogLevel, destination?: DestinationStream): Log
     };
   return { error: line('error'), warn: line('warn'), info: line('info'), debug: line('debug') };
 }
+
+/**
+ * What JSON leaves as it is and others obey: controls of a terminal, ends of line beside LF, marks
+ * that turn the reading direction. They come in by names that callers choose.
+ */
+const UNPRINTABLE = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
+const escaped = (character: string): string =>
+  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks. */
 export function describeCause(cause: unknown): string {

@@ -16,7 +16,7 @@ export interface GatewayRequest {
 
 /** A request body, read once at the edge. */
 export type RequestBody =
-  | { readonly type: 'json'; readonly value: unknown }
+  | { readonly type: 'json'; readonly value: unknown; readonly text: string }
   /** `application/x-www-form-urlencoded`, not yet parsed. */
   | { readonly type: 'form'; readonly text: string };
 

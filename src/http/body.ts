@@ -1,5 +1,5 @@
 // Spec §4.4, §4.7, §4.8, decisions 3: request bodies, read once and bounded.
-import type { Readable } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
 import type { RequestBody } from '../core/message.ts';
 
@@ -8,57 +8,85 @@ export interface BodyRules {
   readonly maxBytes: number;
 }
 
+/**
+ * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,
+ * `overloaded`, `bad_request` or `parse_error`.
+ */
+export type BodyReader = (req: IncomingMessage, rules: BodyRules) => Promise<RequestBody>;
+
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/**
- * @throws GatewayError `unsupported_media_type`, `body_too_large` or `parse_error`.
- */
-export async function readBody(
-  stream: Readable,
-  contentType: string | undefined,
-  { accepts, maxBytes }: BodyRules,
-): Promise<RequestBody> {
-  const type = contentType?.split(';', 1)[0]?.trim().toLowerCase();
-  const isForm = accepts === 'json or form' && type === FORM_TYPE;
-  if (type !== JSON_TYPE && !isForm) {
-    const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
-    fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
+/** Bytes of all bodies that are not complete yet: many slow senders must not fill the memory. */
+const MAX_HELD_BYTES = 67_108_864;
+
+export function createBodyReader(): BodyReader {
+  let held = 0;
+
+  function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    let problem: GatewayError | undefined;
+
+    function take(chunk: Buffer): void {
+      length += chunk.length;
+      held += chunk.length;
+      if (length > maxBytes) problem = tooLarge(maxBytes);
+      else if (held > MAX_HELD_BYTES) problem = new GatewayError('overloaded');
+      else chunks.push(chunk);
+    }
+
+    function release(): void {
+      held -= length;
+      length = 0;
+    }
+
+    // Not for await: leaving such a loop early destroys the socket, and the answer with it.
+    return new Promise((resolve, reject) => {
+      req.on('data', (chunk: Buffer) => {
+        if (problem !== undefined) return;
+        take(chunk);
+        if (problem === undefined) return;
+        release();
+        chunks.length = 0;
+        reject(problem);
+      });
+      req.on('end', () => {
+        release();
+        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+      });
+      // Always comes; an error made for nothing would cost more than the reading.
+      req.on('close', () => {
+        release();
+        if (!req.readableEnded) reject(new GatewayError('incomplete_body'));
+      });
+      req.on('error', () => {});
+    });
   }
-  const text = decode(await collect(stream, maxBytes));
-  return isForm ? { type: 'form', text } : { type: 'json', value: parse(text) };
+
+  return async function readBody(req, { accepts, maxBytes }) {
+    const type = req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+    const isForm = accepts === 'json or form' && type === FORM_TYPE;
+    if (type !== JSON_TYPE && !isForm) {
+      const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
+      fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
+    }
+    checkCoding(req);
+    if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+    const text = decode(await collect(req, maxBytes));
+    return isForm ? { type: 'form', text } : { type: 'json', value: parse(text), text };
+  };
 }
 
-async function collect(stream: Readable, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // Not for await: leaving such a loop early destroys the socket, and the answer with it.
-  return new Promise((resolve, reject) => {
-    stream.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= maxBytes) {
-        chunks.push(chunk);
-        return;
-      }
-      chunks.length = 0;
-      reject(
-        new GatewayError('body_too_large', {
-          details: `The body may have at most ${maxBytes} bytes.`,
-        }),
-      );
-    });
-    stream.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
-    );
-    stream.on('error', reject);
-    stream.on('close', () => {
-      // Always comes; an error made for nothing would cost more than the reading.
-      if (!stream.readableEnded) {
-        reject(new Error('The caller hung up before the body was complete'));
-      }
-    });
-  });
+/** RFC 9112 §6.1: node:http takes off `chunked` and would pass on what is below as it is. */
+function checkCoding({ headers }: IncomingMessage): void {
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined || coding.trim().toLowerCase() === 'chunked') return;
+  fail('bad_request', { details: 'The only Transfer-Encoding is chunked.' });
 }
+
+const tooLarge = (maxBytes: number) =>
+  new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 

@@ -7,12 +7,16 @@ const LOCAL = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
- * its authority.
+ * its authority. A probe calls by any name, or by HTTP/1.0 without one.
  *
  * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
  * foreign one.
  */
-export type HostCheck = (host: string | undefined, authority: string | undefined) => void;
+export type HostCheck = (
+  host: string | undefined,
+  authority: string | undefined,
+  isProbe: boolean,
+) => void;
 
 export function createHostCheck(config: Config): HostCheck {
   const base = new URL(config.baseUrl);
@@ -26,7 +30,8 @@ export function createHostCheck(config: Config): HostCheck {
     else exact.add(`${name}:${port}`);
   }
 
-  return function checkHost(host, authority) {
+  return function checkHost(host, authority, isProbe) {
+    if (isProbe && host === undefined) return;
     if (!host || host.includes(',')) {
       fail('bad_request', { details: 'The request must have exactly one Host header.' });
     }
@@ -34,6 +39,7 @@ export function createHostCheck(config: Config): HostCheck {
     if (authority !== undefined && authority.toLowerCase() !== written) {
       fail('bad_request', { details: 'The Host header differs from the request target.' });
     }
+    if (isProbe) return;
     const [, name = '', port = defaultPort] = HOST.exec(written) ?? [];
     if (!anyPort.has(name) && !exact.has(`${name}:${port}`))
       fail('invalid_host', { facts: { found: written.slice(0, 200) } });

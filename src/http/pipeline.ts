@@ -5,7 +5,7 @@ import { type ErrorFormat, JSONRPC, renderError } from '../core/errors/render.ts
 import { isSessionId } from '../core/ids.ts';
 import { type GatewayRequest, header, type Reply, type RequestBody } from '../core/message.ts';
 import type { UserContext } from '../core/user-context.ts';
-import type { Admitted, Limiter } from '../features/limits/limiter.ts';
+import type { Admitted, Limiter, ReadSession } from '../features/limits/limiter.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
 import type { BodyRules } from './body.ts';
@@ -19,8 +19,10 @@ export interface Incoming {
   readonly request: GatewayRequest;
   /** Authority of a target in absolute form. */
   readonly authority: string | undefined;
-  /** Reads the body; called at most once. */
-  readBody(accepts: BodyRules['accepts']): Promise<RequestBody>;
+  /** Reads the body; called at most once. `maxBytes` where it is less than usual. */
+  readBody(accepts: BodyRules['accepts'], maxBytes?: number): Promise<RequestBody>;
+  /** Milliseconds since the head arrived. */
+  age(): number;
 }
 
 /** The reply with every header, and the route's template for log and metrics. */
@@ -35,6 +37,7 @@ export interface PipelineDeps {
   readonly checkHost: HostCheck;
   readonly isAllowedOrigin: (origin: string) => boolean;
   readonly limiter: Limiter;
+  readonly readSession: ReadSession;
   /** Spec §5, or lets everybody in. @throws GatewayError with a reason of §7.1. */
   readonly bearer: (request: GatewayRequest) => Promise<UserContext | undefined>;
   readonly securityHeaders: Readonly<Record<string, string>>;
@@ -56,14 +59,14 @@ interface Origin {
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { router, site, checkHost, isAllowedOrigin, limiter, bearer, securityHeaders } = deps;
+  const { router, site, checkHost, isAllowedOrigin, limiter, readSession, bearer } = deps;
 
   return async function answer(incoming) {
     const target = targetOf(incoming.request);
     const origin = originOf(incoming.request);
     const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
     const cors = corsHeaders(origin.isAllowed ? origin.value : undefined);
-    return { reply: finished(reply, securityHeaders, cors), route: target.route };
+    return { reply: finished(reply, deps.securityHeaders, cors), route: target.route };
   };
 
   function targetOf(request: GatewayRequest): Target {
@@ -80,7 +83,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   async function guarded(incoming: Incoming, target: Target, origin: Origin): Promise<Reply> {
     const { request, authority } = incoming;
-    if (!target.resource?.probe) checkHost(header(request, 'host'), authority);
+    checkHost(header(request, 'host'), authority, target.resource?.probe === true);
     if (origin.value !== undefined && !origin.isAllowed) {
       fail('invalid_origin', { facts: { found: origin.value.slice(0, 200) } });
     }
@@ -98,10 +101,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   function admit(request: GatewayRequest, { limit }: Route): Promise<Admitted> | Admitted {
     if (limit === undefined) return UNCOUNTED;
-    const sessionId = header(request, 'mcp-session-id');
-    // Nothing that cannot be a session id reaches the store (decisions 4).
-    const known = sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
-    return limiter(limit, request.clientIp, known);
+    return limiter(limit, request.clientIp, sessionIdOf(request));
   }
 
   async function served(
@@ -111,7 +111,16 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   ): Promise<Reply> {
     const { request } = incoming;
     const user = route.auth ? await bearer(request) : undefined;
-    const body = route.body ? await incoming.readBody(route.body) : NO_BODY;
+    if (!route.body) return route.handle(request, { user, session, body: NO_BODY });
+    const body = await incoming.readBody(route.body, route.maxBodyBytes);
+    if (route.auth && incoming.age() > DAWDLING_MS) return servedLate(request, route, body);
+    return route.handle(request, { user, session, body });
+  }
+
+  /** While a body dawdled its token may have expired, and its session may have been ended. */
+  async function servedLate(request: GatewayRequest, route: Route, body: RequestBody) {
+    const user = await bearer(request);
+    const session = await readSession(sessionIdOf(request));
     return route.handle(request, { user, session, body });
   }
 
@@ -127,8 +136,17 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 }
 
+/** Nothing that cannot be a session id reaches the store (decisions 4). */
+function sessionIdOf(request: GatewayRequest): string | undefined {
+  const sessionId = header(request, 'mcp-session-id');
+  return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
+}
+
+/** Longer than any body takes that is sent in one go. */
+const DAWDLING_MS = 1000;
+
 const UNCOUNTED: Admitted = { session: { record: undefined } };
-const NO_BODY: RequestBody = { type: 'json', value: undefined };
+const NO_BODY: RequestBody = { type: 'json', value: undefined, text: '' };
 
 const rendered = (format: ErrorFormat) => (thrown: unknown) =>
   renderError(asGatewayError(thrown), format);

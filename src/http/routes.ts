@@ -25,6 +25,8 @@ export interface Route {
   /** Spec §5.1: needs a bearer token. */
   readonly auth?: true;
   readonly body?: 'json' | 'json or form';
+  /** Bytes; where it is less than `MAX_BODY_BYTES`. */
+  readonly maxBodyBytes?: number;
   /** Decisions 2: asked by address, so exempt from the Host check. */
   readonly probe?: true;
   /** Not listed in `Allow`: the route only says why there is nothing. */
@@ -55,6 +57,9 @@ export interface Handlers {
   readonly metrics: Handle | undefined;
 }
 
+/** Anybody may send these, token or not: enough for ten redirect URIs and all other members. */
+const OAUTH_MAX_BYTES = 65_536;
+
 const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
 const REGISTRATION: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
 
@@ -81,6 +86,7 @@ export function createRoutes(handlers: Handlers): readonly Route[] {
       path: '/oauth/token',
       errors: OAUTH,
       body: 'json or form',
+      maxBodyBytes: OAUTH_MAX_BYTES,
       handle: oauth.token,
     },
     {
@@ -89,6 +95,7 @@ export function createRoutes(handlers: Handlers): readonly Route[] {
       errors: REGISTRATION,
       limit: 'dcr',
       body: 'json',
+      maxBodyBytes: OAUTH_MAX_BYTES,
       handle: oauth.register,
     },
     {
@@ -96,6 +103,7 @@ export function createRoutes(handlers: Handlers): readonly Route[] {
       path: '/oauth/revoke',
       errors: OAUTH,
       body: 'json or form',
+      maxBodyBytes: OAUTH_MAX_BYTES,
       handle: oauth.revoke,
     },
     wellKnown('oauth-protected-resource', JSONRPC, discovery.protectedResource),

@@ -7,7 +7,7 @@ import { JSONRPC, renderError } from '../core/errors/render.ts';
 import type { Log } from '../core/log.ts';
 import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { Served } from './access-log.ts';
-import { readBody } from './body.ts';
+import { createBodyReader } from './body.ts';
 import type { CallerClues } from './client-ip.ts';
 import type { Incoming, Pipeline } from './pipeline.ts';
 import { targetOf } from './target.ts';
@@ -38,12 +38,18 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the idle time of common load balancers (60 s), so that they hang up first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+/** How long a connection that brought no request yet may still bring one when the service closes. */
+const SILENT_MS = 1000;
+/** Requests of one connection that wait for their answers: each holds one in memory. */
+const MAX_PIPELINED = 64;
 /** How long a refused body is still read and dropped, so that its sender sees the answer. */
 const DISCARD_MS = 2000;
 
 export function createHttpServer(deps: HttpServerDeps): HttpServer {
   const { answer, clientIp, record, securityHeaders, maxBodyBytes, clock, log } = deps;
   const pending = new WeakMap<object, Set<ServerResponse>>();
+  const connections = new Set<Socket>();
+  const readBody = createBodyReader();
   let draining = false;
 
   const server = createServer(
@@ -62,11 +68,19 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   server.maxHeadersCount = 0;
   server.on('checkExpectation', handler);
   server.on('clientError', refuseMalformed);
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
 
   function handler(req: IncomingMessage, res: ServerResponse): void {
+    if (req.socket.destroyed) return;
+    if (track(pending, req.socket, res) > MAX_PIPELINED) {
+      req.socket.destroy();
+      return;
+    }
     const started = clock.monotonic();
-    track(pending, req.socket, res);
-    const incoming = receive(req, res);
+    const incoming = receive(req, res, started);
     answer(incoming)
       .then(({ reply, route }) => {
         send(req, res, reply);
@@ -80,9 +94,10 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       });
   }
 
-  function receive(req: IncomingMessage, res: ServerResponse): Incoming {
+  function receive(req: IncomingMessage, res: ServerResponse, started: number): Incoming {
     const { authority, path, query } = targetOf(req.url ?? '/');
     const socket = req.socket.remoteAddress;
+    let signal: AbortSignal | undefined;
     const request: GatewayRequest = {
       method: req.method ?? 'GET',
       path,
@@ -93,13 +108,17 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
         realIp: header(req, 'x-real-ip'),
         socket,
       }),
-      signal: () => hangUpSignal(res),
+      signal: () => {
+        signal ??= hangUpSignal(res);
+        return signal;
+      },
     };
     return {
       request,
       authority,
-      readBody: (accepts) =>
-        readBody(req, req.headers['content-type'], { accepts, maxBytes: maxBodyBytes }),
+      readBody: (accepts, maxBytes = maxBodyBytes) =>
+        readBody(req, { accepts, maxBytes: Math.min(maxBytes, maxBodyBytes) }),
+      age: () => clock.monotonic() - started,
     };
   }
 
@@ -113,6 +132,11 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     req.resume();
     const cancel = clock.after(DISCARD_MS, () => req.destroy());
     req.once('end', cancel);
+  }
+
+  /** node:http takes only those for idle that had a request before. */
+  function closeSilent(): void {
+    for (const socket of connections) if (!pending.get(socket)?.size) socket.destroy();
   }
 
   /** What node:http could not parse never got a request: answered here, or the socket closed. */
@@ -149,9 +173,12 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       draining = true;
       if (!server.listening) return Promise.resolve();
       return new Promise((resolve) => {
-        const cancel = clock.after(graceMs, () => server.closeAllConnections());
+        const cancels = [
+          clock.after(SILENT_MS, closeSilent),
+          clock.after(graceMs, () => server.closeAllConnections()),
+        ];
         server.close(() => {
-          cancel();
+          for (const cancel of cancels) cancel();
           resolve();
         });
       });
@@ -159,10 +186,16 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   };
 }
 
-function track(pending: WeakMap<object, Set<ServerResponse>>, socket: Socket, res: ServerResponse) {
+/** Notes a request under way; returns how many its connection has. */
+function track(
+  pending: WeakMap<object, Set<ServerResponse>>,
+  socket: Socket,
+  res: ServerResponse,
+): number {
   const busy = pending.get(socket) ?? new Set();
   pending.set(socket, busy.add(res));
   res.once('close', () => busy.delete(res));
+  return busy.size;
 }
 
 /** Aborted when the connection closes before the reply was sent. */

@@ -50,6 +50,13 @@ describe('§2.4 tools', () => {
     expect(error).toMatchObject({ code: -32602, message: 'Invalid params' });
     expect(error.data.details).toContain(named);
   });
+
+  test('§2.4 a long name of an argument is neither answered nor logged in full', async () => {
+    const params = { name: 'service_ping', arguments: { ['x'.repeat(100_000)]: '' } };
+    const { text } = await gateway.call(session, 'tools/call', params);
+    expect(text.length).toBeLessThan(500);
+    expect(JSON.stringify(gateway.log.at(-1)).length).toBeLessThan(1000);
+  });
 });
 
 describe('§2.6 prompts', () => {

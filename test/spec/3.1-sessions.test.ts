@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
@@ -5,9 +7,11 @@ import { type ManualClock, manualClock } from '../support/clock.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../support/gateway.ts';
 import { collectLog } from '../support/log.ts';
 import { seriesOf } from '../support/metrics.ts';
+import { statusesOf } from '../support/raw.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 
 const TTL = 3600;
+const PING_TOOL = 'service_ping';
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 let clock: ManualClock;
@@ -175,6 +179,38 @@ describe('§4.5 DELETE /mcp', () => {
     for (const { status } of answers) expect([200, 204, 404]).toContain(status);
     expect((await ping(session)).status).toBe(404);
     expect(await gauge()).toBe(0);
+  });
+});
+
+describe('§3.1 a call whose body dawdles', () => {
+  test.each([
+    { what: 'session ended', status: 404, ends: true, advance: 2000, expires: 3600 },
+    { what: 'token expired', status: 401, ends: false, advance: 20_000, expires: 10 },
+  ])('§3.1 its $what meanwhile: $status, and no tool runs', async (row) => {
+    const session = await gateway.open();
+    const token = await gateway.issuer.sign({ exp: clock.now() / 1000 + row.expires });
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: PING_TOOL } };
+    const body = JSON.stringify(message);
+    const head = [
+      'POST /mcp HTTP/1.1',
+      `Host: ${new URL(gateway.baseUrl).host}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      `Authorization: Bearer ${token}`,
+      `mcp-session-id: ${session}`,
+      'Connection: close',
+    ];
+    const checked = () => seriesOf(gateway, 'auth_attempts_total', { result: 'success' });
+    const before = (await checked()) ?? 0;
+    const socket = connect(await gateway.listen(), '127.0.0.1');
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    await expect.poll(checked).toBe(before + 1);
+    if (row.ends) expect((await end(session)).status).toBe(204);
+    clock.advance(row.advance);
+    socket.write(body);
+    expect(statusesOf(await text(socket))).toEqual([row.status]);
+    const ran = await seriesOf(gateway, 'mcp_tool_invocations_total', { tool: PING_TOOL });
+    expect(ran ?? 0).toBe(0);
   });
 });
 

@@ -223,9 +223,28 @@ describe('§4.1 malformed and smuggled HTTP', () => {
   test('§4.1 pipelined requests are answered in order, a malformed one ends the connection', async () => {
     const good = `GET /health HTTP/1.1\r\n${HOST}\r\n`;
     const received = await sendRaw(port, `${good}${good}nonsense\r\n\r\n`);
-    const statuses = statusesOf(received);
-    expect(statuses.slice(0, 2).every((status) => status === 200)).toBe(true);
-    expect(statuses.length).toBeLessThanOrEqual(3);
+    // node:http drops what is answered but not yet sent when it meets bytes that are no HTTP.
+    expect([[], [200], [200, 200], [200, 200, 400]]).toContainEqual(statusesOf(received));
+    const closing = `GET /health/ready HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
+    expect(statusesOf(await sendRaw(port, `${good}${good}${closing}`))).toEqual([200, 200, 200]);
+  });
+
+  test('§4.1 more than 64 requests that wait on one connection end it', async () => {
+    const many = `GET / HTTP/1.1\r\n${HOST}\r\n`.repeat(200);
+    expect(statusesOf(await sendRaw(port, many)).length).toBeLessThanOrEqual(64);
+  });
+
+  test('§4.1 a body in another coding than chunked: 400', async () => {
+    const raw = `POST /oauth/token HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nTransfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n`;
+    expect(statusesOf(await sendRaw(port, raw))).toEqual([400]);
+  });
+
+  test('§4.1 a caller who hangs up amid a body is no fault of the service', async () => {
+    const raw = `POST /oauth/token HTTP/1.1\r\n${HOST}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`;
+    await sendRaw(port, raw, 50);
+    await expect
+      .poll(() => gateway.log.findLast(({ error }) => error === 'incomplete_body'))
+      .toMatchObject({ level: 'info', status: 400 });
   });
 
   test('§4.1 Expect and Upgrade do not change an answer', async () => {

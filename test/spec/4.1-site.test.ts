@@ -143,6 +143,7 @@ describe('§4.1 pages over HTTP', () => {
       checkHost: () => {},
       isAllowedOrigin: () => true,
       limiter: async () => ({ session: { record: undefined } }),
+      readSession: async () => ({ record: undefined }),
       bearer: async () => undefined,
       securityHeaders: { 'X-Frame-Options': 'DENY' },
     });
@@ -154,7 +155,8 @@ describe('§4.1 pages over HTTP', () => {
       clientIp: 'unknown',
       signal: () => new AbortController().signal,
     };
-    return answer({ request, authority: undefined, readBody: () => Promise.reject() });
+    const readBody = () => Promise.reject();
+    return answer({ request, authority: undefined, readBody, age: () => 0 });
   }
 
   test('§4.12 a page carries the security headers', async () => {

@@ -222,6 +222,14 @@ describe('§4.12 the Host header', () => {
     expect(statusesOf(await sendRaw(port, 'GET /health HTTP/1.0\r\n\r\n'))).toEqual([200]);
   });
 
+  test.each([
+    { what: 'two Hosts', head: 'Host: localhost\r\nHost: localhost\r\n', status: 400 },
+    { what: 'none, as by HTTP/1.0', head: '', status: 200 },
+  ])('§4.12 a probe with $what: $status', async ({ head, status: wanted }) => {
+    const raw = `GET /health HTTP/1.1\r\n${head}Connection: close\r\n\r\n`;
+    expect(statusesOf(await sendRaw(await gateway.listen(), raw))).toEqual([wanted]);
+  });
+
   test('§4.12 no Host or two: 400', async () => {
     const close = 'Connection: close\r\n\r\n';
     const none = await sendRaw(port, `GET /nope HTTP/1.1\r\n${close}`);

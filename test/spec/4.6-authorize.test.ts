@@ -220,6 +220,12 @@ describe('§4.6 authorize', () => {
     expect(json.error_description).toContain(names);
   });
 
+  test('§4.6 more than 100 parameters: 400 invalid_request', async () => {
+    const many = Array.from({ length: 100 }, (_, at) => `p${at}=`).join('&');
+    const { status, json } = await authorize(`${queryOf({})}&${many}`);
+    expect([status, json.error]).toEqual([400, 'invalid_request']);
+  });
+
   test.each(['client_id', 'redirect_uri', 'state', 'scope', 'code_challenge', 'anything'])(
     '§4.6 %s given twice: 400 invalid_request',
     async (name) => {

@@ -87,6 +87,28 @@ describe('§4.8 registration', () => {
     }
   });
 
+  test.each(['client_name', 'software_id', 'software_version'])(
+    '§4.8 %s of more than 1,000 characters: a record is read at every step, so it stays small',
+    async (member) => {
+      const long = await register({ redirect_uris: [REDIRECT], [member]: 'ä'.repeat(1000) });
+      expect([long.status, long.json[member]]).toEqual([201, 'ä'.repeat(1000)]);
+      const longer = await register({ redirect_uris: [REDIRECT], [member]: 'ä'.repeat(1001) });
+      expect([longer.status, longer.json.error]).toEqual([400, 'invalid_client_metadata']);
+      expect(longer.json.error_description).toContain(member);
+    },
+  );
+
+  test.each([
+    { scope: 'x'.repeat(2049) },
+    { contacts: ['x'.repeat(2049)] },
+    { contacts: Array.from({ length: 11 }, () => 'a@example.com') },
+    { client_uri: `https://a.example/${'x'.repeat(2048)}` },
+  ])('§4.8 further members that are too long are left out', async (member) => {
+    const { status, json } = await register({ redirect_uris: [REDIRECT], ...member });
+    expect(status).toBe(201);
+    expect(json).not.toHaveProperty(Object.keys(member)[0] ?? '');
+  });
+
   test('§2.2 two registrations are two clients', async () => {
     const ids = await Promise.all(
       Array.from(

@@ -113,6 +113,8 @@ describe('§5 start-up errors', () => {
       wrong: [
         'gw.example',
         'ftp://gw.example',
+        'https://例え.example',
+        'https://gw.example/"',
         'https://gw.example/?x=1',
         'https://gw.example/#x',
         'https://',

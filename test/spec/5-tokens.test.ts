@@ -692,12 +692,13 @@ describe('§5 claims', () => {
     expect((await send(made(OWN, claims({ aud })))).status).toBe(200);
   });
 
-  test.each([undefined, null, '', 0, 5, true, [], ['user-1'], {}].map((sub) => ({ sub })))(
-    '§7.1 sub $sub: missing_claim',
-    async ({ sub }) => {
-      await expectRefusedAtOnce(made(OWN, claims({ sub })), 'missing_claim');
-    },
-  );
+  test.each(
+    [undefined, null, '', 0, 5, true, [], ['user-1'], {}, 'a\ud800', '\udc00a'].map((sub) => ({
+      sub,
+    })),
+  )('§7.1 sub $sub: missing_claim', async ({ sub }) => {
+    await expectRefusedAtOnce(made(OWN, claims({ sub })), 'missing_claim');
+  });
 
   test('§7.1 a sub of the prototype is none: missing_claim', async () => {
     const payload = JSON.stringify(claims({ sub: undefined })).replace(

@@ -19,6 +19,17 @@ export function sendRaw(port: number, bytes: string | Buffer, limitMs = 5000): P
   });
 }
 
-/** The status codes of all answers in what `sendRaw` received. */
-export const statusesOf = (received: string): readonly number[] =>
-  [...received.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, code]) => Number(code));
+/** The status codes of the answers in what `sendRaw` received, one after the other by length. */
+export function statusesOf(received: string): readonly number[] {
+  const statuses: number[] = [];
+  for (let rest = received; rest !== ''; ) {
+    const end = rest.indexOf('\r\n\r\n');
+    const head = rest.slice(0, end);
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]);
+    if (end === -1 || Number.isNaN(status)) throw new Error(`No answer begins here: ${rest}`);
+    statuses.push(status);
+    const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
+    rest = rest.slice(end + 4 + length);
+  }
+  return statuses;
+}

@@ -32,10 +32,11 @@ export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
 export const httpUrl: Rule<string> = {
   parse(text) {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    const plain = /^https?:\/\/[^\s\\]+$/i.test(text) && !text.includes('#');
+    // It goes into headers as it is, so in ASCII and without quotes.
+    const plain = /^https?:\/\/[!$-[\]-~]+$/i.test(text);
     return url && plain && !url.username && !url.password ? text : undefined;
   },
-  allowed: 'an absolute http or https URL without user info and fragment',
+  allowed: 'an absolute http or https URL in ASCII, without user info and fragment',
 };
 
 /** Decisions 1: a trailing slash is dropped. */
@@ -44,7 +45,7 @@ export const baseUrl: Rule<string> = {
     const url = httpUrl.parse(text);
     return url === undefined || url.includes('?') ? undefined : url.replace(/\/+$/, '');
   },
-  allowed: 'an absolute http or https URL without user info, query and fragment',
+  allowed: 'an absolute http or https URL in ASCII, without user info, query and fragment',
 };
 
 export const redisUrl: Rule<string> = {

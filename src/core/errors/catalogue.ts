@@ -161,6 +161,18 @@ export const catalogue = {
     oauth: 'body',
     details: 'The body is larger than MAX_BODY_BYTES allows.',
   }),
+  incomplete_body: row({
+    status: 400,
+    jsonrpc: { code: -32000, message: 'Bad Request' },
+    oauth: 'body',
+    details: 'The request ended before its body did.',
+  }),
+  overloaded: row({
+    status: 503,
+    jsonrpc: { code: -32000, message: 'Service Unavailable' },
+    oauth: 'server_error',
+    details: 'Too many requests are being received at the moment. Try again.',
+  }),
   unsupported_media_type: row({
     status: 415,
     jsonrpc: { code: -32000, message: 'Unsupported Media Type' },

@@ -33,7 +33,7 @@ export function readClaims(
   if (nbf !== undefined && !(isTime(nbf) && seconds >= nbf - toleranceSeconds)) {
     fail('invalid_token', { details: 'The token is not valid yet.' });
   }
-  if (typeof sub !== 'string' || sub === '') fail('missing_claim');
+  if (typeof sub !== 'string' || sub === '' || LONE_SURROGATE.test(sub)) fail('missing_claim');
   return { sub, ...profile(claims), token };
 }
 
@@ -45,6 +45,9 @@ function profile({ email, name, groups }: Claims): Pick<UserContext, 'email' | '
     ...(isStrings(groups) && { groups }),
   };
 }
+
+/** No Unicode text: two of them would be one in UTF-8, and so in the store. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 const isMeantFor = (aud: unknown, audience: readonly string[]): boolean =>
   (Array.isArray(aud) ? aud : [aud]).some((one) => audience.includes(one));

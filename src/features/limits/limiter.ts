@@ -87,13 +87,20 @@ export function createLimiter(
 
 /** `RATE_LIMIT_ENABLED=false` (Spec §8.3): only the session is read. */
 export const createUnlimited =
-  (store: Store): Limiter =>
-  async (_group, _clientIp, sessionId) => {
-    if (sessionId === undefined) return { session: { record: undefined } };
+  (read: ReadSession): Limiter =>
+  async (_group, _clientIp, sessionId) => ({ session: await read(sessionId) });
+
+/** The session alone, nothing counted. */
+export type ReadSession = (sessionId: string | undefined) => Promise<SessionLookup>;
+
+export const createReadSession =
+  (store: Store): ReadSession =>
+  async (sessionId) => {
+    if (sessionId === undefined) return { record: undefined };
     try {
-      return { session: { record: (await store.admit([], sessionId)).session } };
+      return { record: (await store.admit([], sessionId)).session };
     } catch (failure) {
-      return { session: { failure } };
+      return { failure };
     }
   };
 

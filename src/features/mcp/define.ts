@@ -156,11 +156,14 @@ export const requireUser = ({ user }: Context): UserContext => user ?? fail('use
 
 function schemaProblem(error: ErrorObject | undefined): string {
   if (error === undefined) return 'arguments do not fit the input schema';
-  const path = `arguments${error.instancePath}`;
+  const path = shortened(`arguments${error.instancePath}`);
   const extra: unknown = error.params.additionalProperty;
-  if (typeof extra === 'string') return `${path} must not have the member ${JSON.stringify(extra)}`;
+  if (typeof extra === 'string') return `${path} must not have the member "${shortened(extra)}"`;
   return `${path} ${error.message ?? 'does not fit the input schema'}`;
 }
+
+/** The caller's own words: nobody can make the service, or its log, recite at length. */
+const shortened = (words: string) => (words.length > 100 ? `${words.slice(0, 100)}…` : words);
 
 function firstProblem(known: readonly PromptArgument[], args: Arguments): string | undefined {
   return known.map((argument) => argumentProblem(argument, args)).find(Boolean);

@@ -21,15 +21,20 @@ const RESPONSE_TYPES = ['code'];
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
 const NAMES = ['client_name', 'software_id', 'software_version'] as const;
 
+/** A record is read at every step of a log-in: it must stay small. Characters. */
+const MAX_NAME = 1000;
+const MAX_ECHOED = 2048;
+const MAX_CONTACTS = 10;
+
 /** Decisions 6: further members that are echoed where they are well-typed, else ignored. */
 const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
-  scope: isString,
+  scope: isShort,
   client_uri: isWebUrl,
   logo_uri: isWebUrl,
-  contacts: isStringArray,
+  contacts: (value) => isStringArray(value) && value.length <= MAX_CONTACTS && value.every(isShort),
   tos_uri: isWebUrl,
   policy_uri: isWebUrl,
-  application_type: isString,
+  application_type: isShort,
 };
 
 /** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
@@ -81,7 +86,9 @@ function names(members: Members): Record<string, string> {
   return Object.fromEntries(
     given.map((name) => {
       const value = members[name];
-      return [name, isString(value) ? value : refuse(`${name} must be a string.`)];
+      if (!isString(value)) return refuse(`${name} must be a string.`);
+      if (value.length > MAX_NAME) return refuse(`${name} is longer than ${MAX_NAME} characters.`);
+      return [name, value];
     }),
   );
 }
@@ -97,13 +104,17 @@ function isString(value: unknown): value is string {
   return typeof value === 'string';
 }
 
+function isShort(value: unknown): value is string {
+  return isString(value) && value.length <= MAX_ECHOED;
+}
+
 function isStringArray(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every(isString);
 }
 
 // Consoles turn these into links: javascript: and data: must not get there.
 function isWebUrl(value: unknown): value is string {
-  return isString(value) && /^https?:\/\//i.test(value) && URL.canParse(value);
+  return isShort(value) && /^https?:\/\//i.test(value) && URL.canParse(value);
 }
 
 const refuse = (details: string): never => fail('invalid_client_metadata', { details });

@@ -17,6 +17,7 @@ export interface Parameters {
 
 /** @throws GatewayError `oauth_invalid_request` for a repeated parameter. */
 export function fromQuery(query: string): Parameters {
+  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) refuseMany();
   return fromPairs([...new URLSearchParams(query)]);
 }
 
@@ -26,8 +27,23 @@ export function fromQuery(query: string): Parameters {
  * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member.
  */
 export function fromBody(body: RequestBody): Parameters {
-  return body.type === 'form' ? fromQuery(body.text) : fromPairs(stringMembers(body.value));
+  if (body.type === 'form') return fromQuery(body.text);
+  const members = stringMembers(body.value);
+  // A flat object of strings has two for each member, unless one is given twice.
+  const strings = body.text.match(JSON_STRING) ?? [];
+  if (strings.length !== 2 * members.length) {
+    fail('oauth_invalid_request', { details: 'A member of the body is given twice.' });
+  }
+  return fromPairs(members);
 }
+
+const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
+
+/** Far more than any client sends: many cost time, and anybody may send them. */
+const MAX_PARAMETERS = 100;
+
+const refuseMany = (): never =>
+  fail('oauth_invalid_request', { details: `More than ${MAX_PARAMETERS} parameters.` });
 
 function fromPairs(pairs: readonly (readonly [string, string])[]): Parameters {
   const values = new Map<string, string>();
@@ -53,7 +69,9 @@ function stringMembers(value: unknown): (readonly [string, string])[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
   }
-  return Object.entries(value).map(([name, member]) => {
+  const members = Object.entries(value);
+  if (members.length > MAX_PARAMETERS) refuseMany();
+  return members.map(([name, member]) => {
     if (typeof member === 'string') return [name, member] as const;
     return fail('oauth_invalid_request', {
       details: `The member ${printable(name)} must be a string.`,

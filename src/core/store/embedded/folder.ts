@@ -1,10 +1,10 @@
 // DATA_DIR: made, locked and opened.
-import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { chmod, mkdir, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { describeCause } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
-import { DataDirError, lockFolder } from './lock.ts';
+import { codeOf, DataDirError, lockFolder } from './lock.ts';
 
 export interface Folder {
   readonly root: RootDatabase;
@@ -24,16 +24,24 @@ export async function openFolder(dataDir: string): Promise<Folder> {
   const path = resolve(dataDir);
   let unlock = async () => {};
   try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeFolder(path);
     unlock = await lockFolder(path);
-    const root = open({ path: join(path, 'store.mdb'), noSubdir: true, ...DURABLE });
+    const file = join(path, 'store.mdb');
+    const root = open({ path: file, noSubdir: true, ...DURABLE });
+    // Whatever the folder allows: sessions and clients are nobody else's to read.
+    await Promise.all([file, `${file}-lock`].map((own) => chmod(own, 0o600)));
     let closing = false;
+    const ensureOpen = () => {
+      if (closing) throw new StoreUnavailable('The store is closed');
+    };
     return {
       root,
-      write: (change) => root.transaction(change).catch(fail),
-      ensureOpen() {
-        if (closing) throw new StoreUnavailable('The store is closed');
+      async write(change) {
+        // lmdb would throw, and not by its promise.
+        ensureOpen();
+        return root.transaction(change).catch(fail);
       },
+      ensureOpen,
       async close() {
         closing = true;
         await root.close();
@@ -43,7 +51,21 @@ export async function openFolder(dataDir: string): Promise<Folder> {
   } catch (cause) {
     await unlock();
     if (cause instanceof DataDirError) throw cause;
-    throw new DataDirError(`DATA_DIR: the folder ${path} cannot be used: ${describeCause(cause)}`);
+    throw new DataDirError(
+      `DATA_DIR: the folder ${path} cannot be used: ${describeCause(cause)}. Set DATA_DIR to a folder that this process may write to.`,
+    );
+  }
+}
+
+/** Step by step: with `recursive`, Node never comes back from a place that takes no folders. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (codeOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path, { mode: 0o700 });
   }
 }
 

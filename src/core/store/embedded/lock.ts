@@ -26,7 +26,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.destroy());
   const inUse = () =>
     new DataDirError(
-      `DATA_DIR: the folder ${folder} is in use by another process. Stop it, or set DATA_DIR to a folder of its own.`,
+      `DATA_DIR: the folder ${folder} is in use by another process (is npm run dev or npm start still running?). Stop it, or set DATA_DIR to a folder of its own.`,
     );
   try {
     await listen(server, path);
@@ -95,5 +95,6 @@ const isDead = (path: string): Promise<boolean> =>
 
 const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT']);
 
-const codeOf = (cause: unknown): unknown =>
+/** The code by which the system names an error, such as `ENOENT`. */
+export const codeOf = (cause: unknown): unknown =>
   cause instanceof Error && 'code' in cause ? cause.code : undefined;
