@@ -1,37 +1,48 @@
 // npm run demo [url]: an official MCP client goes the whole way, from a refused call to the end
-// of its session, and says what it sees.
+// of its session, and says what it sees. With --token it logs in and prints the access token.
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Authorization, createAuthorization } from './demo/authorization.ts';
 import { listenForCallback } from './demo/callback.ts';
+import { explain } from './demo/explain.ts';
 import { createTranscript } from './demo/transcript.ts';
 
 const DEFAULT_URL = 'http://localhost:3000/mcp';
+const USAGE = `Usage: npm run demo -- [--token] [url], for example ${DEFAULT_URL}`;
 
-const { heading, say, note, fetch } = createTranscript(console.log);
+const { url, tokenOnly } = readArguments(process.argv.slice(2));
+// A token is for $(…): everything else goes where it does not disturb.
+const { heading, say, note, fetch } = createTranscript(tokenOnly ? console.error : console.log);
 
-async function demo(url: URL): Promise<void> {
+demo().catch((error: unknown) => {
+  console.error(`\n${explain(error, url)}`);
+  process.exitCode = 1;
+});
+
+async function demo(): Promise<void> {
   const callback = await listenForCallback();
   try {
     heading(`Connecting to ${url.href}`);
     const authorization = createAuthorization({ callback, name: 'ada', say, note });
     const client = new Client({ name: 'postern-demo', version: '1.0.0' });
-    const transport = await connect(client, url, authorization);
+    const transport = await connect(client, authorization);
     const server = client.getServerVersion();
     say(`${server?.name} ${server?.version}, session ${transport.sessionId}`);
-    await look(client);
+    const token = (await authorization.tokens())?.access_token;
+    if (!tokenOnly) await look(client, token !== undefined);
     heading('Good-bye');
     await transport.terminateSession();
     await client.close();
+    if (tokenOnly) console.log(token ?? '');
   } finally {
     callback.close();
   }
   heading('Everything works.');
 }
 
-async function connect(client: Client, url: URL, authorization: Authorization) {
+async function connect(client: Client, authorization: Authorization) {
   const open = () => new StreamableHTTPClientTransport(url, { authProvider: authorization, fetch });
   const first = open();
   try {
@@ -47,7 +58,7 @@ async function connect(client: Client, url: URL, authorization: Authorization) {
   return second;
 }
 
-async function look(client: Client): Promise<void> {
+async function look(client: Client, hasUser: boolean): Promise<void> {
   heading('Tools');
   const { tools } = await client.listTools();
   say(names(tools));
@@ -63,31 +74,23 @@ async function look(client: Client): Promise<void> {
   heading('Resources');
   const { resources } = await client.listResources();
   say(names(resources));
-  for (const uri of ['config://server', 'user://profile']) {
+  for (const uri of hasUser ? ['config://server', 'user://profile'] : ['config://server']) {
     const { contents } = await client.readResource({ uri });
     for (const content of contents) say('text' in content ? content.text : content.uri);
   }
+  if (!hasUser) say('user://profile needs a user; this gateway runs without authentication.');
 }
 
 const names = (entries: readonly { readonly name: string }[]): string =>
   entries.map(({ name }) => name).join(', ');
 
-function explain(error: unknown, url: string): string {
-  const causes = error instanceof Error ? [error, error.cause] : [];
-  const unreachable = causes.some(
-    (cause) => cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED',
-  );
-  if (unreachable)
-    return `Nothing answers at ${url}: start it with npm run dev, in another terminal.`;
-  return `The demo failed: ${error instanceof Error ? error.message : String(error)}`;
+function readArguments(args: readonly string[]): { url: URL; tokenOnly: boolean } {
+  const [given = DEFAULT_URL, ...more] = args.filter((arg) => arg !== '--token');
+  const url = /^https?:\/\//.test(given) && URL.canParse(given) ? new URL(given) : undefined;
+  if (url === undefined || more.length > 0) {
+    console.error(USAGE);
+    process.exit(2);
+  }
+  if (url.pathname === '/') url.pathname = '/mcp';
+  return { url, tokenOnly: args.includes('--token') };
 }
-
-const [url = DEFAULT_URL] = process.argv.slice(2);
-if (!URL.canParse(url)) {
-  console.error(`Usage: npm run demo [url], for example ${DEFAULT_URL}`);
-  process.exit(2);
-}
-demo(new URL(url)).catch((error: unknown) => {
-  console.error(`\n${explain(error, url)}`);
-  process.exitCode = 1;
-});
