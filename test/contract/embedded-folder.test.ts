@@ -1,0 +1,177 @@
+// Decisions 1 and 4: DATA_DIR over the lives of processes.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DataDirError } from '../../src/core/store/embedded/lock.ts';
+import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
+import type { SessionRecord, Store } from '../../src/core/store/store.ts';
+import { type ManualClock, manualClock } from '../support/clock.ts';
+
+const PREFIX = 'mcp:session:';
+const TTL = 60;
+
+let parent: string;
+let dataDir: string;
+let clock: ManualClock;
+const stores: Store[] = [];
+
+beforeEach(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'postern-folder-'));
+  dataDir = join(parent, 'data');
+  clock = manualClock();
+});
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close().catch(() => {});
+  await rm(parent, { recursive: true, force: true });
+});
+
+async function open(folder = dataDir): Promise<Store> {
+  const store = await openEmbeddedStore({ dataDir: folder, sessionKeyPrefix: PREFIX, clock });
+  stores.push(store);
+  return store;
+}
+
+const recordOf = (sessionId: string): SessionRecord => ({
+  sessionId,
+  createdAt: clock.now(),
+  lastAccessedAt: clock.now(),
+  userId: 'ada',
+  protocolVersion: '2025-11-25',
+});
+
+const sessionIn = async (store: Store, id: string) => (await store.admit([], id)).session;
+
+/** What a killed process leaves: the socket of its lock, and nobody behind it. */
+async function leaveDeadLock(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const listen = `require('node:net').createServer().listen('lock.sock', () => console.log('up'))`;
+  const child = spawn(process.execPath, ['-e', listen], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  expect((await stat(join(folder, 'lock.sock'))).isSocket()).toBe(true);
+}
+
+test('§3.1 folder: after a restart live sessions are there, expired ones are gone and taken once', async () => {
+  const first = await open();
+  const early = Array.from({ length: 30 }, (_, at) => `early-${at}`);
+  for (const id of early) await first.createSession(recordOf(id), TTL);
+  await first.set('dcr:client:early', 'early', TTL);
+  clock.advance(30_000);
+  await first.createSession(recordOf('late'), TTL);
+  await first.touchSession('early-0', 'ada', clock.now(), TTL);
+  await first.createSession(recordOf('ended'), TTL);
+  await first.endSession('ended', 'ada');
+  await first.set('dcr:client:late', 'late', TTL);
+  await first.close();
+  // Nobody ran while they expired.
+  clock.advance(31_000);
+
+  const second = await open();
+  expect((await sessionIn(second, 'late'))?.sessionId).toBe('late');
+  expect((await sessionIn(second, 'early-0'))?.lastAccessedAt).toBe(clock.now() - 31_000);
+  for (const id of ['early-1', 'early-29', 'ended']) {
+    expect(await sessionIn(second, id)).toBeUndefined();
+  }
+  expect(await second.get('dcr:client:early')).toBeUndefined();
+  expect(await second.get('dcr:client:late')).toBe('late');
+  expect(await second.takeExpiredSession('early-1')).toBe(true);
+  expect(await second.takeExpiredSession('ended')).toBe(false);
+  expect(await second.sweepSessions()).toBe(28);
+  expect(await second.sweepSessions()).toBe(0);
+  expect(await second.countSessions()).toBe(2);
+  await second.close();
+
+  const third = await open();
+  expect(await third.sweepSessions()).toBe(0);
+  expect(await third.countSessions()).toBe(2);
+  expect(await third.touchSession('late', 'ada', clock.now(), TTL)).toBe(true);
+});
+
+test('§3.1 folder: it is refused while another has it, and free after the close', async () => {
+  const first = await open();
+  await first.set('key', 'value', TTL);
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    await expect(open()).rejects.toThrow(/^DATA_DIR: .* in use by another process/);
+    await expect(open()).rejects.toThrow(DataDirError);
+  }
+  expect(await first.get('key')).toBe('value');
+  await first.close();
+  expect(await (await open()).get('key')).toBe('value');
+});
+
+test('§3.1 folder: the lock of a process that was killed is taken over', async () => {
+  const before = await open();
+  await before.set('key', 'value', TTL);
+  await before.close();
+  await leaveDeadLock(dataDir);
+  const store = await open();
+  expect(await store.get('key')).toBe('value');
+  await expect(open()).rejects.toThrow(/in use by another process/);
+});
+
+test('§3.1 folder: of many that start over one dead lock exactly one has the folder', async () => {
+  for (let round = 0; round < 8; round += 1) {
+    const folder = join(parent, `round-${round}`);
+    await leaveDeadLock(folder);
+    const starts = await Promise.allSettled(Array.from({ length: 2 + round }, () => open(folder)));
+    const lost = starts.flatMap((start) => (start.status === 'rejected' ? [start.reason] : []));
+    expect(starts.length - lost.length).toBe(1);
+    for (const reason of lost) {
+      expect(reason).toBeInstanceOf(DataDirError);
+      expect(reason.message).toContain('in use by another process');
+    }
+    await expect(open(folder)).rejects.toThrow(/in use by another process/);
+  }
+});
+
+test('§5 folder: it is made where it is missing, and for its owner only', async () => {
+  dataDir = join(parent, 'a', 'b', 'c');
+  await open();
+  expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
+});
+
+test('§5 folder: its files are their owner’s only, whatever the folder allows', async () => {
+  await mkdir(dataDir, { mode: 0o755 });
+  await open();
+  for (const file of ['store.mdb', 'store.mdb-lock']) {
+    expect((await stat(join(dataDir, file))).mode & 0o777).toBe(0o600);
+  }
+});
+
+test('§5 folder: a store.mdb of another program, or the stump of one, is refused by name', async () => {
+  await (await open()).close();
+  const whole = await readFile(join(dataDir, 'store.mdb'));
+  for (const content of [Buffer.alloc(20_000, 'x'), whole.subarray(0, 4096), Buffer.from('x')]) {
+    await writeFile(join(dataDir, 'store.mdb'), content);
+    await expect(open()).rejects.toThrow(/^DATA_DIR: .*store\.mdb is damaged/);
+  }
+  await writeFile(join(dataDir, 'store.mdb'), '');
+  await (await open()).set('key', 'value', TTL);
+});
+
+test('§5 folder: a path that is too long for a lock is refused, one that just fits is not', async () => {
+  // The lock may be called by the path from the root or from here: the shorter counts.
+  const shortest = Math.min(parent.length, relative('', parent).length);
+  const ofLength = (bytes: number) =>
+    join(parent, 'x'.repeat(bytes - shortest - '/'.length - '/lock.sock'.length));
+  await expect(open(ofLength(104))).rejects.toThrow(/^DATA_DIR: .* too long .*103 bytes/);
+  await (await open(ofLength(103))).set('key', 'value', TTL);
+  // By bytes, not by characters.
+  await expect(open(join(parent, 'ü'.repeat(50)))).rejects.toThrow(/too long/);
+});
+
+test('§5 folder: a DATA_DIR that is a file, or below one, is refused by its name', async () => {
+  const file = join(parent, 'file');
+  await writeFile(file, 'x');
+  for (const path of [file, join(file, 'data')]) {
+    await expect(open(path)).rejects.toThrow(DataDirError);
+    await expect(open(path)).rejects.toThrow(`DATA_DIR: the folder ${path} cannot be used: `);
+  }
+});

@@ -1,0 +1,128 @@
+// Decisions 4 and 9: a damaged record, and a store that closes under work, are no absence.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open as openLmdb, type RootDatabase } from 'lmdb';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
+import { type SessionRecord, type Store, StoreUnavailable } from '../../src/core/store/store.ts';
+import { type ManualClock, manualClock } from '../support/clock.ts';
+
+const PREFIX = 'mcp:session:';
+const TTL = 60;
+
+let dataDir: string;
+let clock: ManualClock;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'postern-records-'));
+  clock = manualClock();
+});
+afterEach(() => rm(dataDir, { recursive: true, force: true }));
+
+const open = (): Promise<Store> => openEmbeddedStore({ dataDir, sessionKeyPrefix: PREFIX, clock });
+
+const recordOf = (sessionId: string): SessionRecord => ({
+  sessionId,
+  createdAt: clock.now(),
+  lastAccessedAt: clock.now(),
+  userId: 'ada',
+  protocolVersion: '2025-11-25',
+});
+
+/** Writes into the closed store as nobody should. */
+async function tamper(write: (root: RootDatabase) => Promise<unknown>): Promise<void> {
+  const root = openLmdb({ path: join(dataDir, 'store.mdb'), noSubdir: true });
+  await write(root);
+  await root.close();
+}
+
+const putBytes = (root: RootDatabase, name: string, key: string, bytes: Buffer) =>
+  root.openDB({ name, encoding: 'binary' }).put(key, bytes);
+const putValue = (root: RootDatabase, name: string, key: string, value: unknown) =>
+  root.openDB({ name }).put(key, value);
+
+describe('§8.5 a damaged record', () => {
+  test.each<{ what: string; damage: (root: RootDatabase, name: string, key: string) => unknown }>([
+    // 0xc1 is no type of MessagePack.
+    { what: 'cannot be read', damage: (...at) => putBytes(...at, Buffer.from([0xc1, 0xff])) },
+    { what: 'has lost its time', damage: (...at) => putValue(...at, { value: 'x' }) },
+    { what: 'is a text', damage: (...at) => putValue(...at, 'x') },
+    { what: 'is null', damage: (...at) => putValue(...at, null) },
+  ])('§8.5 that $what is an error and no absence, until it is swept', async ({ damage }) => {
+    const before = await open();
+    await before.createSession(recordOf('broken'), TTL);
+    await before.createSession(recordOf('whole'), TTL);
+    await before.set('dcr:client:broken', 'x', TTL);
+    await before.set('dcr:client:whole', 'x', TTL);
+    await before.close();
+    await tamper(async (root) => {
+      await damage(root, 'values', 'dcr:client:broken');
+      await damage(root, 'sessions', `${PREFIX}broken`);
+    });
+
+    const store = await open();
+    await expect(store.get('dcr:client:broken')).rejects.toThrow();
+    await expect(store.admit([], 'broken')).rejects.toThrow();
+    await expect(store.touchSession('broken', 'ada', clock.now(), TTL)).rejects.toThrow();
+    await expect(store.endSession('broken', 'ada')).rejects.toThrow();
+    await expect(store.takeExpiredSession('broken')).rejects.toThrow();
+    // The others are not touched by it.
+    expect((await store.admit([], 'whole')).session?.sessionId).toBe('whole');
+    expect(await store.touchSession('whole', 'ada', clock.now(), TTL)).toBe(true);
+    expect(await store.get('dcr:client:whole')).toBe('x');
+
+    clock.advance(TTL * 1000 + 1);
+    expect(await store.sweepSessions()).toBe(2);
+    expect(await store.countSessions()).toBe(0);
+    expect((await store.admit([], 'broken')).session).toBeUndefined();
+    expect(await store.get('dcr:client:broken')).toBeUndefined();
+    await store.close();
+  });
+});
+
+describe('§4.3 a store that closes under work', () => {
+  /** Everything that a request or a timer may ask for. */
+  const asked = (store: Store): Promise<unknown>[] => [
+    store.sweepSessions(),
+    store.countSessions(),
+    store.get('dcr:client:x'),
+    store.set('dcr:client:x', 'x', TTL),
+    store.admit([], 'session-1'),
+    store.createSession(recordOf('new'), TTL),
+    store.touchSession('session-1', 'ada', clock.now(), TTL),
+    store.endSession('session-2', 'ada'),
+    store.takeExpiredSession('session-3'),
+  ];
+
+  const reasons = async (settled: Promise<readonly PromiseSettledResult<unknown>[]>) =>
+    (await settled).flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
+
+  test('§4.3 what is asked while it closes is refused, and ends the process in no way', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const store = await open();
+      const many = Array.from({ length: 600 }, (_, at) => recordOf(`session-${at}`));
+      await Promise.all(many.map((record) => store.createSession(record, TTL)));
+      clock.advance(TTL * 2000);
+      const begun = Promise.allSettled(asked(store));
+      const closing = store.close();
+      const late = Promise.allSettled(asked(store));
+      expect(await reasons(late)).toEqual(Array(9).fill(expect.any(StoreUnavailable)));
+      // Asked before, they may be done or not; an answer they have.
+      await begun;
+      await closing;
+      expect(await reasons(Promise.allSettled(asked(store)))).toHaveLength(9);
+    }
+  }, 60_000);
+
+  test('§4.3 a close waits for what was begun, and it is there afterwards', async () => {
+    const store = await open();
+    const ids = Array.from({ length: 200 }, (_, at) => `session-${at}`);
+    const begun = Promise.all(ids.map((id) => store.createSession(recordOf(id), TTL)));
+    await store.close();
+    await begun;
+    const next = await open();
+    for (const id of ids) expect((await next.admit([], id)).session?.sessionId).toBe(id);
+    await next.close();
+  });
+});

@@ -1,0 +1,136 @@
+// Spec §5, decisions 1: what a service prints.
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts';
+import { type Env, endPosterns, type Serving, startPostern } from '../support/process.ts';
+import { isRefused, openSession, rpc, useSession } from '../support/process-http.ts';
+import { logIn, register } from '../support/process-log-in.ts';
+import { sendRaw, statusesOf } from '../support/raw.ts';
+
+let issuer: Issuer;
+let env: Env;
+
+beforeAll(async () => {
+  issuer = await startIssuer();
+  env = { OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE };
+});
+afterEach(endPosterns);
+afterAll(() => issuer.close());
+
+const isReady = async ({ url }: Serving) => (await fetch(`${url}/health/ready`)).status === 200;
+
+/** Nothing but an end of line may reach a terminal unescaped. */
+const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/;
+
+function expectLogLines(postern: Serving): void {
+  const lines = postern.log();
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) {
+    expect(line.level).toMatch(/^(error|warn|info|debug)$/);
+    expect(line.msg).toMatch(/\S/);
+    expect(new Date(String(line.time)).toISOString()).toBe(line.time);
+  }
+}
+
+test('§5 log: a healthy life prints JSON lines at info, and nothing at warn or error', async () => {
+  const postern = await startPostern(env);
+  await expect.poll(() => isReady(postern), { timeout: 10_000 }).toBe(true);
+  const token = await issuer.sign();
+  const session = await openSession(postern.url, token);
+  expect(await useSession(postern.url, { session, token })).toBe(200);
+  postern.kill('SIGTERM');
+  await postern.ended;
+  expectLogLines(postern);
+  expect(new Set(postern.log().map(({ level }) => level))).toEqual(new Set(['info']));
+  expect(postern.log()).toContainEqual(
+    expect.objectContaining({ msg: 'Listening.', port: postern.port }),
+  );
+  expect(postern.stderr).toBe('');
+});
+
+test.each([
+  { level: 'error', shown: [] },
+  { level: 'info', shown: ['info'] },
+  { level: 'debug', shown: ['info', 'debug'] },
+])('§5 log: LOG_LEVEL=$level shows what it says', async ({ level, shown }) => {
+  const postern = await startPostern({ ...env, LOG_LEVEL: level });
+  await expect.poll(() => isReady(postern), { timeout: 10_000 }).toBe(true);
+  expect((await rpc(postern.url, {})).status).toBe(401);
+  postern.kill('SIGTERM');
+  await postern.ended;
+  expect(new Set(postern.log().map((line) => line.level))).toEqual(new Set(shown));
+});
+
+test('§5 log: listening on all addresses with TRUST_PROXY=all is worth one warning', async () => {
+  const postern = await startPostern({ ...env, HOST: '0.0.0.0' });
+  const warnings = postern.log().filter(({ level }) => level === 'warn');
+  expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^TRUST_PROXY=all /)]);
+  const careful = await startPostern({ ...env, HOST: '0.0.0.0', TRUST_PROXY: 'none' });
+  expect(careful.log().map(({ level }) => level)).not.toContain('warn');
+});
+
+/** What breaks lines, quotes, terminals and parsers. */
+const NAUGHTY = [
+  'a\nb',
+  'a\r\n{"level":"error","msg":"forged"}',
+  '"quoted" \\ back\\"slash',
+  '\u2028 and \u2029',
+  '\u001b[2J\u001b[31mred\u001b]0;title\u0007',
+  '\u009b31m\u0085',
+  '\u0000\u0007\u007f',
+  '\ud800 alone',
+  '%0a%0d%1b[31m',
+  '<script>{{7*7}}</script>',
+  '\u202eright to left',
+];
+
+test('§5 log: whatever a request carries, every line stays one JSON object', async () => {
+  const postern = await startPostern({ ...env, AUTH_REQUIRED: 'false', LOG_LEVEL: 'debug' });
+  const session = await openSession(postern.url);
+  for (const text of NAUGHTY) {
+    await register(postern.url, { client_name: text, scope: text }).catch(() => {});
+    for (const method of [text, 'tools/call', 'prompts/get', 'resources/read']) {
+      const params = { name: text, uri: text, arguments: { [text]: text } };
+      await rpc(postern.url, { jsonrpc: '2.0', id: text, method, params }, { session });
+    }
+    const bytes = Buffer.from(text)
+      .toString('latin1')
+      .replace(/[\r\n]/g, '\t');
+    for (const head of [
+      `GET /${bytes} HTTP/1.1\r\nHost: localhost`,
+      `GET /health?${bytes} HTTP/1.1\r\nHost: localhost`,
+      `${bytes} / HTTP/1.1\r\nHost: localhost`,
+      `GET /nowhere HTTP/1.1\r\nHost: ${bytes}`,
+      `GET /nowhere HTTP/1.1\r\nHost: localhost\r\nUser-Agent: ${bytes}`,
+      `GET /nowhere HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${bytes}`,
+      `GET /nowhere HTTP/1.1\r\nHost: localhost\r\nOrigin: ${bytes}`,
+      `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nMcp-Session-Id: ${bytes}`,
+    ]) {
+      const request = Buffer.from(`${head}\r\nConnection: close\r\n\r\n`, 'latin1');
+      expect(statusesOf(await sendRaw(postern.port, request))).toHaveLength(1);
+    }
+  }
+  postern.kill('SIGTERM');
+  await postern.ended;
+  expectLogLines(postern);
+  // Each was seen at all: a path of each text, and the names in the bodies.
+  expect(postern.log().length).toBeGreaterThan(NAUGHTY.length * 8);
+  expect(postern.log().filter(({ msg }) => msg === 'forged')).toEqual([]);
+  expect(postern.stdout.split('\n').filter((line) => CONTROL.test(line))).toEqual([]);
+  expect(postern.stderr).toBe('');
+});
+
+test('§5 log: postern dev says where it is, lets a name in, and complains of nothing', async () => {
+  const postern = await startPostern({}, { args: ['dev'] });
+  const baseUrl = `http://localhost:${postern.port}`;
+  await expect.poll(() => postern.stdout).toContain(`MCP URL   ${baseUrl}/mcp`);
+  const issuer = /no password \((http:\/\/localhost:(\d+))\)/.exec(postern.stdout);
+  expect(Number(issuer?.[2])).toBeGreaterThan(postern.port);
+  const { accessToken: token } = await logIn(baseUrl, 'ada');
+  const session = await openSession(baseUrl, token);
+  expect(await useSession(baseUrl, { session, token })).toBe(200);
+  postern.kill('SIGTERM');
+  expect(await postern.ended).toEqual({ code: 0, signal: null });
+  expect(await isRefused(Number(issuer?.[2]))).toBe(true);
+  expect(postern.stdout).not.toMatch(/"level":/);
+  expect(postern.stderr).toBe('');
+});

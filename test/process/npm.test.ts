@@ -1,0 +1,76 @@
+// Decisions 8: npm start and npm run dev hand signals on and leave nothing behind.
+import type { ServerResponse } from 'node:http';
+import { afterEach, expect, test } from 'vitest';
+import { endPosterns, isGroupAlive, startPostern } from '../support/process.ts';
+import { isRefused, openSession, useSession } from '../support/process-http.ts';
+import { startUpstream, type Upstream } from '../support/upstream.ts';
+
+const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
+/** npm itself takes its time. */
+const SLOW = { timeout: 60_000 } as const;
+
+let upstream: Upstream | undefined;
+
+afterEach(async () => {
+  await endPosterns();
+  await upstream?.close();
+  upstream = undefined;
+});
+
+test(
+  '§4.3 npm start: SIGTERM reaches the service, which finishes its work and exits with 0',
+  SLOW,
+  async () => {
+    upstream = await startUpstream();
+    const held: ServerResponse[] = [];
+    upstream.answer((res) => void held.push(res));
+    const npm = await startPostern(
+      { ...ANONYMOUS, OIDC_ISSUER: upstream.url, OAUTH_TOKEN_URL: `${upstream.url}/token` },
+      { npm: true },
+    );
+    const token = fetch(`${npm.url}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: 'r',
+        client_id: 'c',
+      }),
+    });
+    await expect.poll(() => held.length, { timeout: 10_000 }).toBe(1);
+    npm.kill('SIGTERM');
+    await expect.poll(() => isRefused(npm.port), { timeout: 10_000 }).toBe(true);
+    held[0]?.end('{}');
+    expect((await token).status).toBe(200);
+    expect(await npm.ended).toEqual({ code: 0, signal: null });
+    expect(isGroupAlive(npm.pid)).toBe(false);
+  },
+);
+
+test.each([
+  { script: 'start', signal: 'SIGTERM' },
+  { script: 'start', signal: 'SIGINT' },
+  { script: 'dev', signal: 'SIGTERM' },
+  { script: 'dev', signal: 'SIGINT' },
+] as const)(
+  '§4.3 npm: $signal ends npm run $script with exit code 0, all of it',
+  SLOW,
+  async ({ script, signal }) => {
+    const npm = await startPostern(ANONYMOUS, { npm: true, args: [script] });
+    expect(isGroupAlive(npm.pid)).toBe(true);
+    // A terminal sends Ctrl+C to all of a group; a container sends SIGTERM to its first process.
+    if (signal === 'SIGINT') process.kill(-npm.pid, signal);
+    else npm.kill(signal);
+    await expect.poll(() => isGroupAlive(npm.pid), { timeout: 20_000 }).toBe(false);
+    expect(await npm.ended).toEqual({ code: 0, signal: null });
+    expect(await isRefused(npm.port)).toBe(true);
+    // What it held is free: the next one has the same folder.
+    const next = await startPostern({ ...ANONYMOUS, DATA_DIR: npm.dataDir });
+    expect(await useSession(next.url, { session: await openSession(next.url) })).toBe(200);
+  },
+);
+
+test('§5 npm start: a start that fails fails npm, too, and says why', SLOW, async () => {
+  const npm = await startPostern({ PORT: '0' }, { npm: true }).catch(String);
+  expect(npm).toMatch(/PORT: "0" is not allowed/);
+  expect(npm).toMatch(/OIDC_ISSUER is missing/);
+});

@@ -1,0 +1,170 @@
+// Decisions 1: a wrong setting stops the start, and says what to do about it.
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { freePort } from '../support/ports.ts';
+import {
+  type Env,
+  endPosterns,
+  folder,
+  type Postern,
+  runPostern,
+  startPostern,
+} from '../support/process.ts';
+
+afterEach(endPosterns);
+
+const SECRETS = {
+  REDIS_URL: 'http://:hunter2-redis@redis.example:6379',
+  OAUTH_CLIENT_SECRET: 'hunter2-client',
+} as const;
+
+/** The lines below the heading, without their bullets. */
+function problemsOf({ stderr }: Postern): readonly string[] {
+  const [, ...lines] = stderr.trimEnd().split('\n');
+  for (const line of lines) expect(line).toMatch(/^ {2}- \S/);
+  return lines.map((line) => line.slice('  - '.length));
+}
+
+/** What every failed start has in common. */
+function expectCleanFailure(postern: Postern & { readonly code: number | null }): void {
+  expect(postern.code).toBe(1);
+  expect(postern.log().filter(({ level }) => level !== 'info')).toEqual([]);
+  expect(postern.stderr).not.toMatch(/^\s+at |node:internal|Error:|undefined|\[object/m);
+}
+
+test.each(['start', 'dev'])(
+  '§5 start-up: %s names all wrong variables at once, what was given and what is allowed',
+  async (command) => {
+    const wrong: Env = {
+      PORT: '70000',
+      BASE_URL: 'ftp://gw.example',
+      LOG_LEVEL: 'loud',
+      MCP_SESSION_TTL_SECONDS: '59',
+      OIDC_ISSUER: 'idp.example',
+      OAUTH_TOKEN_URL: 'file:///etc/passwd',
+      TRUST_PROXY: 'line\nbreak',
+    };
+    const postern = await runPostern({ ...wrong, ...SECRETS }, { args: [command] });
+    expectCleanFailure(postern);
+    expect(postern.stderr).toMatch(/^The settings are not right:\n/);
+    const problems = problemsOf(postern);
+    expect(problems.map((line) => line.split(':')[0]).sort()).toEqual(
+      [...Object.keys(wrong), 'REDIS_URL'].sort(),
+    );
+    for (const line of problems) {
+      const variable = line.split(':')[0] ?? '';
+      const given = variable === 'REDIS_URL' ? '(not shown)' : JSON.stringify(wrong[variable]);
+      expect(line).toContain(given);
+      expect(line).toMatch(/ is not allowed; allowed is \S.+\.$/);
+    }
+    expect(postern.stderr).not.toContain('hunter2');
+  },
+);
+
+test.each([
+  { what: 'OIDC_ISSUER is missing', env: {}, line: /^OIDC_ISSUER is missing: .*AUTH_REQUIRED/ },
+  { what: 'OIDC_ISSUER is empty', env: { OIDC_ISSUER: '' }, line: /^OIDC_ISSUER is missing: / },
+  {
+    what: 'a URL is not http(s)',
+    env: { AUTH_REQUIRED: 'false', OAUTH_AUTHORIZATION_URL: 'ws://idp.example/authorize' },
+    line: /^OAUTH_AUTHORIZATION_URL: "ws:\/\/idp\.example\/authorize" .* http or https URL/,
+  },
+  {
+    what: 'PORT is 0',
+    env: { AUTH_REQUIRED: 'false', PORT: '0' },
+    line: /^PORT: "0" .* from 1 to 65535\.$/,
+  },
+  {
+    what: 'PORT is out of range',
+    env: { AUTH_REQUIRED: 'false', PORT: '65536' },
+    line: /^PORT: "65536" .* from 1 to 65535\.$/,
+  },
+  {
+    what: 'sessions would live for less than a minute',
+    env: { AUTH_REQUIRED: 'false', MCP_SESSION_TTL_SECONDS: '59' },
+    line: /^MCP_SESSION_TTL_SECONDS: "59" .* from 60 to /,
+  },
+  {
+    what: 'a provider’s URL carries a password',
+    env: { OIDC_ISSUER: 'https://me:hunter2-idp@idp.example' },
+    line: /^OIDC_ISSUER: the value given \(not shown\) is not allowed/,
+  },
+])('§5 start-up: one line and exit code 1 when $what', async ({ env, line }) => {
+  const postern = await runPostern({ ...env, OAUTH_CLIENT_SECRET: SECRETS.OAUTH_CLIENT_SECRET });
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([expect.stringMatching(line)]);
+  expect(postern.stderr).not.toContain('hunter2');
+});
+
+test('§5 start-up: an unknown command is answered with the usage', async () => {
+  const postern = await runPostern({}, { args: ['strat'] });
+  expect(postern.code).toBe(2);
+  expect(postern.stderr).toMatch(/^Unknown command: strat\n\nUsage: postern /);
+});
+
+test('§5 start-up: the development provider does not start in production', async () => {
+  const postern = await runPostern({ NODE_ENV: 'production' }, { args: ['dev'] });
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([expect.stringMatching(/^NODE_ENV: .*postern start/)]);
+});
+
+test.each(['start', 'dev'])(
+  '§5 start-up: %s says in one line that the port is taken, and lets go of DATA_DIR',
+  async (command) => {
+    const other = createServer();
+    await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
+    const address = other.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    const env = { HOST: '127.0.0.1', AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
+    const postern = await runPostern({ ...env, PORT: String(port) }, { args: [command] });
+    await new Promise((closed) => other.close(closed));
+    expectCleanFailure(postern);
+    expect(problemsOf(postern)).toEqual([expect.stringMatching(`^PORT: ${port} .*taken`)]);
+    await startPostern(env, { args: [command] });
+  },
+);
+
+test('§5 start-up: an address that is not of this machine is one line that names HOST', async () => {
+  // RFC 5737: of documentation, nobody's.
+  const env = { HOST: '192.0.2.1', AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
+  const postern = await runPostern({ ...env, PORT: String(await freePort()) });
+  expect(postern.code).toBe(1);
+  expect(problemsOf(postern)).toEqual([expect.stringMatching(/^HOST: .*192\.0\.2\.1/)]);
+});
+
+test('§5 start-up: a second process on one DATA_DIR is refused, and the first serves on', async () => {
+  const env = { AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
+  const first = await startPostern(env);
+  for (const command of ['start', 'dev']) {
+    const second = await runPostern(
+      { ...env, HOST: '127.0.0.1', PORT: String(await freePort()) },
+      { args: [command] },
+    );
+    expectCleanFailure(second);
+    expect(problemsOf(second)).toEqual([
+      expect.stringMatching(`^DATA_DIR: .*${env.DATA_DIR} is in use by another process`),
+    ]);
+    expect((await fetch(`${first.url}/health/ready`)).status).toBe(200);
+  }
+  first.kill('SIGTERM');
+  expect(await first.ended).toEqual({ code: 0, signal: null });
+  await startPostern(env);
+});
+
+test.each([
+  { what: 'a file', path: async (file: string) => file },
+  { what: 'below a file', path: async (file: string) => join(file, 'data') },
+  { what: 'too long', path: async () => join(await folder(), 'x'.repeat(120)) },
+])('§5 start-up: a DATA_DIR that is $what is one line that names it', async ({ path }) => {
+  const file = join(await folder(), 'file');
+  await writeFile(file, '');
+  const dataDir = await path(file);
+  const port = String(await freePort());
+  const env = { AUTH_REQUIRED: 'false', HOST: '127.0.0.1', PORT: port, DATA_DIR: dataDir };
+  const postern = await runPostern(env);
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([expect.stringMatching(/^DATA_DIR: /)]);
+  expect(postern.stderr).toContain(dataDir);
+});
