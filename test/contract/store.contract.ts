@@ -269,4 +269,35 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       await expect(store.ping()).resolves.toBeUndefined();
     });
   });
+
+  describe(`§3.3 single use in the ${name} store`, () => {
+    const KEY = 'oauth:test:key';
+
+    test('§3.3 add writes only where nothing is, for one of many', async () => {
+      const wins = await Promise.all(
+        Array.from({ length: 20 }, (_, at) =>
+          (at % 2 ? store : harness.other).add(KEY, `value ${at}`, TTL),
+        ),
+      );
+      expect(wins.filter(Boolean)).toHaveLength(1);
+      expect(await store.get(KEY)).toBe(`value ${wins.indexOf(true)}`);
+      await harness.advance(TTL * 1000);
+      expect(await store.add(KEY, 'again', TTL)).toBe(true);
+      await store.delete(KEY);
+      expect(await store.get(KEY)).toBeUndefined();
+      await store.delete(KEY);
+    });
+
+    test('§3.3 take gives a value to one of many, and none that has expired', async () => {
+      await store.set(KEY, 'once', TTL);
+      const taken = await Promise.all(
+        Array.from({ length: 20 }, (_, at) => (at % 2 ? store : harness.other).take(KEY)),
+      );
+      expect(taken.filter((value) => value !== undefined)).toEqual(['once']);
+      expect(await store.get(KEY)).toBeUndefined();
+      await store.set(KEY, 'late', TTL);
+      await harness.advance(TTL * 1000);
+      expect(await store.take(KEY)).toBeUndefined();
+    });
+  });
 }

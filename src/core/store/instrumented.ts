@@ -26,6 +26,9 @@ export function instrumented(store: Store, metrics: Metrics, clock: Clock): Stor
   return {
     get: measured('get', store.get),
     set: measured('set', store.set),
+    add: measured('add', store.add),
+    take: measured('take', store.take),
+    delete: measured('delete', store.delete),
     admit: measured('admit', store.admit),
     createSession: measured('create_session', store.createSession),
     touchSession: measured('touch_session', store.touchSession),

@@ -10,6 +10,11 @@ export interface Store {
   get(key: string): Promise<string | undefined>;
   /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
   set(key: string, value: string, ttlSeconds: number): Promise<void>;
+  /** Like `set`, but only where nothing is. True for exactly one of many at the same moment. */
+  add(key: string, value: string, ttlSeconds: number): Promise<boolean>;
+  /** Reads and deletes in one step: exactly one of many at the same moment gets the value. */
+  take(key: string): Promise<string | undefined>;
+  delete(key: string): Promise<void>;
 
   /**
    * Checks and counts one request in every window, and reads a session, in one round trip where

@@ -100,14 +100,28 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     }
   }
 
+  function putValue(key: string, value: string, ttlSeconds: number): void {
+    const expiresAt = clock.now() + ttlSeconds * 1000;
+    values.put(key, { value, expiresAt });
+    valuesDue.put([expiresAt, key], true);
+  }
+
   return {
     get: async (key) => read(values, key),
-    set: (key, value, ttlSeconds) =>
+    set: (key, value, ttlSeconds) => write(() => putValue(key, value, ttlSeconds)),
+    add: (key, value, ttlSeconds) =>
       write(() => {
-        const expiresAt = clock.now() + ttlSeconds * 1000;
-        values.put(key, { value, expiresAt });
-        valuesDue.put([expiresAt, key], true);
+        if (read(values, key) !== undefined) return false;
+        putValue(key, value, ttlSeconds);
+        return true;
       }),
+    take: (key) =>
+      write(() => {
+        const value = read(values, key);
+        values.remove(key);
+        return value;
+      }),
+    delete: (key) => write(() => void values.remove(key)),
 
     async admit(limits, sessionId) {
       return {

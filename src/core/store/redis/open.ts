@@ -6,6 +6,7 @@ import type { Store } from '../store.ts';
 import { createClusterAdmit, createSingleAdmit } from './admit.ts';
 import { type Backoff, connect, idleBackoff } from './connect.ts';
 import { createLink } from './link.ts';
+import { takeScript } from './scripts.ts';
 import { createRedisSessions } from './sessions.ts';
 
 export interface RedisOptions {
@@ -29,6 +30,15 @@ export function openRedisStore(options: RedisOptions): Store {
     get: async (key) => (await link.run((redis) => redis.get(key))) ?? undefined,
     async set(key, value, ttlSeconds) {
       await link.run((redis) => redis.set(key, value, 'EX', ttlSeconds));
+    },
+    add: async (key, value, ttlSeconds) =>
+      (await link.run((redis) => redis.set(key, value, 'EX', ttlSeconds, 'NX'))) === 'OK',
+    async take(key) {
+      const value = await link.run((redis) => takeScript(redis, [key], []));
+      return typeof value === 'string' ? value : undefined;
+    },
+    async delete(key) {
+      await link.run((redis) => redis.del(key));
     },
     admit: (windows, sessionId) =>
       admit(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),

@@ -43,6 +43,13 @@ if KEYS[2] then redis.call('ZADD', KEYS[2], now + ARGV[2] * 1000, ARGV[1]) end
 return 1
 `);
 
+/** KEYS: one. GETDEL, which servers before 6.2 do not have. */
+export const takeScript = createScript(`
+local value = redis.call('GET', KEYS[1])
+redis.call('DEL', KEYS[1])
+return value
+`);
+
 const OWNED = `
 local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
 if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end
