@@ -7,6 +7,8 @@ import type { Fetch } from './core/fetch-limited.ts';
 import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
+import { keptSecret } from './core/seal/kept-secret.ts';
+import { createSeal, type Seal } from './core/seal/seal.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
@@ -23,7 +25,11 @@ import { createMcpEndpoint } from './features/mcp/endpoint.ts';
 import { createMethods } from './features/mcp/methods.ts';
 import { createSessions } from './features/mcp/sessions.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
-import { createOAuthProxy } from './features/oauth/proxy.ts';
+import { createProviderEndpoints } from './features/oauth/broker/provider-endpoints.ts';
+import { createClientDocuments } from './features/oauth/client-documents/client-documents.ts';
+import { type Network, publicNetwork } from './features/oauth/client-documents/network.ts';
+import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
+import { redirectUriProblem } from './features/oauth/redirect-uri.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';
@@ -44,6 +50,8 @@ export interface Deps {
   readonly fetch: Fetch;
   readonly log: Log;
   readonly catalog: Catalog;
+  /** By which client ID metadata documents are fetched. */
+  readonly network: Network;
 }
 
 export interface Gateway {
@@ -105,7 +113,20 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
         environment: config.nodeEnv,
       },
     }),
-    oauth: createOAuthProxy(config, { store, fetch, clock }),
+    oauth: createOAuth(config, {
+      store,
+      seal: await createStateSeal(config),
+      fetch,
+      clock,
+      documents: createClientDocuments({
+        allowedHosts: config.cimdAllowedHosts,
+        redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
+        clock,
+        log,
+        network: given.network ?? publicNetwork,
+      }),
+      endpoints: metadata && createProviderEndpoints(config, metadata),
+    }),
     authorizationServer: createAuthorizationServer(config, metadata),
     readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),
     metrics: config.metricsEnabled
@@ -116,7 +137,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const readSession = createReadSession(store);
   const server = createHttpServer({
     answer: createPipeline({
-      router: createRouter(createRoutes(handlers)),
+      router: createRouter(createRoutes(handlers, { popups: config.oauthPopups })),
       site: await createSite({ baseUrl: config.baseUrl, log }),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createOriginCheck(config),
@@ -154,6 +175,13 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   };
 }
 
+/** Only where something of a log-in has to lie in the store. */
+async function createStateSeal(config: Config): Promise<Seal | undefined> {
+  const { oauthMode, oauthConsent, oauthStateSecrets, dataDir } = config;
+  if (oauthMode === 'proxy' && oauthConsent === 'off') return undefined;
+  return createSeal(oauthStateSecrets ?? [await keptSecret(dataDir)]);
+}
+
 function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void {
   if (isLoopback(host)) {
     if (!authRequired) log.info('AUTH_REQUIRED=false lets everybody in on this machine.', { host });
@@ -171,6 +199,7 @@ function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void
 
 /** At info: a service that only checks tokens from elsewhere is as it should be. */
 function sayWhatIsMissing(config: Config, log: Log): void {
+  if (config.oauthMode === 'broker' || !config.authRequired) return;
   const needed = {
     OAUTH_AUTHORIZATION_URL: config.oauthAuthorizationUrl,
     OAUTH_TOKEN_URL: config.oauthTokenUrl,
@@ -179,11 +208,16 @@ function sayWhatIsMissing(config: Config, log: Log): void {
   const missing = Object.entries(needed).flatMap(([name, value]) =>
     value === undefined ? [name] : [],
   );
-  if (!config.authRequired || missing.length === 0) return;
-  log.info(
-    'Nobody can log in through this service while these are not set; only tokens from elsewhere are of use.',
-    { missing },
-  );
+  if (missing.length > 0) {
+    log.info(
+      'Nobody can log in through this service while these are not set; only tokens from elsewhere are of use.',
+      { missing },
+    );
+  } else if (config.oauthMetadataIssuer === 'upstream') {
+    log.info(
+      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) will not log in, and the provider must know the redirect URI of each that does. OAUTH_MODE=broker lets all of them in.',
+    );
+  }
 }
 
 const isLoopback = (host: string) => /^(localhost|::1|127\.[\d.]+)$/.test(host);

@@ -40,7 +40,7 @@ const ROOMS: Readonly<Record<string, RegExp>> = {
   'prom-client': /^core\/metrics\/prometheus\.ts$/,
   'oidc-provider': /^cli\//,
   'node:http': /^(http\/server\.ts$|cli\/)/,
-  'node:https': /^cli\//,
+  'node:https': /^(features\/oauth\/client-documents\/fetch-document\.ts$|cli\/)/,
   'node:child_process': /^cli\//,
   'node:process': /^cli\//,
 };

@@ -42,10 +42,27 @@ export async function logInAs(
     }
     const page = await answer.text();
     if (answer.status >= 400) throw new Error(`${url.origin} refuses the log-in: ${page}`);
+    const consent = consentForm(page);
+    if (consent !== undefined && isLocal(consent.action)) {
+      url = consent.action;
+      form = consent.form;
+      continue;
+    }
     if (form !== undefined || !page.includes(MARK)) return undefined;
     form = new URLSearchParams({ name });
   }
   throw new Error('The log-in goes round in circles.');
+}
+
+/** The gateway's own question, answered with yes. */
+function consentForm(page: string): { action: URL; form: URLSearchParams } | undefined {
+  const [, action] = /<form method="post" action="([^"]+\/oauth\/consent)">/.exec(page) ?? [];
+  if (action === undefined) return undefined;
+  const hidden = page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
+  const form = new URLSearchParams();
+  for (const [, field = '', value = ''] of hidden) form.append(field, value);
+  form.set('decision', 'approve');
+  return { action: new URL(action), form };
 }
 
 const isLocal = ({ protocol, hostname }: URL): boolean =>

@@ -30,7 +30,12 @@ export function openDoors(keys: readonly JsonWebKey[]): Doors {
     log: silentLog,
     metrics: silentMetrics,
   });
-  const rules = { issuer: ISSUER, audience: [AUDIENCE], toleranceSeconds: 0 };
+  const rules = {
+    issuer: ISSUER,
+    audience: [AUDIENCE],
+    audienceClaim: 'aud' as const,
+    toleranceSeconds: 0,
+  };
   const verify = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createBearerGuard({
     verify,

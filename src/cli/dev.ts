@@ -14,10 +14,19 @@ const CLIENT_ID = 'postern-dev';
 const DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
+  OAUTH_POPUPS: 'true',
   MCP_RATE_LIMIT_MAX: '10000',
   DCR_RATE_LIMIT_MAX: '1000',
   OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
+  OAUTH_CONSENT_RATE_LIMIT_MAX: '1000',
+  OAUTH_CALLBACK_RATE_LIMIT_MAX: '1000',
 } as const;
+
+/** The mode that lets every client in. */
+const BROKER = { OAUTH_MODE: 'broker' } as const;
+
+/** Stands in until the development provider is there. */
+const UNKNOWN_YET = { OIDC_ISSUER: 'http://localhost' } as const;
 
 /**
  * `postern dev`: the embedded store, limits that nobody meets by hand, and an identity provider
@@ -30,9 +39,10 @@ export async function dev(): Promise<void> {
     ]);
   }
   const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
-  const preview = loadConfig({ OIDC_ISSUER: 'http://localhost', ...given });
+  const preview = loadConfig({ ...DEFAULTS, ...UNKNOWN_YET, OAUTH_CLIENT_ID: CLIENT_ID, ...given });
   if (!preview.authRequired || given.OIDC_ISSUER !== undefined) {
-    const config = loadConfig({ ...DEFAULTS, ...given });
+    const canLogIn = preview.authRequired && given.OAUTH_CLIENT_ID !== undefined;
+    const config = loadConfig({ ...DEFAULTS, ...(canLogIn && BROKER), ...given });
     await serve(config);
     console.log(banner(config, config.authRequired ? `at ${config.oidcIssuer}` : 'none needed'));
     return;
@@ -40,7 +50,9 @@ export async function dev(): Promise<void> {
   const { issuer, close } = await startProvider(preview);
   const config = loadConfig({
     ...DEFAULTS,
+    ...BROKER,
     OIDC_ISSUER: issuer,
+    // For OAUTH_MODE=proxy, which discovers none of them.
     OAUTH_AUTHORIZATION_URL: `${issuer}/auth`,
     OAUTH_TOKEN_URL: `${issuer}/token`,
     OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,

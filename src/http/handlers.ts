@@ -4,7 +4,7 @@ import { createProtectedResource } from '../features/discovery/protected-resourc
 import { health } from '../features/health/health.ts';
 import type { McpCall, McpEndpoint } from '../features/mcp/endpoint.ts';
 import { createNoStream } from '../features/mcp/no-stream.ts';
-import type { OAuthProxy } from '../features/oauth/proxy.ts';
+import type { OAuthEndpoints } from '../features/oauth/oauth.ts';
 import type { Given, Handlers } from './routes.ts';
 
 export interface Features {
@@ -12,7 +12,7 @@ export interface Features {
   /** Headers of a 401; undefined when nobody has to log in. */
   readonly challenge: Readonly<Record<string, string>> | undefined;
   readonly mcp: McpEndpoint;
-  readonly oauth: OAuthProxy;
+  readonly oauth: OAuthEndpoints;
   readonly authorizationServer: {
     metadata(): Promise<Reply>;
     openidConfiguration(): Promise<Reply>;
@@ -24,6 +24,8 @@ export interface Features {
 export function createHandlers(features: Features): Handlers {
   const { baseUrl, challenge, mcp, oauth, authorizationServer, readiness, metrics } = features;
   const authorization = (request: GatewayRequest) => header(request, 'authorization');
+  const cookie = (request: GatewayRequest) => header(request, 'cookie');
+  const { consent, callback } = oauth;
 
   return {
     mcp: {
@@ -32,9 +34,11 @@ export function createHandlers(features: Features): Handlers {
       get: createNoStream(challenge),
     },
     oauth: {
-      authorize: ({ query }) => oauth.authorize(query),
+      authorize: (request) => oauth.authorize(request.query, cookie(request)),
+      consent: consent && ((request, { body }) => consent(body, cookie(request))),
+      callback: callback && ((request) => callback(request.query, cookie(request))),
       token: (request, { body }) => oauth.token(body, authorization(request)),
-      register: (_request, given) => oauth.register(jsonOf(given)),
+      register: (request, given) => oauth.register(jsonOf(given), authorization(request)),
       revoke: (request, { body }) => oauth.revoke(body, authorization(request)),
     },
     discovery: {

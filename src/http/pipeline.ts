@@ -1,5 +1,7 @@
 // Decisions 2: which refusal wins. Host → origin → preflight → method → limit → token → body,
 // then the route. Everything thrown is rendered here, in the route's format.
+
+import { renderErrorPage } from '../core/errors/error-page.ts';
 import { asGatewayError, fail } from '../core/errors/gateway-error.ts';
 import { type ErrorFormat, JSONRPC, renderError } from '../core/errors/render.ts';
 import { isSessionId } from '../core/ids.ts';
@@ -95,8 +97,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   /** The limits' headers stand on whatever the route answers. */
   async function admitted(incoming: Incoming, route: Route): Promise<Reply> {
     const { headers, session } = await admit(incoming.request, route);
-    const reply = await served(incoming, route, session).catch(rendered(route.errors));
-    return headers === undefined ? reply : { ...reply, headers: { ...reply.headers, ...headers } };
+    const reply = await served(incoming, route, session).catch(
+      route.pages && prefersHtml(header(incoming.request, 'accept'))
+        ? renderedAsPage(route.errors)
+        : rendered(route.errors),
+    );
+    if (headers === undefined && route.headers === undefined) return reply;
+    return { ...reply, headers: { ...route.headers, ...reply.headers, ...headers } };
   }
 
   function admit(request: GatewayRequest, { limit }: Route): Promise<Admitted> | Admitted {
@@ -152,6 +159,9 @@ const rendered = (format: ErrorFormat) => (thrown: unknown) =>
   renderError(asGatewayError(thrown), format);
 
 type Headers = Readonly<Record<string, string>>;
+
+const renderedAsPage = (format: ErrorFormat) => (thrown: unknown) =>
+  renderErrorPage(asGatewayError(thrown), format);
 
 /** Every header at once. Decisions 7: `Vary: Origin` always. */
 function finished(reply: Reply, security: Headers, cors: Headers): Reply {

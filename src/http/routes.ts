@@ -29,6 +29,10 @@ export interface Route {
   readonly maxBodyBytes?: number;
   /** Decisions 2: asked by address, so exempt from the Host check. */
   readonly probe?: true;
+  /** A browser comes here: errors are pages where `Accept` prefers them. */
+  readonly pages?: boolean;
+  /** On every reply of the route, errors included. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Not listed in `Allow`: the route only says why there is nothing. */
   readonly unlisted?: true;
   handle(request: GatewayRequest, given: Given): Reply | Promise<Reply>;
@@ -44,6 +48,10 @@ export interface Handlers {
     readonly token: Handle;
     readonly register: Handle;
     readonly revoke: Handle;
+    /** Undefined without a consent page. */
+    readonly consent: Handle | undefined;
+    /** Undefined in proxy mode. */
+    readonly callback: Handle | undefined;
   };
   readonly discovery: {
     readonly protectedResource: Handle;
@@ -63,8 +71,14 @@ const OAUTH_MAX_BYTES = 65_536;
 const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
 const REGISTRATION: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
 
-export function createRoutes(handlers: Handlers): readonly Route[] {
+export interface RouteOptions {
+  /** `OAUTH_POPUPS`: the pages of the log-in keep their opener. */
+  readonly popups: boolean;
+}
+
+export function createRoutes(handlers: Handlers, { popups }: RouteOptions): readonly Route[] {
   const { mcp, oauth, discovery, health, readiness, metrics } = handlers;
+  const opener = popups ? { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } } : {};
   const mcpRoute = { path: '/mcp', errors: JSONRPC } as const;
   const mcpCall = { ...mcpRoute, limit: 'mcp', auth: true } as const;
   const wellKnown = (path: string, errors: ErrorFormat, handle: Handle) =>
@@ -79,8 +93,30 @@ export function createRoutes(handlers: Handlers): readonly Route[] {
       path: '/oauth/authorize',
       errors: OAUTH,
       limit: 'authorize',
+      pages: oauth.callback !== undefined,
+      ...opener,
       handle: oauth.authorize,
     },
+    ...given(oauth.consent, (handle) => ({
+      method: 'POST',
+      path: '/oauth/consent',
+      errors: OAUTH,
+      limit: 'consent',
+      body: 'json or form',
+      maxBodyBytes: OAUTH_MAX_BYTES,
+      pages: true,
+      ...opener,
+      handle,
+    })),
+    ...given(oauth.callback, (handle) => ({
+      method: 'GET',
+      path: '/oauth/callback',
+      errors: OAUTH,
+      limit: 'callback',
+      pages: true,
+      ...opener,
+      handle,
+    })),
     {
       method: 'POST',
       path: '/oauth/token',
@@ -112,16 +148,16 @@ export function createRoutes(handlers: Handlers): readonly Route[] {
     wellKnown('openid-configuration', OAUTH, discovery.openidConfiguration),
     { method: 'GET', path: '/health', errors: JSONRPC, probe: true, handle: health },
     { method: 'GET', path: '/health/ready', errors: JSONRPC, probe: true, handle: readiness },
-    ...(metrics
-      ? [
-          {
-            method: 'GET',
-            path: '/metrics',
-            errors: JSONRPC,
-            probe: true,
-            handle: metrics,
-          } as const,
-        ]
-      : []),
+    ...given(metrics, (handle) => ({
+      method: 'GET',
+      path: '/metrics',
+      errors: JSONRPC,
+      probe: true,
+      handle,
+    })),
   ];
 }
+
+/** A route that is there only in some configurations. */
+const given = (handle: Handle | undefined, route: (handle: Handle) => Route): readonly Route[] =>
+  handle === undefined ? [] : [route(handle)];

@@ -27,7 +27,7 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
     const { InvalidTarget } = errors;
     return new Constructor(issuer, providerConfiguration(options, keys, InvalidTarget));
   });
-  allowLocalRedirects(provider);
+  allowLocalRedirects(provider, `${options.gatewayUrl}/oauth/callback`);
   const serve = provider.callback();
   const { host } = new URL(issuer);
 
@@ -58,8 +58,10 @@ function withDefaultScope(target: string): string {
 
 const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
 
-function allowLocalRedirects({ Client }: Provider): void {
-  Client.prototype.redirectUriAllowed = (uri: string) => LOCAL_REDIRECT.test(uri);
+/** And the gateway's own callback, wherever it is. */
+function allowLocalRedirects({ Client }: Provider, callback: string): void {
+  Client.prototype.redirectUriAllowed = (uri: string) =>
+    uri === callback || LOCAL_REDIRECT.test(uri);
 }
 
 /** Its notices speak of production and of its own choice of Node; neither concerns anybody here. */

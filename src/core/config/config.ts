@@ -1,8 +1,29 @@
 import type { LogLevel } from '../log.ts';
+import type { ProviderSettings } from './provider-profiles.ts';
 import type { TrustProxy } from './trust-proxy.ts';
 
+/** How people log in: the mode, consent, and which clients are let in. */
+export interface OAuthSettings {
+  /** `broker`: an issuer of its own with a callback of its own; `proxy`: Spec §4.6, §4.7. */
+  readonly oauthMode: 'proxy' | 'broker';
+  readonly oauthConsent: 'page' | 'off';
+  readonly oauthConsentTtlSeconds: number;
+  readonly oauthPopups: boolean;
+  /** The first seals, all open. Never empty when given. */
+  readonly oauthStateSecrets: readonly string[] | undefined;
+  readonly oauthRefreshTtlSeconds: number;
+  readonly oauthMetadataIssuer: 'self' | 'upstream';
+  /** Hosts of client ID metadata documents; `*` for any. */
+  readonly cimdAllowedHosts: readonly string[];
+  readonly oauthLoopbackAnyPort: boolean;
+  /** Private-use schemes of redirect URIs (RFC 8252 §7.1), without the colon. */
+  readonly oauthRedirectSchemes: readonly string[];
+  readonly dcrRenew: boolean;
+  readonly dcrAccessToken: string | undefined;
+}
+
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said here. */
-export interface Config {
+export interface Config extends OAuthSettings, ProviderSettings {
   readonly port: number;
   readonly baseUrl: string;
   readonly authRequired: boolean;
@@ -48,4 +69,10 @@ export interface Config {
   readonly authorizeRateLimitWindowMs: number;
   readonly authorizeRateLimitMax: number;
   readonly authorizeGlobalRateLimitMax: number;
+  readonly consentRateLimitWindowMs: number;
+  readonly consentRateLimitMax: number;
+  readonly consentGlobalRateLimitMax: number;
+  readonly callbackRateLimitWindowMs: number;
+  readonly callbackRateLimitMax: number;
+  readonly callbackGlobalRateLimitMax: number;
 }

@@ -4,6 +4,8 @@ import type { Setting } from './setting.ts';
 
 const THIRTY_DAYS_MS = 2_592_000_000;
 
+type LimitGroupName = 'mcp' | 'dcr' | 'authorize' | 'consent' | 'callback';
+
 type GroupSettings<Group extends string> = {
   readonly [Name in
     | `${Group}RateLimitWindowMs`
@@ -12,7 +14,7 @@ type GroupSettings<Group extends string> = {
 };
 
 /** The settings of one group, as members of the configuration. */
-export function limitSettings<const Group extends 'mcp' | 'dcr' | 'authorize'>(
+export function limitSettings<const Group extends LimitGroupName>(
   group: Group,
   prefix: string,
   what: string,

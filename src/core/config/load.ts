@@ -1,4 +1,6 @@
 import type { Config } from './config.ts';
+import { oauthProblems } from './oauth-settings.ts';
+import { providerProblems } from './provider-problems.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
@@ -36,6 +38,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
         ' (or AUTH_REQUIRED=false for local development).',
     );
   }
+  problems.push(...oauthProblems(loaded), ...providerProblems(loaded));
   if (problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(loaded);
 }

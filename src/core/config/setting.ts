@@ -19,6 +19,7 @@ export const CHAPTERS = [
   'Store and sessions',
   'Tokens',
   'OAuth proxy',
+  'Log-in',
   'Browsers and proxies',
   'Rate limits',
 ] as const;

@@ -3,6 +3,15 @@
 import { LOG_LEVELS } from '../log.ts';
 import type { Config } from './config.ts';
 import { limitSettings } from './limit-settings.ts';
+import { oauthSettings } from './oauth-settings.ts';
+import {
+  defaultAudience,
+  defaultClientAuth,
+  oidcProvider,
+  providerSettings,
+  shownAudience,
+  shownClientAuth,
+} from './provider-settings.ts';
 import {
   anyText,
   baseUrl,
@@ -139,20 +148,13 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     chapter: 'Store and sessions',
   },
 
+  oidcProvider,
   oidcIssuer: {
     variable: 'OIDC_ISSUER',
     rule: httpUrl,
     fallback: () => undefined,
     shown: '',
     help: "The provider's issuer, exactly as in the iss claim of its tokens. Required while AUTH_REQUIRED=true.",
-    chapter: 'Tokens',
-  },
-  oidcAudience: {
-    variable: 'OIDC_AUDIENCE',
-    rule: list(anyText, urls),
-    fallback: ({ baseUrl }) => [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`],
-    shown: 'BASE_URL, BASE_URL with a slash, and BASE_URL/mcp',
-    help: 'Comma list of audiences; a token is accepted when its aud is or contains one of them.',
     chapter: 'Tokens',
   },
   oidcJwksUrl: {
@@ -171,6 +173,8 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     help: "Seconds by which the provider's clock may differ (exp and nbf).",
     chapter: 'Tokens',
   },
+
+  ...oauthSettings,
 
   oauthAuthorizationUrl: {
     variable: 'OAUTH_AUTHORIZATION_URL',
@@ -219,8 +223,8 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   oauthClientAuth: {
     variable: 'OAUTH_CLIENT_AUTH',
     rule: oneOf('post', 'basic'),
-    fallback: () => 'post',
-    shown: 'post',
+    fallback: defaultClientAuth,
+    shown: shownClientAuth,
     help: 'How the secret is sent: post (client_secret_post) or basic (client_secret_basic).',
     chapter: 'OAuth proxy',
   },
@@ -231,6 +235,17 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     shown: '2592000',
     help: 'Seconds until a dynamically registered client must register again (30 days).',
     chapter: 'OAuth proxy',
+  },
+
+  // Here, because its default depends on those above.
+  ...providerSettings,
+  oidcAudience: {
+    variable: 'OIDC_AUDIENCE',
+    rule: list(anyText, urls),
+    fallback: defaultAudience,
+    shown: shownAudience,
+    help: 'Comma list of audiences; a token is accepted when its aud (OIDC_AUDIENCE_CLAIM) is or contains one of them.',
+    chapter: 'Tokens',
   },
 
   allowedOrigins: {
@@ -272,4 +287,6 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   ...limitSettings('mcp', 'MCP', 'calls of /mcp', 60_000, 100, 10_000),
   ...limitSettings('dcr', 'DCR', 'client registrations', 3_600_000, 10, 1000),
   ...limitSettings('authorize', 'OAUTH_AUTHORIZE', 'calls of /oauth/authorize', 60_000, 10, 1000),
+  ...limitSettings('consent', 'OAUTH_CONSENT', 'approvals at /oauth/consent', 60_000, 20, 1000),
+  ...limitSettings('callback', 'OAUTH_CALLBACK', 'calls of /oauth/callback', 60_000, 20, 1000),
 };

@@ -7,6 +7,8 @@ export type OAuthErrorCode =
   | 'invalid_client_metadata'
   | 'invalid_grant'
   | 'invalid_redirect_uri'
+  | 'invalid_target'
+  | 'invalid_token'
   | 'server_error'
   | 'unsupported_grant_type'
   | 'unsupported_response_type';
@@ -226,6 +228,14 @@ export const catalogue = {
     400,
     'invalid_client_metadata',
     'The client metadata is not valid.',
+  ),
+  /** RFC 8707 §2. */
+  invalid_target: oauth(400, 'invalid_target', 'The resource is none of this service.'),
+  /** RFC 7591 §3, RFC 6750 §3.1. */
+  registration_token_required: oauth(
+    401,
+    'invalid_token',
+    'Registration needs the initial access token of this service (DCR_ACCESS_TOKEN).',
   ),
   not_configured: oauth(500, 'server_error', 'The service lacks a setting for this.'),
   upstream_failed: oauth(502, 'server_error', 'The identity provider cannot be reached now.'),

@@ -11,6 +11,9 @@ export const sessionIndexKey = (prefix: string): string => `${prefix}index`;
 /** Spec §2.2. */
 export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
 
+/** A record of a log-in; `hash` is that of the secret by which it is found. */
+export const oauthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
+
 /** Spec §2.8: `ratelimit:<group>:<ip>` and `ratelimit:<group>:global`. */
 export const limitKey = (group: string, scope: LimitScope, ip: string): string =>
   `ratelimit:${group}:${scope === 'global' ? 'global' : ip}`;

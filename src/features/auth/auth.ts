@@ -38,12 +38,13 @@ export interface AuthDeps {
 }
 
 export function createAuth(config: Config, metadata: ProviderMetadata, deps: AuthDeps): Auth {
-  const { oidcAudience: audience, oidcJwksUrl: url, baseUrl } = config;
-  const keySet = deps.keySet ?? createKeySet({ url, metadata, ...deps });
+  const { oidcAudience: audience, oidcAudienceClaim: audienceClaim, baseUrl } = config;
+  const keySet = deps.keySet ?? createKeySet({ url: config.oidcJwksUrl, metadata, ...deps });
   const verify = createTokenVerifier({
     keySet,
     issuer: metadata.issuer,
     audience,
+    audienceClaim,
     toleranceSeconds: config.oidcClockToleranceSeconds,
     clock: deps.clock,
   });

@@ -8,6 +8,11 @@ export interface ProviderDocument {
   readonly issuer: string;
   readonly jwks_uri: string;
   readonly id_token_signing_alg_values_supported?: readonly string[];
+  readonly authorization_endpoint?: string;
+  readonly token_endpoint?: string;
+  readonly revocation_endpoint?: string;
+  /** RFC 9207 §2.3. */
+  readonly authorization_response_iss_parameter_supported?: boolean;
 }
 
 export interface ProviderMetadata {
@@ -91,19 +96,24 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
   if (status !== 200) throw new Error(`${url} answered ${status}`);
   const document: unknown = JSON.parse(body.toString('utf8'));
   if (typeof document !== 'object' || document === null) throw new Error(`${url} is no object`);
-  const {
-    issuer,
-    jwks_uri,
-    id_token_signing_alg_values_supported: algorithms,
-  } = document as Readonly<Record<string, unknown>>;
+  const members = document as Readonly<Record<string, unknown>>;
+  const { issuer, jwks_uri, id_token_signing_alg_values_supported: algorithms } = members;
   if (typeof issuer !== 'string') throw new Error(`${url} names no issuer`);
-  if (typeof jwks_uri !== 'string' || !/^https?:\/\//i.test(jwks_uri) || !URL.canParse(jwks_uri)) {
-    throw new Error(`${url} names no jwks_uri`);
-  }
+  if (!isUrl(jwks_uri)) throw new Error(`${url} names no jwks_uri`);
   const listed = Array.isArray(algorithms) && algorithms.every((name) => typeof name === 'string');
   return {
     issuer,
     jwks_uri,
     ...(listed && { id_token_signing_alg_values_supported: algorithms }),
+    ...Object.fromEntries(
+      ENDPOINTS.flatMap((name) => (isUrl(members[name]) ? [[name, members[name]]] : [])),
+    ),
+    authorization_response_iss_parameter_supported:
+      members.authorization_response_iss_parameter_supported === true,
   };
 }
+
+const ENDPOINTS = ['authorization_endpoint', 'token_endpoint', 'revocation_endpoint'] as const;
+
+const isUrl = (value: unknown): value is string =>
+  typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);

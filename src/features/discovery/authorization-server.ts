@@ -1,7 +1,7 @@
 // Spec §4.10, RFC 8414: authorization server metadata.
 import { fail } from '../../core/errors/gateway-error.ts';
 import { json, type Reply } from '../../core/message.ts';
-import type { ProviderMetadata } from '../auth/provider-metadata.ts';
+import type { ProviderDocument, ProviderMetadata } from '../auth/provider-metadata.ts';
 import { METADATA_CACHING, SCOPES } from './shared.ts';
 
 export interface AuthorizationServerSettings {
@@ -9,6 +9,9 @@ export interface AuthorizationServerSettings {
   readonly oidcIssuer: string | undefined;
   readonly oidcJwksUrl: string | undefined;
   readonly oauthRevocationUrl: string | undefined;
+  readonly oauthMode: 'proxy' | 'broker';
+  readonly oauthMetadataIssuer: 'self' | 'upstream';
+  readonly cimdAllowedHosts: readonly string[];
 }
 
 /** What OpenID providers sign with unless they say otherwise (OpenID Connect Core §3.1.3.7). */
@@ -39,13 +42,13 @@ export function createAuthorizationServer(
   return {
     async metadata() {
       const document = await provider();
-      return json(200, serverMetadata(settings, document?.jwks_uri), METADATA_CACHING);
+      return json(200, serverMetadata(settings, document), METADATA_CACHING);
     },
     // Decisions 6: OpenID clients insist on the two further members.
     async openidConfiguration() {
       const document = await provider();
       const body = {
-        ...serverMetadata(settings, document?.jwks_uri),
+        ...serverMetadata(settings, document),
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported:
           document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,
@@ -55,19 +58,28 @@ export function createAuthorizationServer(
   };
 }
 
-const serverMetadata = (
-  { baseUrl, oidcIssuer, oidcJwksUrl, oauthRevocationUrl }: AuthorizationServerSettings,
-  discoveredJwksUri: string | undefined,
-) => ({
-  issuer: oidcIssuer,
-  authorization_endpoint: `${baseUrl}/oauth/authorize`,
-  token_endpoint: `${baseUrl}/oauth/token`,
-  registration_endpoint: `${baseUrl}/oauth/register`,
-  ...(oauthRevocationUrl && { revocation_endpoint: `${baseUrl}/oauth/revoke` }),
-  jwks_uri: oidcJwksUrl ?? discoveredJwksUri,
-  scopes_supported: SCOPES,
-  response_types_supported: ['code'],
-  grant_types_supported: ['authorization_code', 'refresh_token'],
-  token_endpoint_auth_methods_supported: ['none'],
-  code_challenge_methods_supported: ['S256'],
-});
+function serverMetadata(
+  settings: AuthorizationServerSettings,
+  document: ProviderDocument | undefined,
+) {
+  const { baseUrl, oauthMode, cimdAllowedHosts } = settings;
+  const isBroker = oauthMode === 'broker';
+  const revokes =
+    settings.oauthRevocationUrl ?? (isBroker ? document?.revocation_endpoint : undefined);
+  return {
+    issuer: isBroker || settings.oauthMetadataIssuer === 'self' ? baseUrl : settings.oidcIssuer,
+    authorization_endpoint: `${baseUrl}/oauth/authorize`,
+    token_endpoint: `${baseUrl}/oauth/token`,
+    registration_endpoint: `${baseUrl}/oauth/register`,
+    ...(revokes && { revocation_endpoint: `${baseUrl}/oauth/revoke` }),
+    jwks_uri: settings.oidcJwksUrl ?? document?.jwks_uri,
+    scopes_supported: SCOPES,
+    response_types_supported: ['code'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    token_endpoint_auth_methods_supported: ['none'],
+    code_challenge_methods_supported: ['S256'],
+    // RFC 9207 §3: the callback is ours, and so is what it sends to clients.
+    ...(isBroker && { authorization_response_iss_parameter_supported: true }),
+    ...(cimdAllowedHosts.length > 0 && { client_id_metadata_document_supported: true }),
+  };
+}

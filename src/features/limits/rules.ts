@@ -1,7 +1,7 @@
 // Spec §8: the rules table.
 import type { Config } from '../../core/config/config.ts';
 
-export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize'] as const;
+export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize', 'consent', 'callback'] as const;
 export type LimitGroup = (typeof LIMIT_GROUPS)[number];
 
 export interface LimitRule {
@@ -28,5 +28,15 @@ export const limitRules = (config: Config): Readonly<Record<LimitGroup, LimitRul
     windowMs: config.authorizeRateLimitWindowMs,
     perIp: config.authorizeRateLimitMax,
     global: config.authorizeGlobalRateLimitMax,
+  },
+  consent: {
+    windowMs: config.consentRateLimitWindowMs,
+    perIp: config.consentRateLimitMax,
+    global: config.consentGlobalRateLimitMax,
+  },
+  callback: {
+    windowMs: config.callbackRateLimitWindowMs,
+    perIp: config.callbackRateLimitMax,
+    global: config.callbackGlobalRateLimitMax,
   },
 });

@@ -1,6 +1,6 @@
 // Spec §4.8, RFC 7591 §2: what a registration may say.
 import { fail } from '../../core/errors/gateway-error.ts';
-import { redirectUriProblem } from './redirect-uri.ts';
+import { type RedirectUriRules, redirectUriProblem } from './redirect-uri.ts';
 
 /** Spec §2.2 with defaults filled in. */
 export interface ClientMetadata {
@@ -38,14 +38,14 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 /** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
-export function parseClientMetadata(body: unknown): ClientMetadata {
+export function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return refuse('The body must be a JSON object.');
   }
   const members = { ...body } as Members;
   return {
     ...names(members),
-    redirect_uris: redirectUris(members.redirect_uris),
+    redirect_uris: redirectUris(members.redirect_uris, rules),
     grant_types: choices(members, 'grant_types', GRANT_TYPES, ['authorization_code']),
     response_types: choices(members, 'response_types', RESPONSE_TYPES, ['code']),
     token_endpoint_auth_method: authMethod(members.token_endpoint_auth_method),
@@ -53,12 +53,12 @@ export function parseClientMetadata(body: unknown): ClientMetadata {
   };
 }
 
-function redirectUris(value: unknown): readonly string[] {
+function redirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
   if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
     return refuse(`redirect_uris must be an array of 1 to ${MAX_REDIRECT_URIS} strings.`);
   }
   for (const [at, uri] of value.entries()) {
-    const problem = redirectUriProblem(uri);
+    const problem = redirectUriProblem(uri, rules);
     if (problem !== undefined) {
       fail('invalid_redirect_uri', {
         details: `redirect_uris[${at}] ${problem}. Allowed are https, and http with the host localhost or 127.0.0.1, without a fragment.`,

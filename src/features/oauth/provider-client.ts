@@ -24,7 +24,7 @@ const CREDENTIALS = new Set([
 type Pairs = readonly (readonly [string, string])[];
 
 /** The form and header that the provider gets in the name of a dynamic client. */
-export function inTheNameOfDynamicClient(settings: ProviderClientSettings, pairs: Pairs) {
+export function asService(settings: ProviderClientSettings, pairs: Pairs) {
   const { oauthClientSecret: secret, oauthClientAuth: method } = settings;
   const id = providerClientId(settings);
   const own = pairs.filter(([name]) => !CREDENTIALS.has(name));
@@ -34,7 +34,7 @@ export function inTheNameOfDynamicClient(settings: ProviderClientSettings, pairs
     ...(secret !== undefined && method === 'post' ? [['client_secret', secret] as const] : []),
   ];
   const authorization = secret !== undefined && method === 'basic' ? basic(id, secret) : undefined;
-  return { form, authorization };
+  return { form, authorization, asService: true };
 }
 
 /** RFC 6749 §2.3.1: both halves form-encoded first. */

@@ -2,8 +2,17 @@
 
 const MAX_LENGTH = 2048;
 
+/** What is allowed beside Spec §4.8. */
+export interface RedirectUriRules {
+  /** Private-use schemes (RFC 8252 §7.1), without the colon. */
+  readonly schemes: readonly string[];
+  /** Whether `http://[::1]` is as good as 127.0.0.1. */
+  readonly ipv6Loopback: boolean;
+}
+
 /** RFC 8252 §7.3; only these literal hosts may use http. */
-const HTTP_HOSTS = new Set(['localhost', '127.0.0.1']);
+const HTTP_HOSTS = ['localhost', '127.0.0.1'];
+const IPV6_LOOPBACK = '[::1]';
 
 /**
  * Why a redirect URI is refused at registration; undefined when it is allowed.
@@ -12,7 +21,7 @@ const HTTP_HOSTS = new Set(['localhost', '127.0.0.1']);
  * for the host's case, a default port and an added trailing slash. Browsers would otherwise go
  * where nobody looked (`https:\evil`, `http://0x7f000001`, a tab inside the scheme).
  */
-export function redirectUriProblem(uri: string): string | undefined {
+export function redirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
   if (/[^\x21-\x7E]|\\/.test(uri)) {
     return 'contains white space, a control character, a backslash or a character beyond ASCII';
@@ -20,13 +29,32 @@ export function redirectUriProblem(uri: string): string | undefined {
   if (uri.includes('#')) return 'has a fragment';
   if (!URL.canParse(uri)) return 'is not a valid URL';
   const url = new URL(uri);
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is not https';
   if (url.username || url.password || authorityOf(uri).includes('@')) return 'has user info';
-  if (url.protocol === 'http:' && !HTTP_HOSTS.has(url.hostname)) {
-    return 'is http with a host other than localhost and 127.0.0.1';
+  if (rules.schemes.includes(url.protocol.slice(0, -1))) {
+    return url.href === uri ? undefined : 'is not in its normal form';
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is not https';
+  const httpHosts = rules.ipv6Loopback ? [...HTTP_HOSTS, IPV6_LOOPBACK] : HTTP_HOSTS;
+  if (url.protocol === 'http:' && !httpHosts.includes(url.hostname)) {
+    return `is http with a host other than ${httpHosts.join(' and ')}`;
   }
   if (url.hostname.endsWith('.')) return 'has a host that ends with a dot';
   return survives(uri, url) ? undefined : 'is not in its normal form';
+}
+
+/** Exact strings (RFC 9700 §4.1.3); on loopback, where allowed, without their ports. */
+export function isSameRedirectUri(known: string, given: string, anyPort: boolean): boolean {
+  if (known === given) return true;
+  if (!anyPort) return false;
+  const [one, other] = [withoutLoopbackPort(known), withoutLoopbackPort(given)];
+  return one !== undefined && one === other;
+}
+
+/** As strings: parsing would call different addresses the same. Undefined for other hosts. */
+function withoutLoopbackPort(uri: string): string | undefined {
+  const [, host, rest] =
+    /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::\d{1,5})?((?:[/?].*)?)$/.exec(uri) ?? [];
+  return host === undefined ? undefined : host + rest;
 }
 
 function survives(uri: string, url: URL): boolean {

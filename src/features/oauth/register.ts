@@ -1,14 +1,24 @@
 // Spec §4.8, RFC 7591 §3: dynamic client registration.
 import type { Clock } from '../../core/clock.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
 import { newClientId } from '../../core/ids.ts';
 import { json, type Reply } from '../../core/message.ts';
+import { hashOf } from '../../core/seal/seal.ts';
 import { parseClientMetadata } from './client-metadata.ts';
+import type { RedirectUriRules } from './redirect-uri.ts';
 import type { RegisteredClients } from './registered-clients.ts';
 
+export interface RegisterRules {
+  readonly redirectUris: RedirectUriRules;
+  /** RFC 7591 §3: the initial access token that a caller must bring; undefined for none. */
+  readonly accessToken: string | undefined;
+}
+
 /** A client is public: no secret is issued, whatever method it names (Spec §5.8, decisions 6). */
-export const createRegister = (clients: RegisteredClients, clock: Clock) =>
-  async function register(body: unknown): Promise<Reply> {
-    const metadata = parseClientMetadata(body);
+export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
+  async function register(body: unknown, authorization: string | undefined): Promise<Reply> {
+    checkAccessToken(rules.accessToken, authorization);
+    const metadata = parseClientMetadata(body, rules.redirectUris);
     const client = {
       client_id: newClientId(),
       ...metadata,
@@ -18,3 +28,11 @@ export const createRegister = (clients: RegisteredClients, clock: Clock) =>
     await clients.add(client);
     return json(201, client, { 'Cache-Control': 'no-store' });
   };
+
+/** Compared by hashes: how long it takes says nothing of the token. */
+function checkAccessToken(wanted: string | undefined, authorization: string | undefined): void {
+  if (wanted === undefined) return;
+  const given = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+  if (given !== undefined && hashOf(given) === hashOf(wanted)) return;
+  fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
+}

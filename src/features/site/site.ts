@@ -1,5 +1,6 @@
 // Spec §4.1: the documentation pages, read once at start and served from memory.
 import { createHash } from 'node:crypto';
+import { escapeHtml } from '../../core/html.ts';
 import type { Log } from '../../core/log.ts';
 import type { Reply } from '../../core/message.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
@@ -79,16 +80,6 @@ function filled(html: string, baseUrl: string): string {
     escapeHtml(values[name] ?? ''),
   );
 }
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 
 /** RFC 9110 §13.1.2: weak comparison with each entry of the list. */
 const isKnown = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>

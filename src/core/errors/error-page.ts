@@ -1,0 +1,18 @@
+// An error for whoever looks at a browser, where no redirect is safe.
+import { escapeHtml, htmlPage } from '../html.ts';
+import type { Reply } from '../message.ts';
+import type { GatewayError } from './gateway-error.ts';
+import { type ErrorFormat, renderError } from './render.ts';
+
+/** The same status and headers as the reply for programs, with a page for its body. */
+export function renderErrorPage(error: GatewayError, format: ErrorFormat): Reply {
+  const reply = renderError(error, format);
+  const code = error.row.oauth === 'body' ? error.key : (error.row.oauth ?? error.key);
+  const page = htmlPage(
+    'The log-in cannot go on',
+    `<p>${escapeHtml(error.message)}</p>
+<p>If this comes again, show it to whoever runs this gateway: <code>${escapeHtml(code)}</code>,
+status ${error.row.status}.</p>`,
+  );
+  return { ...reply, headers: { ...reply.headers, ...page.headers }, body: page.body };
+}

@@ -1,0 +1,72 @@
+// Authenticated encryption of what lies in the shared store.
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+
+export interface Seal {
+  /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
+  seal(context: string, text: string): string;
+  /** Undefined for what was not sealed by one of the secrets in this context. */
+  open(context: string, sealed: string): string | undefined;
+}
+
+const ALGORITHM = 'aes-256-gcm';
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/**
+ * The first secret seals, all open: a new one is put in front, the old one taken away later.
+ *
+ * @throws Error without any.
+ */
+export function createSeal(secrets: readonly string[]): Seal {
+  const keys = secrets.map(keyOf);
+  const [key] = keys;
+  if (key === undefined) throw new Error('A seal needs a secret');
+  return {
+    seal(context, text) {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(ALGORITHM, key, iv);
+      cipher.setAAD(Buffer.from(context));
+      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return Buffer.concat([iv, sealed, cipher.getAuthTag()]).toString('base64url');
+    },
+    open(context, sealed) {
+      const bytes = Buffer.from(sealed, 'base64url');
+      if (bytes.length < IV_BYTES + TAG_BYTES) return undefined;
+      return firstDefined(keys, (one) => openWith(one, context, bytes));
+    },
+  };
+}
+
+function openWith(key: Buffer, context: string, bytes: Buffer): string | undefined {
+  try {
+    const end = bytes.length - TAG_BYTES;
+    const options = { authTagLength: TAG_BYTES };
+    const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES), options);
+    decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(end));
+    const text = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, end)), decipher.final()]);
+    return text.toString('utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function firstDefined<Item, Found>(
+  items: readonly Item[],
+  find: (item: Item) => Found | undefined,
+) {
+  for (const item of items) {
+    const found = find(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const keyOf = (secret: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, '', 'postern log-in state', 32));
+
+/** 256 bits that nobody can guess, as base64url. */
+export const newSecret = (): string => randomBytes(32).toString('base64url');
+
+/** What is stored in place of a secret: it is as long as a key, so that it cannot be found by trial. */
+export const hashOf = (text: string): string =>
+  createHash('sha256').update(text).digest('base64url');

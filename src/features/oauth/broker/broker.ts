@@ -1,0 +1,75 @@
+// OAUTH_MODE=broker: an authorization server of its own before the provider's.
+import type { Clock } from '../../../core/clock.ts';
+import type { Clients } from '../clients.ts';
+import type { Browsers } from '../consent/browser.ts';
+import type { Proceed } from '../consent/consent.ts';
+import { type ProviderClientSettings, providerClientId } from '../provider-client.ts';
+import type { ProviderRequestSettings } from '../provider-request.ts';
+import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
+import type { Upstream } from '../upstream.ts';
+import { createCallback, type Grant } from './callback.ts';
+import { createLogin, type Login } from './login.ts';
+import type { ProviderEndpoints } from './provider-endpoints.ts';
+import { createProviderTokens } from './provider-tokens.ts';
+import { createRefreshBindings } from './refresh-bindings.ts';
+import { createBrokerRevoke } from './revoke.ts';
+import { createSingleFlight } from './single-flight.ts';
+import { createBrokerToken } from './token.ts';
+
+export interface BrokerSettings extends ProviderClientSettings, ProviderRequestSettings {
+  readonly baseUrl: string;
+  readonly oauthRefreshTtlSeconds: number;
+}
+
+export interface BrokerDeps {
+  readonly records: RecordsDeps;
+  readonly clock: Clock;
+  readonly clients: Clients;
+  readonly browsers: Browsers;
+  readonly upstream: Upstream;
+  readonly endpoints: ProviderEndpoints;
+}
+
+/** The user has ten minutes to log in, the client one to redeem its code. */
+const LOGIN_TTL_SECONDS = 600;
+const CODE_TTL_SECONDS = 60;
+
+export interface Broker {
+  readonly toProvider: Proceed;
+  readonly callback: ReturnType<typeof createCallback>;
+  readonly token: ReturnType<typeof createBrokerToken>;
+  readonly revoke: ReturnType<typeof createBrokerRevoke>;
+}
+
+export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
+  const { records, clock, clients, browsers, upstream, endpoints } = deps;
+  const { baseUrl } = settings;
+  const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
+  const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
+  const bindings = createRefreshBindings(records.store, settings.oauthRefreshTtlSeconds);
+  const providerTokens = createProviderTokens({
+    settings,
+    upstream,
+    endpoints,
+    bindings,
+    clients,
+  });
+  return {
+    toProvider: createLogin({
+      settings,
+      clientId: providerClientId(settings),
+      logins,
+      endpoints,
+    }),
+    callback: createCallback({ baseUrl, browsers, logins, grants, endpoints }),
+    token: createBrokerToken({
+      settings,
+      clients,
+      grants,
+      bindings,
+      once: createSingleFlight(records, clock),
+      providerTokens,
+    }),
+    revoke: createBrokerRevoke({ settings, clients, upstream, endpoints, bindings }),
+  };
+}

@@ -1,0 +1,74 @@
+// The provider brings the browser back, and it goes on to the client with a code of our own.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply } from '../../../core/message.ts';
+import type { Browsers } from '../consent/browser.ts';
+import { fromQuery, type Parameters } from '../parameters.ts';
+import { redirectBack } from '../redirect-back.ts';
+import type { SealedRecords } from '../sealed-records.ts';
+import type { Login } from './login.ts';
+import type { ProviderEndpoints } from './provider-endpoints.ts';
+
+/** A code that was handed to a client, and what is owed for it. */
+export interface Grant {
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly codeChallenge: string;
+  readonly resources: readonly string[];
+  /** The provider's. */
+  readonly code: string;
+  readonly codeVerifier: string;
+  readonly nonce: string | undefined;
+}
+
+export interface CallbackDeps {
+  readonly baseUrl: string;
+  readonly browsers: Browsers;
+  readonly logins: SealedRecords<Login>;
+  readonly grants: SealedRecords<Grant>;
+  readonly endpoints: ProviderEndpoints;
+}
+
+export const createCallback = ({ baseUrl, browsers, logins, grants, endpoints }: CallbackDeps) =>
+  async function callback(query: string, cookie: string | undefined): Promise<Reply> {
+    const parameters = fromQuery(query);
+    const login = await logins.take(parameters.require('state'));
+    if (login === undefined) {
+      fail('oauth_invalid_request', {
+        details: 'This log-in has expired or was finished already. Start again from your program.',
+      });
+    }
+    if (login.browser !== browsers.hashOf(cookie)) {
+      fail('oauth_invalid_request', {
+        details: 'This log-in began in another browser, or cookies are switched off.',
+      });
+    }
+    await checkIssuer(parameters, endpoints);
+    const back = (pairs: readonly (readonly [string, string | undefined])[]) =>
+      redirectBack(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
+    const code = parameters.get('code');
+    if (code === undefined) return back(providerError(parameters));
+    const { clientId, redirectUri, codeChallenge, resources, codeVerifier, nonce } = login;
+    const grant = { clientId, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
+    return back([['code', await grants.put(grant)]]);
+  };
+
+/** RFC 9207 §2.4: the answer of another authorization server is none (mix-up). */
+async function checkIssuer(parameters: Parameters, endpoints: ProviderEndpoints): Promise<void> {
+  const issuer = parameters.get('iss');
+  if (issuer === endpoints.issuer) return;
+  if (issuer === undefined && !(await endpoints.sendsIssuer())) return;
+  fail('oauth_invalid_request', {
+    details: 'The answer is not of the identity provider that was asked.',
+    facts: { found: issuer, expected: endpoints.issuer },
+  });
+}
+
+/** RFC 6749 §4.1.2.1: passed on, in the form that the RFC allows. */
+function providerError(parameters: Parameters) {
+  const clean = (text: string | undefined) =>
+    text?.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ').slice(0, 500);
+  return [
+    ['error', clean(parameters.get('error')) ?? 'server_error'],
+    ['error_description', clean(parameters.get('error_description'))],
+  ] as const;
+}

@@ -1,0 +1,106 @@
+// From the approval to the provider: state, PKCE and callback of our own.
+import { createHash } from 'node:crypto';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply } from '../../../core/message.ts';
+import { newSecret } from '../../../core/seal/seal.ts';
+import type { AuthorizationRequest } from '../authorization-request.ts';
+import type { Browser } from '../consent/browser.ts';
+import type { Parameters } from '../parameters.ts';
+import { authorizationExtras, type ProviderRequestSettings } from '../provider-request.ts';
+import { seeOther } from '../redirect-back.ts';
+import type { SealedRecords } from '../sealed-records.ts';
+import type { ProviderEndpoints } from './provider-endpoints.ts';
+
+/** A log-in under way at the provider; found by the state that the provider brings back. */
+export interface Login {
+  readonly browser: string;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  /** The client's own. */
+  readonly state: string;
+  readonly codeChallenge: string;
+  readonly resources: readonly string[];
+  /** Ours, for the provider. */
+  readonly codeVerifier: string;
+  readonly nonce: string | undefined;
+}
+
+/** What a client may tell the provider's log-in page; everything else is ours to say. */
+const PASSED_ON = new Set([
+  'acr_values',
+  'domain_hint',
+  'login_hint',
+  'max_age',
+  'prompt',
+  'ui_locales',
+]);
+
+export interface LoginDeps {
+  readonly settings: ProviderRequestSettings & { readonly baseUrl: string };
+  readonly clientId: string;
+  readonly logins: SealedRecords<Login>;
+  readonly endpoints: ProviderEndpoints;
+}
+
+export const callbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
+
+export const createLogin = (deps: LoginDeps) =>
+  async function toProvider(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+    const { settings, clientId, logins, endpoints } = deps;
+    const { baseUrl } = settings;
+    const { parameters, redirectUri } = request;
+    if (request.client === undefined) fail('unknown_client');
+    const resources = resourcesOf(parameters, baseUrl);
+    const { scope, authorization } = authorizationExtras(
+      settings,
+      parameters.get('scope'),
+      resources,
+    );
+    const codeVerifier = newSecret();
+    const nonce = scope.split(' ').includes('openid') ? newSecret() : undefined;
+    const state = await logins.put({
+      browser: browser.hash,
+      clientId: request.clientId,
+      redirectUri,
+      state: parameters.require('state'),
+      codeChallenge: parameters.require('code_challenge'),
+      resources,
+      codeVerifier,
+      nonce,
+    });
+    const url = new URL(await endpoints.authorization());
+    const own: readonly (readonly [string, string | undefined])[] = [
+      ['client_id', clientId],
+      ['redirect_uri', callbackUrl(baseUrl)],
+      ['response_type', 'code'],
+      ['scope', scope],
+      ['state', state],
+      ['code_challenge', createHash('sha256').update(codeVerifier).digest('base64url')],
+      ['code_challenge_method', 'S256'],
+      ['nonce', nonce],
+      ...authorization,
+      ...passedOn(parameters, authorization),
+    ];
+    // What the configured address says wins.
+    const said = new Set(url.searchParams.keys());
+    for (const [name, value] of own) {
+      if (value !== undefined && !said.has(name)) url.searchParams.append(name, value);
+    }
+    const reply = seeOther(url.href);
+    return { ...reply, headers: { ...reply.headers, ...browser.headers } };
+  };
+
+/** Not what the provider's profile sets already (`prompt`, say). */
+const passedOn = ({ pairs }: Parameters, set: readonly (readonly [string, string])[]) =>
+  pairs.filter(([name]) => PASSED_ON.has(name) && !set.some(([other]) => other === name));
+
+/** RFC 8707 §2: tokens for this service and no other may be asked for by way of it. */
+export function resourcesOf({ pairs }: Parameters, baseUrl: string): readonly string[] {
+  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const own = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const foreign = resources.find((resource) => !own.includes(resource));
+  if (foreign !== undefined) {
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}

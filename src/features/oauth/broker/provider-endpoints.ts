@@ -1,0 +1,60 @@
+// OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { ProviderDocument, ProviderMetadata } from '../../auth/provider-metadata.ts';
+
+export interface ProviderEndpoints {
+  /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */
+  authorization(): Promise<string>;
+  token(): Promise<string>;
+  revocation(): Promise<string>;
+  /** RFC 9207 §2.3: whether the provider names itself in its redirects. */
+  sendsIssuer(): Promise<boolean>;
+  readonly issuer: string;
+}
+
+export interface EndpointSettings {
+  readonly oauthAuthorizationUrl: string | undefined;
+  readonly oauthTokenUrl: string | undefined;
+  readonly oauthRevocationUrl: string | undefined;
+}
+
+type Endpoint = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
+
+export function createProviderEndpoints(
+  settings: EndpointSettings,
+  metadata: ProviderMetadata,
+): ProviderEndpoints {
+  async function document(): Promise<ProviderDocument> {
+    try {
+      return await metadata.get();
+    } catch (cause) {
+      return fail('internal_error', {
+        details: "The provider's discovery document cannot be fetched now.",
+        cause,
+      });
+    }
+  }
+
+  async function find(configured: string | undefined, member: Endpoint, variable: string) {
+    return (
+      configured ??
+      (await document())[member] ??
+      fail('not_configured', {
+        details: `${variable} is not set on this service, and the provider's discovery document has no ${member}.`,
+      })
+    );
+  }
+
+  const { oauthAuthorizationUrl, oauthTokenUrl, oauthRevocationUrl } = settings;
+  return {
+    issuer: metadata.issuer,
+    authorization: () =>
+      find(oauthAuthorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
+    token: () => find(oauthTokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
+    revocation: () => find(oauthRevocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+    sendsIssuer: async () => {
+      const known = await metadata.get().catch(() => undefined);
+      return known?.authorization_response_iss_parameter_supported === true;
+    },
+  };
+}

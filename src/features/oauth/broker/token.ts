@@ -1,0 +1,104 @@
+// RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
+import { createHash } from 'node:crypto';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { Clients, KnownClient } from '../clients.ts';
+import { fromBody, type Parameters } from '../parameters.ts';
+import {
+  authorizationExtras,
+  type ProviderRequestSettings,
+  refreshExtras,
+} from '../provider-request.ts';
+import type { SealedRecords } from '../sealed-records.ts';
+import type { Grant } from './callback.ts';
+import { callbackUrl, resourcesOf } from './login.ts';
+import type { ProviderTokens } from './provider-tokens.ts';
+import type { RefreshBindings } from './refresh-bindings.ts';
+import type { SingleFlight } from './single-flight.ts';
+
+export interface BrokerTokenDeps {
+  readonly settings: ProviderRequestSettings & { readonly baseUrl: string };
+  readonly clients: Clients;
+  readonly grants: SealedRecords<Grant>;
+  readonly bindings: RefreshBindings;
+  readonly once: SingleFlight;
+  readonly providerTokens: ProviderTokens;
+}
+
+export const createBrokerToken = (deps: BrokerTokenDeps) =>
+  async function token(body: RequestBody): Promise<Reply> {
+    const parameters = fromBody(body);
+    const grantType = parameters.require('grant_type');
+    if (grantType === 'authorization_code') return redeemCode(parameters, deps);
+    if (grantType === 'refresh_token') return refresh(parameters, deps);
+    return fail('unsupported_grant_type');
+  };
+
+async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promise<Reply> {
+  const code = parameters.require('code');
+  const redirectUri = parameters.require('redirect_uri');
+  const clientId = parameters.require('client_id');
+  const verifier = parameters.require('code_verifier');
+  const client = await findClient(clientId, deps.clients);
+  const grant = await deps.grants.take(code);
+  if (grant === undefined) refuse('The code is unknown, has expired, or was used before.');
+  if (grant.clientId !== clientId) refuse('The code was issued to another client.');
+  if (grant.redirectUri !== redirectUri) refuse('The redirect_uri is not that of the log-in.');
+  if (!isVerifierOf(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
+  return deps.providerTokens({
+    client,
+    nonce: grant.nonce,
+    form: [
+      ['grant_type', 'authorization_code'],
+      ['code', grant.code],
+      ['redirect_uri', callbackUrl(deps.settings.baseUrl)],
+      ['code_verifier', grant.codeVerifier],
+      ...authorizationExtras(deps.settings, undefined, grant.resources).token,
+    ],
+  });
+}
+
+async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<Reply> {
+  const refreshToken = parameters.require('refresh_token');
+  const client = await findClient(parameters.require('client_id'), deps.clients);
+  const owner = await deps.bindings.ownerOf(refreshToken);
+  if (owner !== undefined && owner !== client.client_id) {
+    refuse('The refresh token was issued to another client.');
+  }
+  const scope = parameters.get('scope');
+  const resources = resourcesOf(parameters, deps.settings.baseUrl);
+  const ask = () =>
+    deps.providerTokens({
+      client,
+      nonce: undefined,
+      form: [
+        ['grant_type', 'refresh_token'],
+        ['refresh_token', refreshToken],
+        ...refreshExtras(deps.settings, scope, resources),
+      ],
+    });
+  // A provider that rotates refresh tokens takes a second use for theft, and logs the user out.
+  const reply = await deps.once(
+    JSON.stringify([client.client_id, refreshToken, scope, resources]),
+    ask,
+  );
+  if (reply.status === 200) await deps.bindings.bind(refreshToken, client.client_id);
+  return reply;
+}
+
+async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
+  const { client, problem } = await clients.find(clientId);
+  // A 401 here makes clients register anew and try again: the way out for an expired client.
+  return (
+    client ?? fail('unauthenticated_client', problem === undefined ? {} : { details: problem })
+  );
+}
+
+/** RFC 7636 §4.1, §4.6. */
+const isVerifierOf = (challenge: string, verifier: string): boolean =>
+  /^[A-Za-z0-9._~-]{43,128}$/.test(verifier) &&
+  createHash('sha256').update(verifier).digest('base64url') === challenge;
+
+function refuse(details: string): never {
+  return fail('invalid_grant', { details });
+}

@@ -1,0 +1,89 @@
+// Spec §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
+// fetched when they are needed and kept for as long as their host allows.
+import type { Clock } from '../../../core/clock.ts';
+import type { Log } from '../../../core/log.ts';
+import { isClientDocumentId, readClientIdUrl } from './client-id-url.ts';
+import { createExpiringMap } from './expiring-map.ts';
+import { fetchDocument } from './fetch-document.ts';
+import { lifetimeMs } from './lifetime.ts';
+import { type Network, publicNetwork } from './network.ts';
+import { type ClientDocument, type RedirectUriProblem, readDocument } from './read-document.ts';
+import { ClientDocumentRefused, refuse } from './refusal.ts';
+
+export interface ClientDocuments {
+  /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
+  isClientDocumentId(clientId: string): boolean;
+  /**
+   * The document at hand, or fetched now: up to 5 s.
+   *
+   * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
+   */
+  find(clientId: string): Promise<ClientDocument>;
+}
+
+export interface ClientDocumentsOptions {
+  /** `*` for any public host, else exact names in lower case; none allows nothing. */
+  readonly allowedHosts: readonly string[];
+  readonly redirectUriProblem: RedirectUriProblem;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** By default the public internet. */
+  readonly network?: Network;
+}
+
+const MAX_KEPT = 1000;
+const MAX_UNDER_WAY = 20;
+/** No answer is kept of a failure, but a flood of log-ins must not become a flood of fetches. */
+const PAUSE_MS = 5000;
+
+export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
+  const { allowedHosts, redirectUriProblem, clock, log, network = publicNetwork } = options;
+  const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock);
+  // Apart: made-up URLs that fail must not push out what is in use.
+  const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
+  const underWay = new Map<string, Promise<ClientDocument>>();
+
+  async function load(url: URL): Promise<ClientDocument> {
+    try {
+      const { headers, body } = await fetchDocument(url, network, clock);
+      const document = readDocument(url.href, body, redirectUriProblem);
+      documents.set(url.href, document, lifetimeMs(headers, clock.now()));
+      return document;
+    } catch (refusal) {
+      if (refusal instanceof ClientDocumentRefused) noteFailure(url, refusal);
+      throw refusal;
+    } finally {
+      underWay.delete(url.href);
+    }
+  }
+
+  function noteFailure(url: URL, refusal: ClientDocumentRefused): void {
+    failures.set(url.href, refusal, PAUSE_MS);
+    log.info(refusal.message, { clientId: url.href, cause: refusal.cause });
+  }
+
+  function loadOnce(url: URL): Promise<ClientDocument> {
+    const running = underWay.get(url.href);
+    if (running !== undefined) return running;
+    if (underWay.size >= MAX_UNDER_WAY) {
+      refuse(
+        'Too many metadata documents of clients are being fetched. Try again in a few seconds.',
+      );
+    }
+    const loading = load(url);
+    underWay.set(url.href, loading);
+    return loading;
+  }
+
+  return {
+    isClientDocumentId,
+    async find(clientId) {
+      const url = readClientIdUrl(clientId, allowedHosts);
+      const document = documents.get(clientId);
+      if (document !== undefined) return document;
+      const failure = failures.get(clientId);
+      if (failure !== undefined) throw failure;
+      return loadOnce(url);
+    },
+  };
+}

@@ -1,0 +1,45 @@
+// Spec §4.6: the way out to a client's host. A test brings its own, with a public address that
+// leads to a server of its own.
+import { lookup } from 'node:dns/promises';
+import { connect, isIP, type Socket } from 'node:net';
+
+export interface Network {
+  /** All addresses of a host. */
+  resolve(host: string): Promise<readonly string[]>;
+  /** A TCP connection, established; resolves no name again. Destroyed by `signal`. */
+  dial(destination: Destination): Promise<Socket>;
+  /** PEM of the authorities that may vouch for a host; by default those of Node. */
+  readonly ca?: string;
+}
+
+export interface Destination {
+  /** One of these, whichever answers. */
+  readonly addresses: readonly string[];
+  readonly port: number;
+  readonly signal: AbortSignal;
+}
+
+/** Milliseconds that an address has before the next one is tried, too. */
+const ATTEMPT_MS = 1000;
+
+export const publicNetwork: Network = {
+  async resolve(host) {
+    const found = await lookup(host, { all: true });
+    return found.map(({ address }) => address);
+  },
+
+  dial: ({ addresses, port, signal }) =>
+    new Promise((resolve, reject) => {
+      const pinned = addresses.map((address) => ({ address, family: isIP(address) }));
+      const socket = connect({
+        // Stands for the addresses: what it resolves to is given.
+        host: 'pinned.invalid',
+        lookup: (_host, _options, done) => done(null, pinned),
+        autoSelectFamily: true,
+        autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
+        port,
+        signal,
+      });
+      socket.once('connect', () => resolve(socket)).on('error', reject);
+    }),
+};

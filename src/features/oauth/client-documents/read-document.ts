@@ -1,0 +1,100 @@
+// Spec §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
+import { parseObject } from '../../../core/json.ts';
+import { refuse } from './refusal.ts';
+
+/** What the service uses of it; wire names, as in a registered client. */
+export interface ClientDocument {
+  /** The URL of the document. */
+  readonly client_id: string;
+  readonly client_name?: string;
+  readonly client_uri?: string;
+  /** Never fetched by the service. */
+  readonly logo_uri?: string;
+  readonly redirect_uris: readonly string[];
+  readonly token_endpoint_auth_method: 'none';
+}
+
+/** Why a redirect URI is refused ("has a fragment"); undefined when it is allowed. */
+export type RedirectUriProblem = (uri: string) => string | undefined;
+
+type Members = Readonly<Record<string, unknown>>;
+
+const MAX_REDIRECT_URIS = 10;
+const MAX_NAME = 200;
+const MAX_URI = 2048;
+
+/** @throws ClientDocumentRefused naming the member. */
+export function readDocument(
+  clientId: string,
+  body: Buffer,
+  redirectUriProblem: RedirectUriProblem,
+): ClientDocument {
+  const members = parseObject(body);
+  const problem = members === undefined ? 'is not a JSON object' : memberProblem(members, clientId);
+  if (members === undefined || problem !== undefined) return refused(clientId, `${problem}`);
+  return {
+    client_id: clientId,
+    ...(isName(members.client_name) && { client_name: members.client_name }),
+    ...(isWebUrl(members.client_uri) && { client_uri: members.client_uri }),
+    ...(isWebUrl(members.logo_uri) && { logo_uri: members.logo_uri }),
+    redirect_uris: redirectUris(clientId, members.redirect_uris, redirectUriProblem),
+    token_endpoint_auth_method: 'none',
+  };
+}
+
+function memberProblem(members: Members, clientId: string): string | undefined {
+  return PROBLEMS.find(([applies]) => applies(members, clientId))?.[1];
+}
+
+const PROBLEMS: readonly (readonly [
+  applies: (members: Members, clientId: string) => boolean,
+  problem: string,
+])[] = [
+  [({ client_id }, clientId) => client_id !== clientId, 'has another client_id than its own URL'],
+  [(members) => 'client_secret' in members, 'has a client_secret, which everybody could read'],
+  [(members) => 'client_secret_expires_at' in members, 'has a client_secret_expires_at'],
+  [
+    ({ token_endpoint_auth_method: method }) => method !== undefined && method !== 'none',
+    'asks for a token_endpoint_auth_method other than none, the only one supported for it here',
+  ],
+  [
+    ({ grant_types }) => isWithout(grant_types, 'authorization_code'),
+    'has grant_types without authorization_code',
+  ],
+  [({ response_types }) => isWithout(response_types, 'code'), 'has response_types without code'],
+];
+
+function redirectUris(
+  clientId: string,
+  value: unknown,
+  redirectUriProblem: RedirectUriProblem,
+): readonly string[] {
+  if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
+    return refused(clientId, `needs redirect_uris, an array of 1 to ${MAX_REDIRECT_URIS} strings`);
+  }
+  for (const [at, uri] of value.entries()) {
+    const problem = redirectUriProblem(uri);
+    if (problem !== undefined) refused(clientId, `is not usable: redirect_uris[${at}] ${problem}`);
+  }
+  return value;
+}
+
+/** Absent means the default, which has it. */
+const isWithout = (value: unknown, wanted: string): boolean =>
+  value !== undefined && !(Array.isArray(value) && value.includes(wanted));
+
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_NAME;
+
+// A page makes links of these: javascript:, data: and white space must not get there.
+const isWebUrl = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= MAX_URI &&
+  /^https:\/\/[\x21-\x7E]+$/.test(value) &&
+  URL.canParse(value);
+
+const isStringArray = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((entry) => typeof entry === 'string');
+
+const refused = (clientId: string, problem: string): never =>
+  refuse(`The client's metadata document ${clientId} ${problem}.`);

@@ -1,0 +1,74 @@
+// Which clients there are: those that registered, and those that a document of theirs describes.
+import { isSameRedirectUri } from './redirect-uri.ts';
+import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
+
+/** What a log-in needs of a client. */
+export interface KnownClient {
+  readonly client_id: string;
+  readonly client_name?: string;
+  readonly redirect_uris: readonly string[];
+  /** Host of the document that describes it; a client that registered itself has none. */
+  readonly vouchedBy?: string;
+}
+
+/** The client, or why there is none, for whoever looks into the error. */
+export type Found =
+  | { readonly client: KnownClient; readonly problem?: undefined }
+  | { readonly client?: undefined; readonly problem: string | undefined };
+
+export interface Clients {
+  /** Spec §4.6: such an id is judged here; in proxy mode every other is the provider's to judge. */
+  isOurs(clientId: string): boolean;
+  /** @throws what the store throws. */
+  find(clientId: string): Promise<Found>;
+  /** Exact strings; on loopback any port, where that is allowed. */
+  allows(client: KnownClient, redirectUri: string): boolean;
+  /** The client got a token. Never rejects: the next one renews, too. */
+  used(client: KnownClient): Promise<void>;
+}
+
+/** Client ID metadata documents. `find` rejects with a message that says what is wrong. */
+export interface ClientDocuments {
+  isClientDocumentId(clientId: string): boolean;
+  find(clientId: string): Promise<KnownClient>;
+}
+
+export interface ClientsDeps {
+  readonly registered: RegisteredClients;
+  /** Undefined when they are switched off. */
+  readonly documents: ClientDocuments | undefined;
+  readonly loopbackAnyPort: boolean;
+  readonly renew: boolean;
+}
+
+export function createClients(deps: ClientsDeps): Clients {
+  const { registered, documents, loopbackAnyPort, renew } = deps;
+
+  const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
+
+  async function findDocument(clientId: string, from: ClientDocuments): Promise<Found> {
+    try {
+      const client = await from.find(clientId);
+      return { client: { ...client, vouchedBy: new URL(clientId).host } };
+    } catch (error) {
+      return { problem: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  return {
+    isOurs: (clientId) => isDynamic(clientId) || isDocument(clientId),
+    async find(clientId) {
+      if (documents && isDocument(clientId)) return findDocument(clientId, documents);
+      const client = isDynamic(clientId) ? await registered.find(clientId) : undefined;
+      return client === undefined ? { problem: undefined } : { client };
+    },
+    allows: ({ redirect_uris: known }, redirectUri) =>
+      known.some((uri) => isSameRedirectUri(uri, redirectUri, loopbackAnyPort)),
+    async used(client) {
+      if (renew && isRegistered(client)) await registered.add(client).catch(() => {});
+    },
+  };
+}
+
+const isRegistered = (client: KnownClient): client is RegisteredClient =>
+  client.vouchedBy === undefined && 'client_id_issued_at' in client;

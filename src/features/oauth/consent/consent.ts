@@ -1,0 +1,136 @@
+// Consent of our own: a provider that knows one client only cannot ask for each of ours (the
+// confused deputy of the MCP specification).
+import { timingSafeEqual } from 'node:crypto';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply, RequestBody } from '../../../core/message.ts';
+import { hashOf, newSecret } from '../../../core/seal/seal.ts';
+import { oauthKey } from '../../../core/store/keys.ts';
+import { type AuthorizationRequest, readAuthorizationRequest } from '../authorization-request.ts';
+import type { Clients } from '../clients.ts';
+import { fromBody } from '../parameters.ts';
+import { redirectBack } from '../redirect-back.ts';
+import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
+import type { Browser, Browsers } from './browser.ts';
+import { consentPage } from './consent-page.ts';
+
+/** What happens after the approval. */
+export type Proceed = (request: AuthorizationRequest, browser: Browser) => Promise<Reply>;
+
+export interface ConsentSettings {
+  readonly baseUrl: string;
+  readonly oauthConsentTtlSeconds: number;
+  /** `iss` of replies to clients (RFC 9207), where the service is its own issuer. */
+  readonly issuer: string | undefined;
+}
+
+export interface Consent {
+  authorize(query: string, cookie: string | undefined): Promise<Reply>;
+  /** The form of the page. */
+  decide(body: RequestBody, cookie: string | undefined): Promise<Reply>;
+}
+
+/** A question that is open: everything that its answer needs. */
+interface Question {
+  readonly query: string;
+  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
+  readonly browser: string;
+  readonly csrf: string;
+}
+
+const QUESTION_TTL_SECONDS = 600;
+
+export function createConsent(
+  settings: ConsentSettings,
+  clients: Clients,
+  browsers: Browsers,
+  records: RecordsDeps,
+  proceed: Proceed,
+): Consent {
+  const questions = createSealedRecords<Question>(records, 'question', QUESTION_TTL_SECONDS);
+  const { store } = records;
+  const { baseUrl, oauthConsentTtlSeconds: rememberedSeconds, issuer } = settings;
+
+  /** Per browser, client, redirect URI and scopes: whatever is new is asked anew. */
+  const approvalKey = (
+    { clientId, redirectUri, parameters }: AuthorizationRequest,
+    browser: string,
+  ) =>
+    oauthKey(
+      'approval',
+      hashOf(JSON.stringify([browser, clientId, redirectUri, scopesOf(parameters.get('scope'))])),
+    );
+
+  const isRemembered = async (request: AuthorizationRequest, browser: string) =>
+    rememberedSeconds > 0 && (await store.get(approvalKey(request, browser))) !== undefined;
+
+  async function ask(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+    const { client, query, redirectUri, parameters } = request;
+    // The provider knows such a client itself, and asks for it by its own name.
+    if (client === undefined) return proceed(request, browser);
+    const csrf = newSecret();
+    const page = consentPage({
+      client,
+      redirectUri,
+      scopes: scopesOf(parameters.get('scope')),
+      action: `${baseUrl}/oauth/consent`,
+      request: await questions.put({ query, browser: browser.hash, csrf }),
+      csrf,
+    });
+    return { ...page, headers: { ...page.headers, ...browser.headers } };
+  }
+
+  /** Not used up: whoever goes back in the browser, or presses twice, may answer again. */
+  async function questionOf(secret: string, csrf: string, cookie: string | undefined) {
+    const question = await questions.get(secret);
+    if (question === undefined) {
+      fail('oauth_invalid_request', {
+        details: 'This page has expired. Start again from your program.',
+      });
+    }
+    if (question.browser !== browsers.hashOf(cookie) || !isEqual(question.csrf, csrf)) {
+      fail('oauth_invalid_request', {
+        details: 'This approval belongs to another browser, or cookies are switched off.',
+      });
+    }
+    return question;
+  }
+
+  async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+    if (rememberedSeconds > 0) {
+      await store.set(approvalKey(request, browser.hash), '1', rememberedSeconds);
+    }
+    return proceed(request, browser);
+  }
+
+  return {
+    async authorize(query, cookie) {
+      const request = await readAuthorizationRequest(query, clients);
+      const browser = browsers.of(cookie);
+      return (await isRemembered(request, browser.hash))
+        ? proceed(request, browser)
+        : ask(request, browser);
+    },
+
+    async decide(body, cookie) {
+      const form = fromBody(body);
+      const { query } = await questionOf(form.require('request'), form.require('csrf'), cookie);
+      // Once more: the client may have ended meanwhile.
+      const request = await readAuthorizationRequest(query, clients);
+      if (form.get('decision') === 'approve') return approve(request, browsers.of(cookie));
+      return redirectBack(request.redirectUri, [
+        ['error', 'access_denied'],
+        ['error_description', 'The user denied it.'],
+        ['state', request.parameters.get('state')],
+        ['iss', issuer],
+      ]);
+    },
+  };
+}
+
+const scopesOf = (scope = ''): readonly string[] =>
+  [...new Set(scope.split(/ +/).filter((one) => one !== ''))].sort();
+
+function isEqual(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

@@ -1,0 +1,106 @@
+// Spec §4.6–§4.8: the OAuth endpoints, put together for the mode.
+import type { Clock } from '../../core/clock.ts';
+import type { OAuthSettings } from '../../core/config/config.ts';
+import type { Fetch } from '../../core/fetch-limited.ts';
+import type { Reply, RequestBody } from '../../core/message.ts';
+import type { Seal } from '../../core/seal/seal.ts';
+import type { Store } from '../../core/store/store.ts';
+import { readAuthorizationRequest } from './authorization-request.ts';
+import { createBroker } from './broker/broker.ts';
+import type { ProviderEndpoints } from './broker/provider-endpoints.ts';
+import { type ClientDocuments, createClients } from './clients.ts';
+import { createBrowsers } from './consent/browser.ts';
+import { createConsent, type Proceed } from './consent/consent.ts';
+import type { ProviderRequestSettings } from './provider-request.ts';
+import { type AuthorizeSettings, createToProvider } from './proxy/authorize.ts';
+import { createRevoke, type RevokeSettings } from './proxy/revoke.ts';
+import { createToken, type TokenSettings } from './proxy/token.ts';
+import type { RedirectUriRules } from './redirect-uri.ts';
+import { createRegister } from './register.ts';
+import { createRegisteredClients } from './registered-clients.ts';
+import { createUpstream } from './upstream.ts';
+
+export interface OAuthEndpointSettings
+  extends OAuthSettings,
+    AuthorizeSettings,
+    TokenSettings,
+    RevokeSettings,
+    ProviderRequestSettings {
+  readonly baseUrl: string;
+  readonly dcrClientTtlSeconds: number;
+}
+
+export interface OAuthEndpoints {
+  /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */
+  authorize(query: string, cookie: string | undefined): Promise<Reply>;
+  token(body: RequestBody, authorization: string | undefined): Promise<Reply>;
+  register(metadata: unknown, authorization: string | undefined): Promise<Reply>;
+  revoke(body: RequestBody, authorization: string | undefined): Promise<Reply>;
+  /** Undefined without a consent page. */
+  readonly consent: ((body: RequestBody, cookie: string | undefined) => Promise<Reply>) | undefined;
+  /** Undefined in proxy mode. */
+  readonly callback: ((query: string, cookie: string | undefined) => Promise<Reply>) | undefined;
+}
+
+export interface OAuthDeps {
+  readonly store: Store;
+  /** Undefined where nothing has to be sealed: in proxy mode without a consent page. */
+  readonly seal: Seal | undefined;
+  readonly fetch: Fetch;
+  readonly clock: Clock;
+  readonly documents: ClientDocuments;
+  /** For broker mode. */
+  readonly endpoints: ProviderEndpoints | undefined;
+}
+
+/** What a redirect URI may be, beyond Spec §4.8. */
+export const redirectUriRules = (settings: OAuthSettings): RedirectUriRules => ({
+  schemes: settings.oauthRedirectSchemes,
+  ipv6Loopback: settings.oauthMode === 'broker',
+});
+
+export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
+  const { store, seal, fetch, clock, documents, endpoints } = deps;
+  const registered = createRegisteredClients(store, settings.dcrClientTtlSeconds);
+  const clients = createClients({
+    registered,
+    // Switched off, such an id is the provider's to judge, like any other.
+    documents: settings.cimdAllowedHosts.length > 0 ? documents : undefined,
+    loopbackAnyPort: settings.oauthLoopbackAnyPort,
+    renew: settings.dcrRenew,
+  });
+  const upstream = createUpstream(fetch);
+  const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
+  const records = seal && { store, seal };
+  const broker =
+    settings.oauthMode === 'broker' && endpoints && records
+      ? createBroker(settings, {
+          records,
+          clock,
+          clients,
+          browsers,
+          upstream,
+          endpoints,
+        })
+      : undefined;
+  const toProvider: Proceed = broker?.toProvider ?? createToProvider(settings);
+  const issuer = broker ? settings.baseUrl : undefined;
+  const consent =
+    settings.oauthConsent === 'page' && records
+      ? createConsent({ ...settings, issuer }, clients, browsers, records, toProvider)
+      : undefined;
+  return {
+    authorize:
+      consent?.authorize ??
+      (async (query, cookie) =>
+        toProvider(await readAuthorizationRequest(query, clients), browsers.of(cookie))),
+    token: broker?.token ?? createToken(settings, clients, upstream),
+    register: createRegister(registered, clock, {
+      redirectUris: redirectUriRules(settings),
+      accessToken: settings.dcrAccessToken,
+    }),
+    revoke: broker?.revoke ?? createRevoke(settings, clients, upstream),
+    consent: consent?.decide,
+    callback: broker?.callback,
+  };
+}

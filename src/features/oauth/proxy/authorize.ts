@@ -1,0 +1,48 @@
+// Spec §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply } from '../../../core/message.ts';
+import type { AuthorizationRequest } from '../authorization-request.ts';
+import type { Parameters } from '../parameters.ts';
+import { type ProviderClientSettings, providerClientId } from '../provider-client.ts';
+
+export interface AuthorizeSettings extends ProviderClientSettings {
+  readonly oauthAuthorizationUrl: string | undefined;
+}
+
+/** @throws GatewayError `not_configured`. */
+export const createToProvider = (settings: AuthorizeSettings) =>
+  async function toProvider({
+    parameters,
+    client,
+    clientId,
+  }: AuthorizationRequest): Promise<Reply> {
+    const upstream = settings.oauthAuthorizationUrl;
+    if (upstream === undefined) {
+      fail('not_configured', { details: 'OAUTH_AUTHORIZATION_URL is not set on this service.' });
+    }
+    const upstreamClientId = client ? providerClientId(settings) : clientId;
+    return {
+      status: 302,
+      headers: {
+        Location: authorizationUrl(upstream, parameters, upstreamClientId),
+        'Cache-Control': 'no-store',
+      },
+    };
+  };
+
+/** The configured query is kept and wins; every parameter of the caller follows (Spec §4.6). */
+function authorizationUrl(upstream: string, { pairs }: Parameters, clientId: string): string {
+  const configured = new URLSearchParams(new URL(upstream).search);
+  const passed = pairs
+    .filter(([name]) => !configured.has(name))
+    .map(([name, value]) => [name, name === 'client_id' ? clientId : value] as const);
+  return withParameters(upstream, passed);
+}
+
+/** An address with further parameters behind its own. */
+function withParameters(address: string, pairs: readonly (readonly [string, string])[]): string {
+  const url = new URL(address);
+  const separator = url.search === '' ? '?' : '&';
+  const query = new URLSearchParams(pairs.map((pair): [string, string] => [...pair]));
+  return `${url.href.replace(/[?&]$/, '')}${separator}${query}`;
+}

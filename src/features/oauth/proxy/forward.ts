@@ -1,0 +1,22 @@
+// Spec §4.7, decisions 6: with whose credentials a request goes on to the provider.
+import type { Reply } from '../../../core/message.ts';
+import type { Parameters } from '../parameters.ts';
+import { asService, type ProviderClientSettings } from '../provider-client.ts';
+import type { Upstream } from '../upstream.ts';
+
+/**
+ * A client of ours is replaced by the provider's; any other caller goes on as it came, with its
+ * own Basic header and never with our secret.
+ */
+export function forward(
+  upstream: Upstream,
+  url: string,
+  settings: ProviderClientSettings,
+  { pairs }: Parameters,
+  authorization: string | undefined,
+  isOurs: boolean,
+): Promise<Reply> {
+  if (isOurs) return upstream({ url, ...asService(settings, pairs) });
+  const basic = /^basic /i.test(authorization ?? '') ? authorization : undefined;
+  return upstream({ url, form: pairs, authorization: basic, asService: false });
+}

@@ -1,0 +1,26 @@
+// Decisions 6, RFC 7009: revocation, forwarded to the provider.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { Clients } from '../clients.ts';
+import { fromBody } from '../parameters.ts';
+import type { ProviderClientSettings } from '../provider-client.ts';
+import type { Upstream } from '../upstream.ts';
+import { forward } from './forward.ts';
+
+export interface RevokeSettings extends ProviderClientSettings {
+  readonly oauthRevocationUrl: string | undefined;
+}
+
+export const createRevoke = (settings: RevokeSettings, clients: Clients, upstream: Upstream) =>
+  async function revoke(body: RequestBody, authorization: string | undefined): Promise<Reply> {
+    const parameters = fromBody(body);
+    parameters.require('token');
+    const clientId = parameters.get('client_id') ?? '';
+    const isOurs = clients.isOurs(clientId);
+    if (isOurs && !(await clients.find(clientId)).client) fail('unauthenticated_client');
+    const url = settings.oauthRevocationUrl;
+    if (url === undefined) {
+      fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this service.' });
+    }
+    return forward(upstream, url, settings, parameters, authorization, isOurs);
+  };

@@ -1,0 +1,50 @@
+// Spec §4.7, RFC 6749 §4.1.3 and §6: the token endpoint, forwarded to the provider.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { Clients, KnownClient } from '../clients.ts';
+import { fromBody, type Parameters } from '../parameters.ts';
+import type { ProviderClientSettings } from '../provider-client.ts';
+import type { Upstream } from '../upstream.ts';
+import { forward } from './forward.ts';
+
+export interface TokenSettings extends ProviderClientSettings {
+  readonly oauthTokenUrl: string | undefined;
+}
+
+const REQUIRED = new Map<string, readonly string[]>([
+  ['authorization_code', ['code', 'redirect_uri', 'client_id', 'code_verifier']],
+  ['refresh_token', ['refresh_token', 'client_id']],
+]);
+
+export const createToken = (settings: TokenSettings, clients: Clients, upstream: Upstream) =>
+  async function token(body: RequestBody, authorization: string | undefined): Promise<Reply> {
+    const parameters = fromBody(body);
+    const grantType = parameters.require('grant_type');
+    const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');
+    for (const name of required) parameters.require(name);
+    const clientId = parameters.require('client_id');
+    const isOurs = clients.isOurs(clientId);
+    const client = isOurs ? await findClient(clientId, parameters, clients) : undefined;
+    const url = settings.oauthTokenUrl;
+    if (url === undefined) {
+      fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this service.' });
+    }
+    const reply = await forward(upstream, url, settings, parameters, authorization, isOurs);
+    if (client && reply.status === 200) await clients.used(client);
+    return reply;
+  };
+
+async function findClient(
+  clientId: string,
+  parameters: Parameters,
+  clients: Clients,
+): Promise<KnownClient> {
+  const { client, problem } = await clients.find(clientId);
+  // A 401 here makes clients register anew and try again: the way out for an expired client.
+  if (client === undefined) {
+    return fail('unauthenticated_client', problem === undefined ? {} : { details: problem });
+  }
+  const isCode = parameters.get('grant_type') === 'authorization_code';
+  if (isCode && !clients.allows(client, parameters.require('redirect_uri'))) fail('invalid_grant');
+  return client;
+}

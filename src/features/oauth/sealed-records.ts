@@ -1,0 +1,49 @@
+// Records of a log-in under way: found by a secret that only its bearer knows, and sealed.
+import { hashOf, newSecret, type Seal } from '../../core/seal/seal.ts';
+import { oauthKey } from '../../core/store/keys.ts';
+import type { Store } from '../../core/store/store.ts';
+
+export interface SealedRecords<Value> {
+  /** Stores a value; returns the new secret by which it is found. */
+  put(value: Value): Promise<string>;
+  get(secret: string): Promise<Value | undefined>;
+  /** For one of many at the same moment; undefined for all others and ever after. */
+  take(secret: string): Promise<Value | undefined>;
+}
+
+export interface RecordsDeps {
+  readonly store: Store;
+  readonly seal: Seal;
+}
+
+/** `name` is the key's second part; records live for `ttlSeconds`. */
+export function createSealedRecords<Value>(
+  { store, seal }: RecordsDeps,
+  name: string,
+  ttlSeconds: number,
+): SealedRecords<Value> {
+  const keyOf = (secret: string) => oauthKey(name, hashOf(secret));
+
+  function read(key: string, sealed: string | undefined): Value | undefined {
+    const text = sealed === undefined ? undefined : seal.open(key, sealed);
+    // What opens was written by this code: no other check of its shape is needed.
+    return text === undefined ? undefined : (JSON.parse(text) as Value);
+  }
+
+  return {
+    async put(value) {
+      const secret = newSecret();
+      const key = keyOf(secret);
+      await store.set(key, seal.seal(key, JSON.stringify(value)), ttlSeconds);
+      return secret;
+    },
+    async get(secret) {
+      const key = keyOf(secret);
+      return read(key, await store.get(key));
+    },
+    async take(secret) {
+      const key = keyOf(secret);
+      return read(key, await store.take(key));
+    },
+  };
+}
