@@ -11,7 +11,16 @@ import { createPipeline } from '../../src/http/pipeline.ts';
 import { createRouter } from '../../src/http/router.ts';
 import { collectLog } from '../support/log.ts';
 
-const PAGES = ['/', '/errors', '/settings', '/providers', '/operations', '/architecture'];
+const PROVIDERS = ['entra', 'okta', 'auth0', 'keycloak', 'google', 'cognito', 'authentik'];
+const PAGES = [
+  '/',
+  '/errors',
+  '/settings',
+  '/providers',
+  '/operations',
+  '/architecture',
+  ...PROVIDERS.map((name) => `/provider-${name}`),
+];
 const root = new URL('../../', import.meta.url);
 
 let folder: string;

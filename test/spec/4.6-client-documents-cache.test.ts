@@ -155,6 +155,10 @@ test('§4.6 client documents: 1000 documents are kept, and failures push none of
     }
   };
   expect(await requestsOf(() => findAll(urls.slice(0, 1000)))).toBe(1000);
+  host.answer(documentAnswer({}, { 'Cache-Control': 'no-store' }));
+  await documents.find(`${id}/not-kept`);
+  host.answer(documentAnswer());
+  expect(await requestsOf(() => documents.find(`${id}/0`))).toBe(0);
   await documents.find(`${id}/1000`);
   host.answer((res) => res.writeHead(404).end());
   const madeUp = urls.map((url) => `${url}/made-up`);

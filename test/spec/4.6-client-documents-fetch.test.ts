@@ -269,6 +269,14 @@ test('§4.6 client documents: an answer without an end is cut off', async () => 
   expect(written).toBeLessThan(16_777_216);
 });
 
+test('§4.6 client documents: what follows a refused answer is not waited for', async () => {
+  host.answer((res) => {
+    res.writeHead(404, { 'Content-Type': 'application/json' }).write('{');
+  });
+  await refused(documents.find(id), /answered 404/);
+  await expect.poll(host.open).toBe(0);
+});
+
 test('§4.6 client documents: an answer that breaks off is no document', async () => {
   host.answer((res, path) => {
     const whole = JSON.stringify({ client_id: path, redirect_uris: [] });
@@ -368,11 +376,10 @@ test('§4.6 client documents: 5 s are for a host that accepts and says nothing',
   const { port } = silent.address() as AddressInfo;
   const connections = () =>
     new Promise<number>((done) => silent.getConnections((_, open) => done(open)));
-  const network = {
-    ...host.network,
-    dial: ({ signal }: { readonly signal: AbortSignal }) =>
-      publicNetwork.dial({ addresses: ['127.0.0.1'], port, signal }),
-  };
+  // Once it is there, the connection is no longer the dial's to close.
+  const { signal } = new AbortController();
+  const dial = () => publicNetwork.dial({ addresses: ['127.0.0.1'], port, signal });
+  const network = { ...host.network, dial };
   const find = started.open(network).find(id);
   await expect.poll(connections).toBe(1);
   started.clock.advance(5000);
