@@ -181,7 +181,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     rule: httpUrl,
     fallback: () => undefined,
     shown: '',
-    help: "The provider's authorization endpoint. A query in it is kept and wins over the client's parameters (for example access_type=offline for Google). Unset: /oauth/authorize answers server_error.",
+    help: "The provider's authorization endpoint. A query in it is kept and wins over the client's parameters (for example scope). Unset: /oauth/authorize answers server_error.",
     chapter: 'OAuth proxy',
   },
   oauthTokenUrl: {

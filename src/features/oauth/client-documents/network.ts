@@ -6,7 +6,7 @@ import { connect, isIP, type Socket } from 'node:net';
 export interface Network {
   /** All addresses of a host. */
   resolve(host: string): Promise<readonly string[]>;
-  /** A TCP connection, established; resolves no name again. Destroyed by `signal`. */
+  /** A TCP connection, established; resolves no name again. */
   dial(destination: Destination): Promise<Socket>;
   /** PEM of the authorities that may vouch for a host; by default those of Node. */
   readonly ca?: string;
@@ -16,6 +16,7 @@ export interface Destination {
   /** One of these, whichever answers. */
   readonly addresses: readonly string[];
   readonly port: number;
+  /** Ends the attempt. */
   readonly signal: AbortSignal;
 }
 

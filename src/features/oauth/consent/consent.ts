@@ -99,7 +99,8 @@ export function createConsent(
     if (rememberedSeconds > 0) {
       await store.set(approvalKey(request, browser.hash), '1', rememberedSeconds);
     }
-    return proceed(request, browser);
+    // 303: the browser posted a form, and goes on with a GET.
+    return { ...(await proceed(request, browser)), status: 303 };
   }
 
   return {
