@@ -8,10 +8,25 @@ const PAGES = [
   { name: 'index', title: 'Connect' },
   { name: 'errors', title: 'Errors' },
   { name: 'settings', title: 'Settings' },
+  { name: 'modes', title: 'Modes' },
   { name: 'providers', title: 'Identity providers' },
   { name: 'operations', title: 'Operations' },
   { name: 'architecture', title: 'Architecture' },
 ] as const;
+
+/** Pages that only others lead to. */
+const SUB_PAGES = [
+  { name: 'threat-model', title: 'Threat model' },
+  { name: 'provider-entra', title: 'Microsoft Entra ID' },
+  { name: 'provider-okta', title: 'Okta' },
+  { name: 'provider-auth0', title: 'Auth0' },
+  { name: 'provider-keycloak', title: 'Keycloak' },
+  { name: 'provider-google', title: 'Google' },
+  { name: 'provider-cognito', title: 'Amazon Cognito' },
+  { name: 'provider-authentik', title: 'authentik' },
+] as const;
+
+const ALL_PAGES = [...PAGES, ...SUB_PAGES];
 
 const ASSETS = ['assets/style.css', 'assets/icon.svg'] as const;
 
@@ -28,7 +43,7 @@ Nothing lives at this address. The [start page](index.md) says what there is.
 export async function renderSite(docs: URL): Promise<ReadonlyMap<string, string>> {
   const read = (name: string) => readFile(new URL(name, docs), 'utf8');
   const files = new Map<string, string>();
-  for (const { name, title } of PAGES) {
+  for (const { name, title } of ALL_PAGES) {
     files.set(`${name}.html`, page(title, render(`${name}.md`, await read(`${name}.md`)), name));
   }
   files.set('404.html', page('Not found', render('404.md', NOT_FOUND)));
@@ -65,7 +80,7 @@ const anchor = (heading: string): string =>
 function linkFrom(file: string, href: string): string {
   if (/^(https?:|#)/.test(href)) return href;
   const [, name, fragment = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
-  const known = PAGES.find((page) => page.name === name);
+  const known = ALL_PAGES.find((page) => page.name === name);
   if (known === undefined) throw new Error(`docs/${file} links to ${href}, which is no page`);
   return addressOf(known.name) + fragment;
 }

@@ -1,4 +1,5 @@
 // Which clients there are: those that registered, and those that a document of theirs describes.
+import { ClientDocumentRefused } from './client-documents/refusal.ts';
 import { isSameRedirectUri } from './redirect-uri.ts';
 import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
 
@@ -27,7 +28,7 @@ export interface Clients {
   used(client: KnownClient): Promise<void>;
 }
 
-/** Client ID metadata documents. `find` rejects with a message that says what is wrong. */
+/** Client ID metadata documents. `find` rejects with ClientDocumentRefused. */
 export interface ClientDocuments {
   isClientDocumentId(clientId: string): boolean;
   find(clientId: string): Promise<KnownClient>;
@@ -51,7 +52,8 @@ export function createClients(deps: ClientsDeps): Clients {
       const client = await from.find(clientId);
       return { client: { ...client, vouchedBy: new URL(clientId).host } };
     } catch (error) {
-      return { problem: error instanceof Error ? error.message : String(error) };
+      if (error instanceof ClientDocumentRefused) return { problem: error.message };
+      throw error;
     }
   }
 
