@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from './catalog/index.ts';
 import { type Clock, systemClock } from './core/clock.ts';
 import type { Config } from './core/config/config.ts';
+import { sayAtStart } from './core/config/start-notes.ts';
 import type { Fetch } from './core/fetch-limited.ts';
 import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
@@ -85,8 +86,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const metrics = config.metricsEnabled ? createPrometheusMetrics() : silentMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
   const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
-  warnOfRisks(config, log);
-  sayWhatIsMissing(config, log);
+  sayAtStart(config, log);
 
   const metadata =
     config.oidcIssuer === undefined
@@ -181,46 +181,6 @@ async function createStateSeal(config: Config): Promise<Seal | undefined> {
   if (oauthMode === 'proxy' && oauthConsent === 'off') return undefined;
   return createSeal(oauthStateSecrets ?? [await keptSecret(dataDir)]);
 }
-
-function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void {
-  if (isLoopback(host)) {
-    if (!authRequired) log.info('AUTH_REQUIRED=false lets everybody in on this machine.', { host });
-    return;
-  }
-  if (trustProxy.kind === 'all') {
-    log.warn(
-      'TRUST_PROXY=all believes anybody about their address, which rate limits go by. Set it to the number or the networks of your proxies, or to none.',
-    );
-  }
-  if (!authRequired) {
-    log.warn('AUTH_REQUIRED=false lets everybody in who reaches this address.', { host });
-  }
-}
-
-/** At info: a service that only checks tokens from elsewhere is as it should be. */
-function sayWhatIsMissing(config: Config, log: Log): void {
-  if (config.oauthMode === 'broker' || !config.authRequired) return;
-  const needed = {
-    OAUTH_AUTHORIZATION_URL: config.oauthAuthorizationUrl,
-    OAUTH_TOKEN_URL: config.oauthTokenUrl,
-    OAUTH_CLIENT_ID: config.oauthClientId,
-  };
-  const missing = Object.entries(needed).flatMap(([name, value]) =>
-    value === undefined ? [name] : [],
-  );
-  if (missing.length > 0) {
-    log.info(
-      'Nobody can log in through this service while these are not set; only tokens from elsewhere are of use.',
-      { missing },
-    );
-  } else if (config.oauthMetadataIssuer === 'upstream') {
-    log.info(
-      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) will not log in, and the provider must know the redirect URI of each that does. OAUTH_MODE=broker lets all of them in.',
-    );
-  }
-}
-
-const isLoopback = (host: string) => /^(localhost|::1|127\.[\d.]+)$/.test(host);
 
 const pause = (clock: Clock, ms: number) =>
   ms === 0 ? undefined : new Promise<void>((resolve) => clock.after(ms, resolve));
