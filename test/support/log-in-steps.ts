@@ -19,7 +19,7 @@ export interface Question {
 
 type Change = Readonly<Record<string, string | undefined>>;
 
-export function createSteps(gateway: TestGateway) {
+export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
   const get = (path: string, cookie?: string, accept?: string): Promise<Answer> =>
     gateway.ask({
       path,

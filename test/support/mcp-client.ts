@@ -54,6 +54,13 @@ export function createMemory(): Memory {
   };
 }
 
+/** As if its access token had expired: the next call is refused. */
+export function spoil(memory: Memory): void {
+  const tokens = memory.saved.tokens.at(-1);
+  if (tokens === undefined) throw new Error('The client has no tokens.');
+  memory.saveTokens({ ...tokens, access_token: 'no longer good' });
+}
+
 export interface Connection {
   readonly client: Client;
   readonly transport: StreamableHTTPClientTransport;

@@ -17,6 +17,8 @@ export interface Service {
   readonly log: readonly LogLine[];
   /** Registers a client and logs `name` in by it, all through the gateway. */
   logIn(name: string): Promise<Tokens>;
+  /** The same address, store and provider, with other settings. */
+  restart(env?: Readonly<Record<string, string>>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -27,6 +29,8 @@ export interface Tokens {
 }
 
 export interface ServiceOptions {
+  /** As by default: proxy. */
+  readonly mode?: 'broker';
   readonly provider?: Omit<ProviderOptions, 'gatewayUrl'>;
   readonly env?: Readonly<Record<string, string>>;
   readonly deps?: Partial<Deps>;
@@ -35,24 +39,36 @@ export interface ServiceOptions {
 /** Where nobody listens: the log-in helper stops before it gets there. */
 export const REDIRECT_URI = 'http://127.0.0.1:9/callback';
 
+/** Limits that no test runs into. */
+export const GENEROUS = {
+  DCR_RATE_LIMIT_MAX: '1000',
+  OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
+  OAUTH_CONSENT_RATE_LIMIT_MAX: '1000',
+  OAUTH_CALLBACK_RATE_LIMIT_MAX: '1000',
+  MCP_RATE_LIMIT_MAX: '10000',
+} as const;
+
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const port = await freePort();
   const baseUrl = `http://localhost:${port}`;
   const provider = await startProvider({ gatewayUrl: baseUrl, ...options.provider });
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-service-'));
   const { log, lines } = collectLog();
-  const config = loadConfig({
+  let env = {
     HOST: '127.0.0.1',
     PORT: String(port),
     DATA_DIR: dataDir,
-    DCR_RATE_LIMIT_MAX: '1000',
-    OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
-    MCP_RATE_LIMIT_MAX: '10000',
+    ...GENEROUS,
     ...provider.env,
+    ...(options.mode && { OAUTH_MODE: options.mode }),
     ...options.env,
-  });
-  const gateway = await createGateway(config, { log, ...options.deps });
-  await gateway.listen();
+  };
+  async function open() {
+    const gateway = await createGateway(loadConfig(env), { log, ...options.deps });
+    await gateway.listen();
+    return gateway;
+  }
+  let gateway = await open();
 
   return {
     baseUrl,
@@ -60,6 +76,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     issuer: provider.issuer,
     log: lines,
     logIn: (name) => logIn(baseUrl, name),
+    async restart(changed) {
+      await gateway.close();
+      env = { ...env, ...changed };
+      gateway = await open();
+    },
     async close() {
       await gateway.close();
       await provider.close();
