@@ -1,0 +1,131 @@
+// The official conformance tool, as a process of its own.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+
+const TOOL = '@modelcontextprotocol/conformance@0.2.0-alpha.12';
+/** The tool asks for more than the product does. */
+const NODE_MAJOR = 22;
+/** Plain binaries of Node, for whoever has an older one; there is no such package but for Linux. */
+const NODE = `node-linux-${process.arch}@24.21.0`;
+
+/** Enough for a slow line: some 60 MB where nothing is in npm's cache. */
+export const INSTALLATION_MS = 300_000;
+
+export interface ConformanceTool {
+  readonly node: string;
+  readonly script: string;
+}
+
+/** By scenario, each of its checks as `id: STATUS`, with the tool's reason where it gives one. */
+export type Report = Readonly<Record<string, readonly string[]>>;
+
+export interface Verdict {
+  readonly exitCode: number | null;
+  /** All that it printed. */
+  readonly output: string;
+  readonly report: Report;
+}
+
+export interface Errand {
+  readonly args: readonly string[];
+  /** Ends the tool at once: the test's own. */
+  readonly signal: AbortSignal;
+  /** Goes where the tool asks its user to go. */
+  readonly visit?: (url: string) => Promise<void>;
+}
+
+/**
+ * Brings the tool by npx into npm's cache, exact versions and no install scripts. Not among our
+ * own packages: they have to install on Node 20.
+ */
+export async function installConformance(): Promise<ConformanceTool> {
+  const isNewEnough = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
+  const packages = isNewEnough ? [TOOL] : [NODE, TOOL];
+  return inFolder(async (cwd) => {
+    const { stdout } = await promisify(execFile)(
+      'npx',
+      [
+        '--yes',
+        '--ignore-scripts',
+        ...packages.map((name) => `--package=${name}`),
+        '--',
+        'sh',
+        '-c',
+        'command -v node; command -v conformance',
+      ],
+      { cwd, timeout: INSTALLATION_MS },
+    );
+    const [node, script] = stdout.trim().split('\n');
+    if (!node || !script) throw new Error(`npx brought no ${packages.join(' and ')}: ${stdout}`);
+    return { node, script };
+  });
+}
+
+/** @throws what `visit` throws, and when the tool leaves no results; it has ended in any case. */
+export async function runConformance(
+  { node, script }: ConformanceTool,
+  { args, signal, visit }: Errand,
+): Promise<Verdict> {
+  return inFolder(async (results) => {
+    const child = spawn(node, [script, ...args, '--output-dir', results], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signal,
+    });
+    const closed = once(child, 'close');
+    // Looked at below, unless something else went wrong before.
+    closed.catch(() => {});
+    const printed: string[] = [];
+    child.stderr.setEncoding('utf8').on('data', (text: string) => void printed.push(text));
+    try {
+      for await (const line of createInterface({ input: child.stdout })) {
+        printed.push(`${line}\n`);
+        if (line.startsWith('http://')) await visit?.(line);
+      }
+      const [exitCode] = await closed;
+      const output = printed.join('');
+      return { exitCode, output, report: await readReport(results) };
+    } catch (error) {
+      throw new Error(`The conformance tool got no further than:\n${printed.join('')}`, {
+        cause: error,
+      });
+    } finally {
+      child.kill('SIGKILL');
+    }
+  });
+}
+
+interface Check {
+  readonly id: string;
+  readonly status: string;
+  readonly errorMessage?: string;
+}
+
+/** A folder for each scenario: `authorization-server-<scenario>-<time>/checks.json`. */
+async function readReport(results: string): Promise<Report> {
+  const report: Record<string, readonly string[]> = {};
+  for (const name of await readdir(results)) {
+    const [, scenario] = /^authorization-server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name) ?? [];
+    if (scenario === undefined) throw new Error(`Not the name of a result: ${name}`);
+    const checks: readonly Check[] = JSON.parse(
+      await readFile(join(results, name, 'checks.json'), 'utf8'),
+    );
+    report[scenario] = checks.map(({ id, status, errorMessage }) =>
+      errorMessage === undefined ? `${id}: ${status}` : `${id}: ${status}, ${errorMessage}`,
+    );
+  }
+  return report;
+}
+
+async function inFolder<Result>(work: (path: string) => Promise<Result>): Promise<Result> {
+  const path = await mkdtemp(join(tmpdir(), 'postern-conformance-'));
+  try {
+    return await work(path);
+  } finally {
+    await rm(path, { recursive: true, force: true });
+  }
+}
