@@ -5,7 +5,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
-    testTimeout: 20_000,
+    // A browser on a busy machine takes its time; nothing here asserts by the clock.
+    testTimeout: 60_000,
     hookTimeout: 60_000,
   },
 });

@@ -1,0 +1,102 @@
+// Client ID metadata documents: the client_id is the https URL of the client's own description.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type DocumentHost, documentAnswer, startDocumentHost } from '../support/document-host.ts';
+import * as sdk1 from '../support/mcp-client.ts';
+import * as sdk2 from '../support/mcp-client-2.ts';
+import { REDIRECT_URI, type Service, startService } from '../support/service.ts';
+
+const HOST = 'client.example';
+const CLIENT_ID = `https://${HOST}/oauth/client.json`;
+
+let host: DocumentHost;
+let service: Service;
+
+beforeEach(async () => {
+  host = await startDocumentHost({ names: [HOST] });
+  // Nobody knows the port beforehand (RFC 8252 §7.3).
+  host.answer(documentAnswer({ redirect_uris: ['http://127.0.0.1/callback'] }));
+});
+afterEach(async () => {
+  await service.close();
+  await host.close();
+});
+
+async function start(allowedHosts: string): Promise<URL> {
+  service = await startService({
+    mode: 'broker',
+    env: { CIMD_ALLOWED_HOSTS: allowedHosts },
+    deps: { network: host.network },
+  });
+  return service.mcpUrl;
+}
+
+/** Connects, and says which ids were used. */
+const CLIENTS = [
+  [
+    '1.x',
+    async (url: URL, clientMetadataUrl = CLIENT_ID) => {
+      const memory = { ...sdk1.createMemory(), clientMetadataUrl };
+      const { client } = await sdk1.connect(url, memory);
+      return { memory, ping: () => client.ping() };
+    },
+  ],
+  [
+    '2.x',
+    async (url: URL, clientMetadataUrl = CLIENT_ID) => {
+      const memory = { ...sdk2.createMemory(), clientMetadataUrl };
+      const { client } = await sdk2.connect(url, memory);
+      return { memory, ping: () => client.ping() };
+    },
+  ],
+] as const;
+
+test.each(CLIENTS)(
+  '§4.6 broker: official client %s logs in by its metadata document, calls and refreshes',
+  async (_version, connect) => {
+    const { memory, ping } = await connect(await start(HOST));
+    await expect(ping()).resolves.toEqual({});
+
+    const [authorization] = memory.saved.authorizations;
+    expect(Object.fromEntries(authorization?.searchParams ?? [])).toMatchObject({
+      client_id: CLIENT_ID,
+      redirect_uri: REDIRECT_URI,
+    });
+    const [kept] = memory.saved.clients;
+    expect(kept).toMatchObject({ client_id: CLIENT_ID });
+    // Nothing that a registration would have answered.
+    expect(kept).not.toHaveProperty('client_id_issued_at');
+    expect(host.requests.map(({ path }) => path)).toEqual(['/oauth/client.json']);
+
+    sdk1.spoil(memory);
+    await expect(ping()).resolves.toEqual({});
+    expect(memory.saved.authorizations).toHaveLength(1);
+    expect(host.strays()).toBe(0);
+  },
+);
+
+test.each(CLIENTS)(
+  '§4.8 broker: official client %s registers where metadata documents are switched off',
+  async (_version, connect) => {
+    const { memory, ping } = await connect(await start('none'));
+    await expect(ping()).resolves.toEqual({});
+    expect(memory.saved.clients[0]?.client_id).toMatch(/^svc-/);
+    expect(host.requests).toEqual([]);
+  },
+);
+
+test.each(CLIENTS)(
+  '§4.6 broker: the log-in of official client %s from a foreign host is refused, and says why',
+  async (_version, connect) => {
+    const url = await start(HOST);
+    await expect(connect(url, 'https://other.example/client.json')).rejects.toThrow(
+      'The host other.example of the client_id is not allowed here.',
+    );
+    expect(host.resolved).toEqual([]);
+  },
+);
+
+test('§4.6 broker: a redirect URI that the document does not name is refused', async () => {
+  host.answer(documentAnswer({ redirect_uris: ['http://127.0.0.1/elsewhere'] }));
+  const [, connect] = CLIENTS[0];
+  await expect(connect(await start(HOST))).rejects.toThrow('invalid_redirect_uri');
+});

@@ -1,0 +1,57 @@
+// The official client 2.x with everything in memory, and a log-in without a browser.
+import {
+  Client,
+  type OAuthClientProvider,
+  type OAuthDiscoveryState,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from '@modelcontextprotocol/client';
+import { logInAs } from '../../scripts/demo/log-in.ts';
+import { createMemory as createMemory1, type Memory as Memory1 } from './mcp-client.ts';
+import { REDIRECT_URI } from './service.ts';
+
+/** Beside what version 1 keeps, whom it asked: the callback must come from there. */
+export type Memory = Memory1 & Pick<OAuthClientProvider, 'discoveryState' | 'saveDiscoveryState'>;
+
+export function createMemory(): Memory {
+  let discovery: OAuthDiscoveryState | undefined;
+  return {
+    ...createMemory1(),
+    saveDiscoveryState(given) {
+      discovery = given;
+    },
+    discoveryState: () => discovery,
+  };
+}
+
+export interface Connection {
+  readonly client: Client;
+  readonly transport: StreamableHTTPClientTransport;
+}
+
+/** Connects, logging `ada` in where the gateway asks for it; `change` has the callback's query. */
+export async function connect(
+  url: URL,
+  memory: Memory,
+  change: (query: URLSearchParams) => void = () => {},
+): Promise<Connection> {
+  const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
+  try {
+    return await open(first);
+  } catch (error) {
+    if (!(error instanceof UnauthorizedError)) throw error;
+  }
+  const authorization = memory.saved.authorizations.at(-1);
+  if (authorization === undefined) throw new Error('The client was not sent to log in.');
+  const back = await logInAs('ada', authorization, REDIRECT_URI);
+  const query = new URLSearchParams(back?.search);
+  change(query);
+  await first.finishAuth(query);
+  return open(new StreamableHTTPClientTransport(url, { authProvider: memory }));
+}
+
+async function open(transport: StreamableHTTPClientTransport): Promise<Connection> {
+  const client = new Client({ name: 'test', version: '1' });
+  await client.connect(transport);
+  return { client, transport };
+}
