@@ -12,21 +12,31 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 
+/** The colours of the documentation pages; `--on-accent` is the text on a primary button. */
 const STYLE = `
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; --line: #8888; }
-body { margin: 0; }
-main { max-width: 30rem; margin: 8vh auto; padding: 0 1.25rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.375rem; line-height: 1.25; text-wrap: balance; }
-dl { margin: 1.25rem 0; border-top: 1px solid var(--line); }
-dl div { padding: .6rem 0; border-bottom: 1px solid var(--line); }
-dt { font-size: .875rem; opacity: .75; }
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif;
+  --text: #1a2328; --muted: #55636b; --ground: #fff; --line: #cfdada; --edge: #7b8b8f;
+  --accent: #0b5c57; --on-accent: #fff; }
+@media (prefers-color-scheme: dark) { :root {
+  --text: #e2e9ea; --muted: #9db0b4; --ground: #12191b; --line: #344548; --edge: #718488;
+  --accent: #74cfc4; --on-accent: #0c1f1d; } }
+body { margin: 0; background: var(--ground); color: var(--text); }
+main { max-width: 30rem; margin: 0 auto; padding: clamp(1.5rem, 10vh, 6rem) 1.25rem 3rem; overflow-wrap: anywhere; }
+h1 { margin: 0 0 .75rem; font-size: 1.5rem; line-height: 1.25; text-wrap: balance; }
+p { margin: 0 0 1rem; }
+dl { margin: 1.5rem 0; border-top: 1px solid var(--line); }
+dl div { padding: .75rem 0; border-bottom: 1px solid var(--line); }
+dt { font-size: .875rem; color: var(--muted); }
 dd { margin: 0; }
 code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .9375em; }
-form { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.5rem; }
-button { font: inherit; padding: .6rem 1.25rem; border: 1px solid var(--line); border-radius: .375rem;
+code + code { margin-left: .75em; }
+form { display: flex; flex-wrap: wrap; gap: .75rem; }
+button { font: inherit; padding: .625rem 1.25rem; border: 1px solid var(--edge); border-radius: .375rem;
   background: none; color: inherit; cursor: pointer; flex: 1 1 8rem; }
-button.primary { background: #0b5c57; border-color: #0b5c57; color: #fff; }
-button:focus-visible { outline: 3px solid #2aa198; outline-offset: 2px; }
+button.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent);
+  font-weight: 600; }
+button:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px; }
+.aside { color: var(--muted); font-size: .875rem; }
 `;
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');

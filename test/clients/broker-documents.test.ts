@@ -100,3 +100,18 @@ test('§4.6 broker: a redirect URI that the document does not name is refused', 
   const [, connect] = CLIENTS[0];
   await expect(connect(await start(HOST))).rejects.toThrow('invalid_redirect_uri');
 });
+
+test('§4.7 broker: a client refreshes while the host of its document is down', async () => {
+  const redirect_uris = ['http://127.0.0.1/callback'];
+  host.answer(documentAnswer({ redirect_uris }, { 'Cache-Control': 'no-store' }));
+  const [, connect] = CLIENTS[0];
+  const { memory } = await connect(await start(HOST));
+  host.answer((res) => void res.writeHead(503).end());
+  const body = new URLSearchParams({
+    grant_type: 'refresh_token',
+    client_id: CLIENT_ID,
+    refresh_token: memory.saved.tokens.at(-1)?.refresh_token ?? '',
+  });
+  const { status } = await fetch(`${service.baseUrl}/oauth/token`, { method: 'POST', body });
+  expect(status).toBe(200);
+});

@@ -206,6 +206,24 @@ describe('§4.7 broker: refresh tokens', () => {
     expect((await steps.refresh(client, token)).json.refresh_token).toBe('rp2');
   });
 
+  test('§4.7 broker: two that ask for different things are one use of the token, too', async () => {
+    const token = await refreshTokenOf(client, 'r-different');
+    const before = asked();
+    answer(200, { access_token: 'a', refresh_token: 'r-different-2' });
+    expect((await steps.refresh(client, token, { scope: 'openid' })).status).toBe(200);
+    const other = await steps.refresh(client, token, { resource: `${BASE}/mcp` });
+    expect(other.json.refresh_token).toBe('r-different-2');
+    expect(asked()).toBe(before + 1);
+  });
+
+  test.each([503, 429])('§4.7 broker: a passing %d of the provider is not kept', async (status) => {
+    const token = await refreshTokenOf(client, `r-passing-${status}`);
+    answer(status, { error: 'temporarily_unavailable' });
+    expect((await steps.refresh(client, token)).status).toBe(status);
+    answer(200, { access_token: 'a' });
+    expect((await steps.refresh(client, token)).status).toBe(200);
+  });
+
   test('§4.7 broker: one that the gateway never saw is adopted if the provider takes it', async () => {
     answer(200, { access_token: 'a', refresh_token: 'r-adopted-2' });
     expect((await steps.refresh(client, 'r-adopted')).status).toBe(200);

@@ -11,8 +11,8 @@ export function renderErrorPage(error: GatewayError, format: ErrorFormat): Reply
   const page = htmlPage(
     'The log-in cannot go on',
     `<p>${escapeHtml(error.message)}</p>
-<p>If this comes again, show it to whoever runs this gateway: <code>${escapeHtml(code)}</code>,
-status ${error.row.status}.</p>`,
+<p class="aside">If this comes again after a new start from your program, show this page to whoever
+runs this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</p>`,
   );
   return { ...reply, headers: { ...reply.headers, ...page.headers }, body: page.body };
 }

@@ -20,6 +20,8 @@ export type Found =
 export interface Clients {
   /** Spec §4.6: such an id is judged here; in proxy mode every other is the provider's to judge. */
   isOurs(clientId: string): boolean;
+  /** Whether the client is one that a document describes, and its host is allowed still. */
+  isAllowedDocument(clientId: string): boolean;
   /** @throws what the store throws. */
   find(clientId: string): Promise<Found>;
   /** Exact strings; on loopback any port, where that is allowed. */
@@ -31,6 +33,7 @@ export interface Clients {
 /** Client ID metadata documents. `find` rejects with ClientDocumentRefused. */
 export interface ClientDocuments {
   isClientDocumentId(clientId: string): boolean;
+  isAllowed(clientId: string): boolean;
   find(clientId: string): Promise<KnownClient>;
 }
 
@@ -58,6 +61,7 @@ export function createClients(deps: ClientsDeps): Clients {
   }
 
   return {
+    isAllowedDocument: (clientId) => documents?.isAllowed(clientId) === true,
     isOurs: (clientId) => isDynamic(clientId) || isDocument(clientId),
     async find(clientId) {
       if (documents && isDocument(clientId)) return findDocument(clientId, documents);

@@ -6,7 +6,12 @@ import { hashOf } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
 
-export type SingleFlight = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
+export type SingleFlight = <Result>(
+  name: string,
+  work: () => Promise<Result>,
+  /** Whether an answer is worth keeping: the next one may do better than a passing failure. */
+  isFinal: (result: Result) => boolean,
+) => Promise<Result>;
 
 /** Longer than the work may take: who holds it for longer has died. */
 const FLIGHT_SECONDS = 15;
@@ -18,7 +23,11 @@ const POLL_MS = 50;
 export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): SingleFlight {
   const pause = () => new Promise<void>((resolve) => void clock.after(POLL_MS, resolve));
 
-  return async function once<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
+  return async function once<Result>(
+    name: string,
+    work: () => Promise<Result>,
+    isFinal: (result: Result) => boolean,
+  ): Promise<Result> {
     const flight = oauthKey('flight', hashOf(name));
     const answer = oauthKey('answer', hashOf(name));
 
@@ -31,6 +40,7 @@ export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): 
     async function fly(): Promise<Result> {
       try {
         const result = await work();
+        if (!isFinal(result)) return result;
         const sealed = seal.seal(answer, JSON.stringify(result));
         // What was gained must reach its asker, whatever becomes of the store now.
         await store.set(answer, sealed, ANSWER_SECONDS).catch(() => {});

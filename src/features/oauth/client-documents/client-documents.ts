@@ -13,6 +13,8 @@ import { ClientDocumentRefused, refuse } from './refusal.ts';
 export interface ClientDocuments {
   /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
   isClientDocumentId(clientId: string): boolean;
+  /** Whether such an id may be used at all, whatever its document says now. */
+  isAllowed(clientId: string): boolean;
   /**
    * The document at hand, or fetched now: up to 5 s.
    *
@@ -77,6 +79,13 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
 
   return {
     isClientDocumentId,
+    isAllowed(clientId) {
+      try {
+        return readClientIdUrl(clientId, allowedHosts) !== undefined;
+      } catch {
+        return false;
+      }
+    },
     async find(clientId) {
       const url = readClientIdUrl(clientId, allowedHosts);
       const document = documents.get(clientId);

@@ -17,14 +17,15 @@ export function consentPage(question: ConsentQuestion): Reply {
   const { client, redirectUri, scopes, action, request, csrf } = question;
   const name = shownName(client);
   const rows = [
-    ['Program', `<strong>${escapeHtml(name)}</strong>`],
+    ['Program', `<strong><bdi>${escapeHtml(name)}</bdi></strong>`],
     ['Who vouches for it', escapeHtml(voucher(client))],
     ['Where your log-in goes', destination(redirectUri)],
     ['What it asks for', scopes.length === 0 ? 'nothing in particular' : scopeList(scopes)],
   ];
   const page = htmlPage(
     `Let ${name} log in as you?`,
-    `<p>If you did not just start this from a program that you know, choose Deny.</p>
+    `<p>It would use <code>${escapeHtml(new URL(action).host)}</code> in your name. If you did not just
+start this from a program that you know, choose Deny.</p>
 <dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>
@@ -39,16 +40,25 @@ ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).jo
 }
 
 const MAX_NAME = 80;
+const MAX_SCOPE = 100;
 
-/** Names are anybody's text: no controls, no marks that turn the reading direction, not long. */
+/** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
+const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
+
+/** Names are anybody's text: nothing unseen, no towers of accents over the next line, not long. */
 function shownName({ client_name: name = '', client_id: id }: KnownClient): string {
   const plain = name
-    .replace(/[\p{C}\p{Z}]+/gu, ' ')
     .normalize('NFKC')
+    .replace(UNSEEN, ' ')
+    .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
   if (plain === '') return id.startsWith('https:') ? new URL(id).host : 'a program without a name';
-  const letters = [...plain];
-  return letters.length > MAX_NAME ? `${letters.slice(0, MAX_NAME).join('')}…` : plain;
+  return shortened(plain, MAX_NAME);
+}
+
+function shortened(text: string, max: number): string {
+  const letters = [...text];
+  return letters.length > max ? `${letters.slice(0, max).join('')}…` : text;
 }
 
 const voucher = ({ vouchedBy }: KnownClient): string =>
@@ -65,5 +75,9 @@ function destination(redirectUri: string): string {
   return `the program on this computer that opens <code>${escapeHtml(url.protocol)}</code> links`;
 }
 
+/** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
 const scopeList = (scopes: readonly string[]): string =>
-  scopes.map((scope) => `<code>${escapeHtml(scope.slice(0, 100))}</code>`).join(' ');
+  scopes
+    .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
+    .map((scope) => `<code>${escapeHtml(shortened(scope, MAX_SCOPE))}</code>`)
+    .join(' ');
