@@ -141,6 +141,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       site: await createSite({ baseUrl: config.baseUrl, log }),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createOriginCheck(config),
+      ownOrigin: new URL(config.baseUrl).origin,
       limiter: config.rateLimitEnabled
         ? createLimiter(limitRules(config), { store, metrics, log })
         : createUnlimited(readSession),

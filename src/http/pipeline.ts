@@ -13,6 +13,7 @@ import { prefersHtml } from './accept.ts';
 import type { BodyRules } from './body.ts';
 import { corsHeaders } from './cors.ts';
 import type { HostCheck } from './host.ts';
+import { checkNavigation } from './navigation.ts';
 import { type Resource, type Router, routeFor } from './router.ts';
 import type { Given, Route } from './routes.ts';
 
@@ -38,6 +39,8 @@ export interface PipelineDeps {
   readonly site: Site;
   readonly checkHost: HostCheck;
   readonly isAllowedOrigin: (origin: string) => boolean;
+  /** Of BASE_URL. */
+  readonly ownOrigin: string;
   readonly limiter: Limiter;
   readonly readSession: ReadSession;
   /** Spec §5, or lets everybody in. @throws GatewayError with a reason of §7.1. */
@@ -61,13 +64,15 @@ interface Origin {
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { router, site, checkHost, isAllowedOrigin, limiter, readSession, bearer } = deps;
+  const { router, site, checkHost, isAllowedOrigin, limiter, readSession, bearer, ownOrigin } =
+    deps;
 
   return async function answer(incoming) {
     const target = targetOf(incoming.request);
     const origin = originOf(incoming.request);
     const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
-    const cors = corsHeaders(origin.isAllowed ? origin.value : undefined);
+    const granted = origin.isAllowed && !target.resource?.navigation;
+    const cors = corsHeaders(granted ? origin.value : undefined);
     return { reply: finished(reply, deps.securityHeaders, cors), route: target.route };
   };
 
@@ -89,6 +94,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     if (origin.value !== undefined && !origin.isAllowed) {
       fail('invalid_origin', { facts: { found: origin.value.slice(0, 200) } });
     }
+    if (target.resource?.navigation) checkNavigation(request, ownOrigin);
     if (request.method === 'OPTIONS') return { status: 204 };
     if (target.resource) return admitted(incoming, routeFor(target.resource, request.method));
     return target.page ? pageFor(request, target.page) : missing(request);

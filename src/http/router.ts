@@ -10,6 +10,8 @@ export interface Resource {
   readonly allow: string;
   /** Decisions 2: exempt from the Host check. */
   readonly probe: boolean;
+  /** Reached by a browser's own navigation only. */
+  readonly navigation: boolean;
 }
 
 export type Router = (path: string) => Resource | undefined;
@@ -37,5 +39,6 @@ function resourceOf(path: string, all: readonly Route[]): Resource {
     routes: new Map(routes.map((route) => [route.method, route])),
     allow: allow.join(', '),
     probe: routes.some(({ probe }) => probe),
+    navigation: routes.some(({ navigation }) => navigation),
   };
 }

@@ -31,6 +31,11 @@ export interface Route {
   readonly probe?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
   readonly pages?: boolean;
+  /**
+   * A browser comes here by itself, as the user's: no page may read the answer or send the form, be
+   * its origin allowed or not.
+   */
+  readonly navigation?: boolean;
   /** On every reply of the route, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Not listed in `Allow`: the route only says why there is nothing. */
@@ -79,6 +84,8 @@ export interface RouteOptions {
 export function createRoutes(handlers: Handlers, { popups }: RouteOptions): readonly Route[] {
   const { mcp, oauth, discovery, health, readiness, metrics } = handlers;
   const opener = popups ? { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } } : {};
+  // Spec §8 has none for them; a broker asks the provider in its own name.
+  const tokenLimit = oauth.callback === undefined ? {} : ({ limit: 'token' } as const);
   const mcpRoute = { path: '/mcp', errors: JSONRPC } as const;
   const mcpCall = { ...mcpRoute, limit: 'mcp', auth: true } as const;
   const wellKnown = (path: string, errors: ErrorFormat, handle: Handle) =>
@@ -94,6 +101,7 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       errors: OAUTH,
       limit: 'authorize',
       pages: oauth.callback !== undefined,
+      navigation: oauth.consent !== undefined || oauth.callback !== undefined,
       ...opener,
       handle: oauth.authorize,
     },
@@ -105,6 +113,7 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       body: 'json or form',
       maxBodyBytes: OAUTH_MAX_BYTES,
       pages: true,
+      navigation: true,
       ...opener,
       handle,
     })),
@@ -114,6 +123,7 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       errors: OAUTH,
       limit: 'callback',
       pages: true,
+      navigation: true,
       ...opener,
       handle,
     })),
@@ -123,6 +133,7 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       errors: OAUTH,
       body: 'json or form',
       maxBodyBytes: OAUTH_MAX_BYTES,
+      ...tokenLimit,
       handle: oauth.token,
     },
     {
@@ -140,6 +151,7 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       errors: OAUTH,
       body: 'json or form',
       maxBodyBytes: OAUTH_MAX_BYTES,
+      ...tokenLimit,
       handle: oauth.revoke,
     },
     wellKnown('oauth-protected-resource', JSONRPC, discovery.protectedResource),

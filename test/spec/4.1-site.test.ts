@@ -151,6 +151,7 @@ describe('§4.1 pages over HTTP', () => {
       site,
       checkHost: () => {},
       isAllowedOrigin: () => true,
+      ownOrigin: 'http://localhost:3000',
       limiter: async () => ({ session: { record: undefined } }),
       readSession: async () => ({ record: undefined }),
       bearer: async () => undefined,

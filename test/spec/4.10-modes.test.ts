@@ -89,9 +89,27 @@ describe('§4.6 consent in proxy mode', () => {
       code_challenge: client.challenge,
       anything: 'else',
     });
+    // By the provider's own client nobody comes past the question.
+    const own = await steps.authorize({ ...client, id: 'provider-client' });
+    expect([own.status, own.json.error]).toEqual([400, 'invalid_client']);
     const denied = await steps.decide(await steps.ask(await steps.register()), 'deny');
     expect(new URL(denied.headers.location ?? '').searchParams.get('error')).toBe('access_denied');
   });
+});
+
+test('§4.6 OAUTH_CONSENT=off in broker mode with open registration is warned of', async () => {
+  await start({ ...BROKER, OAUTH_CONSENT: 'off' });
+  expect(gateway.log.some(({ level, msg }) => level === 'warn' && /OAUTH_CONSENT/.test(msg))).toBe(
+    true,
+  );
+  await gateway.close();
+  await start({
+    ...BROKER,
+    OAUTH_CONSENT: 'off',
+    CIMD_ALLOWED_HOSTS: 'none',
+    DCR_ACCESS_TOKEN: 'a-secret-of-the-house',
+  });
+  expect(gateway.log.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 
 describe('§4.8 registration by mode', () => {

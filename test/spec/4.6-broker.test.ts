@@ -25,6 +25,7 @@ beforeAll(async () => {
       OAUTH_AUTHORIZATION_URL: AUTHORIZE,
       OAUTH_TOKEN_URL: `${upstream.url}/token`,
       OAUTH_CLIENT_ID: 'provider-client',
+      OAUTH_ALLOWED_SCOPES: 'openid,profile,email,files',
       OAUTH_CLIENT_SECRET: 'provider-secret',
       OAUTH_CONSENT_TTL_SECONDS: '7200',
       OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
@@ -117,6 +118,7 @@ describe('§4.6 broker: the way to the provider', () => {
       'http://127.0.0.1:50000/CB',
       'http://127.0.0.1:50000/cb/',
       'http://127.0.0.1:500000/cb',
+      'http://127.0.0.1:65536/cb',
       'http://127.0.0.1:1@evil.example/cb',
       'http://127.1:50000/cb',
       'http://localhost:50000/cb',
@@ -147,6 +149,10 @@ describe('§4.6 broker: the way to the provider', () => {
     { uri: 'cursor://user@x/cb', status: 400 },
     { uri: 'cursor://x/cb#fragment', status: 400 },
     { uri: 'CURSOR://x/cb', status: 400 },
+    { uri: 'https://client.example/cb?x=1', status: 201 },
+    { uri: 'https://client.example/cb?code=1', status: 400 },
+    { uri: 'https://client.example/cb?x=1&iss=https%3A%2F%2Fevil', status: 400 },
+    { uri: 'cursor://x/cb?state=1', status: 400 },
   ])('§4.8 broker: registering $uri: $status', async ({ uri, status }) => {
     const body = { redirect_uris: [uri] };
     const answer = await gateway.ask({ method: 'POST', path: '/oauth/register', body });
@@ -245,6 +251,69 @@ describe('§4.6 broker: consent', () => {
     expect((await steps.decide(question)).status).toBe(303);
   });
 
+  test.each([
+    { what: 'another origin', headers: { origin: 'https://app.gw.example' } },
+    { what: 'another port of this machine', headers: { origin: 'http://localhost:9999' } },
+    { what: 'no origin', headers: { origin: 'null' } },
+    {
+      what: 'a script of its own origin',
+      headers: { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' },
+    },
+    {
+      what: 'a frame',
+      headers: {
+        'sec-fetch-site': 'same-site',
+        'sec-fetch-mode': 'navigate',
+        'sec-fetch-dest': 'iframe',
+      },
+    },
+  ])('§4.6 broker: the question is neither shown to nor answered by $what', async ({ headers }) => {
+    const own = await steps.register();
+    const question = await steps.ask(own);
+    const query = new URLSearchParams({ client_id: own.id });
+    for (const request of [
+      { path: `/oauth/authorize?${query}` },
+      { path: '/oauth/callback?state=x' },
+      {
+        path: '/oauth/consent',
+        method: 'POST',
+        body: new URLSearchParams({ ...question.form, decision: 'approve' }),
+      },
+    ]) {
+      const sent = { ...headers, cookie: question.cookie };
+      const answer = await gateway.ask({ ...request, headers: sent });
+      expect([answer.status, answer.json.error.data.reason]).toEqual([403, 'invalid_origin']);
+      expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+    }
+    expect((await steps.decide(question)).status).toBe(303);
+  });
+
+  test('§4.6 broker: scopes that are not allowed are left out, and what is shown is what is asked', async () => {
+    const own = await steps.register();
+    const { text } = await steps.authorize(own, { scope: 'openid https://graph.example/Mail' });
+    expect(text).toContain('<code>openid</code>');
+    expect(text).not.toContain('graph.example');
+    const { asked } = await steps.approve(own, { scope: 'openid https://graph.example/Mail' });
+    expect(asked.searchParams.get('scope')).toBe('openid');
+    const usual = await steps.authorize(own, { scope: undefined });
+    expect(usual.text).toContain('<code>email</code>');
+    for (const scope of [
+      'openid\tadmin',
+      'openid  profile',
+      'open\u00a0id',
+      '"openid"',
+      'x\u202e',
+    ]) {
+      const { status, json } = await steps.authorize(own, { scope });
+      expect([status, json.error]).toEqual([400, 'invalid_request']);
+    }
+  });
+
+  test('§4.6 broker: a query of more than 4,096 characters is not kept: 400', async () => {
+    const { status, json } = await steps.authorize(client, { state: 'x'.repeat(4096) });
+    expect([status, json.error]).toEqual([400, 'invalid_request']);
+  });
+
   test('§4.6 broker: a question is open for ten minutes', async () => {
     const late = await steps.register();
     const question = await steps.ask(late);
@@ -280,9 +349,11 @@ describe('§4.6 broker: the callback', () => {
 
     const second = await steps.approve(client);
     const stolen = second.asked.searchParams.get('state') ?? '';
-    const theft = await steps.callback({ code: 'c', state: stolen }, cookie);
-    expect([theft.status, theft.headers.location]).toEqual([400, undefined]);
-    expect((await steps.callback({ code: 'c', state: stolen }, second.cookie)).status).toBe(400);
+    for (const wrong of [cookie, undefined]) {
+      const theft = await steps.callback({ code: 'c', state: stolen }, wrong);
+      expect([theft.status, theft.headers.location]).toEqual([400, undefined]);
+    }
+    expect((await steps.callback({ code: 'c', state: stolen }, second.cookie)).status).toBe(303);
 
     const third = await steps.approve(client);
     clock.advance(600_000);

@@ -24,6 +24,7 @@ beforeAll(async () => {
       OAUTH_TOKEN_URL: `${upstream.url}/token`,
       OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
       OAUTH_CLIENT_ID: 'provider-client',
+      OAUTH_ALLOWED_SCOPES: 'openid,profile,email,files',
       OAUTH_CLIENT_SECRET: 'provider-secret',
       OAUTH_REFRESH_TTL_SECONDS: '7200',
       DCR_CLIENT_TTL: '7200',
@@ -161,6 +162,34 @@ describe('§4.7 broker: the code', () => {
 });
 
 describe('§4.7 broker: refresh tokens', () => {
+  /** Whoever waits for the other looks again as time goes on. */
+  async function twoAtOnce(token: string) {
+    const pending = Promise.all([steps.refresh(client, token), steps.refresh(client, token)]);
+    let done = false;
+    void pending.finally(() => {
+      done = true;
+    });
+    await expect
+      .poll(() => {
+        clock.advance(50);
+        return done;
+      })
+      .toBe(true);
+    return pending;
+  }
+
+  test('§4.7 broker: when the provider is silent, those who waited do not ask at once again', async () => {
+    const token = await refreshTokenOf(client, 'r-silent');
+    const before = asked();
+    upstream.answer((res) => void res.destroy());
+    const answers = await twoAtOnce(token);
+    expect(answers.map(({ status }) => status)).toEqual([502, 502]);
+    expect(asked()).toBe(before + 1);
+    clock.advance(2000);
+    answer(200, { access_token: 'a' });
+    expect((await steps.refresh(client, token)).status).toBe(200);
+  });
+
   test('§4.7 broker: refreshed with our credentials, the new one is bound as well', async () => {
     const token = await refreshTokenOf(client, 'r-first');
     answer(200, { access_token: 'new', token_type: 'Bearer', refresh_token: 'r-second' });
@@ -188,18 +217,7 @@ describe('§4.7 broker: refresh tokens', () => {
       serial += 1;
       res.end(JSON.stringify({ access_token: `a${serial}`, refresh_token: `rp${serial}` }));
     });
-    const pending = Promise.all([steps.refresh(client, token), steps.refresh(client, token)]);
-    let done = false;
-    void pending.finally(() => {
-      done = true;
-    });
-    await expect
-      .poll(() => {
-        clock.advance(50);
-        return done;
-      })
-      .toBe(true);
-    const answers = [...(await pending), await steps.refresh(client, token)];
+    const answers = [...(await twoAtOnce(token)), await steps.refresh(client, token)];
     expect(answers.map(({ json }) => json.refresh_token)).toEqual(['rp1', 'rp1', 'rp1']);
     expect(asked()).toBe(before + 1);
     clock.advance(10_000);
@@ -222,6 +240,12 @@ describe('§4.7 broker: refresh tokens', () => {
     expect((await steps.refresh(client, token)).status).toBe(status);
     answer(200, { access_token: 'a' });
     expect((await steps.refresh(client, token)).status).toBe(200);
+  });
+
+  test('§4.7 broker: a refresh cannot ask for scopes that are not allowed', async () => {
+    const token = await refreshTokenOf(client, 'r-scopes');
+    await steps.refresh(client, token, { scope: 'files https://graph.example/Mail' });
+    expect(last().scope).toBe('files');
   });
 
   test('§4.7 broker: one that the gateway never saw is adopted if the provider takes it', async () => {

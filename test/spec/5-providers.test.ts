@@ -488,6 +488,7 @@ describe('§5 providers: requests', () => {
   const settings = (provider: Provider, env: Env = {}) =>
     load(provider, {
       OAUTH_MODE: 'broker',
+      OAUTH_ALLOWED_SCOPES: '*',
       ...(provider === 'entra' && { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` }),
       ...env,
     });

@@ -9,6 +9,8 @@ export interface OAuthSettings {
   readonly oauthConsent: 'page' | 'off';
   readonly oauthConsentTtlSeconds: number;
   readonly oauthPopups: boolean;
+  /** What clients may ask for in broker mode; others are left out. `*` for any. */
+  readonly oauthAllowedScopes: readonly string[];
   /** The first seals, all open. Never empty when given. */
   readonly oauthStateSecrets: readonly string[] | undefined;
   readonly oauthRefreshTtlSeconds: number;
@@ -75,4 +77,7 @@ export interface Config extends OAuthSettings, ProviderSettings {
   readonly callbackRateLimitWindowMs: number;
   readonly callbackRateLimitMax: number;
   readonly callbackGlobalRateLimitMax: number;
+  readonly tokenRateLimitWindowMs: number;
+  readonly tokenRateLimitMax: number;
+  readonly tokenGlobalRateLimitMax: number;
 }

@@ -4,7 +4,7 @@ import type { Setting } from './setting.ts';
 
 const THIRTY_DAYS_MS = 2_592_000_000;
 
-type LimitGroupName = 'mcp' | 'dcr' | 'authorize' | 'consent' | 'callback';
+type LimitGroupName = 'mcp' | 'dcr' | 'authorize' | 'consent' | 'callback' | 'token';
 
 type GroupSettings<Group extends string> = {
   readonly [Name in

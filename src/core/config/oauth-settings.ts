@@ -53,6 +53,13 @@ const accessToken: Rule<string> = {
 };
 
 const DOCUMENT_HOSTS = ['claude.ai', 'vscode.dev', 'chatgpt.com', 'zed.dev', 'cursor.com'];
+/** RFC 6749 §3.3, without the comma. */
+const scope: Rule<string> = {
+  parse: (text) => (/^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+$/.test(text) ? text : undefined),
+  allowed: 'a scope',
+};
+
+const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 const SCHEMES = ['cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude'];
 
 const THIRTY_DAYS_SECONDS = 2_592_000;
@@ -95,6 +102,14 @@ export const oauthSettings: {
     fallback: () => false,
     shown: 'false',
     help: 'true lets web clients log in through a popup: Cross-Origin-Opener-Policy is unsafe-none on the pages of the log-in.',
+    chapter,
+  },
+  oauthAllowedScopes: {
+    variable: 'OAUTH_ALLOWED_SCOPES',
+    rule: list(scope, 'a comma list of scopes, or * for any'),
+    fallback: () => SCOPES,
+    shown: SCOPES.join(','),
+    help: 'Scopes that clients may ask for with OAUTH_MODE=broker; others are left out. Every client uses what your client at the provider may do: add only what all of them may have. Those of OAUTH_ADDED_SCOPES are asked for in any case.',
     chapter,
   },
   oauthStateSecrets: {

@@ -288,5 +288,13 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   ...limitSettings('dcr', 'DCR', 'client registrations', 3_600_000, 10, 1000),
   ...limitSettings('authorize', 'OAUTH_AUTHORIZE', 'calls of /oauth/authorize', 60_000, 10, 1000),
   ...limitSettings('consent', 'OAUTH_CONSENT', 'approvals at /oauth/consent', 60_000, 20, 1000),
+  ...limitSettings(
+    'token',
+    'OAUTH_TOKEN',
+    'calls of /oauth/token and /oauth/revoke with OAUTH_MODE=broker',
+    60_000,
+    300,
+    10_000,
+  ),
   ...limitSettings('callback', 'OAUTH_CALLBACK', 'calls of /oauth/callback', 60_000, 20, 1000),
 };

@@ -6,6 +6,17 @@ import type { Config } from './config.ts';
 export function sayAtStart(config: Config, log: Log): void {
   warnOfRisks(config, log);
   sayWhoCanLogIn(config, log);
+  warnOfOpenRegistration(config, log);
+}
+
+/** The confused deputy: whoever registers a client could ride on a user's log-in at the provider. */
+function warnOfOpenRegistration(config: Config, log: Log): void {
+  const { oauthMode, oauthConsent, dcrAccessToken, cimdAllowedHosts } = config;
+  const isOpen = dcrAccessToken === undefined || cimdAllowedHosts.length > 0;
+  if (oauthMode !== 'broker' || oauthConsent !== 'off' || !isOpen) return;
+  log.warn(
+    'OAUTH_CONSENT=off: whoever registers a client can log in by it as any user who follows a link. Set OAUTH_CONSENT=page, or DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
+  );
 }
 
 function warnOfRisks({ host, trustProxy, authRequired }: Config, log: Log): void {

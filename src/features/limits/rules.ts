@@ -1,7 +1,7 @@
 // Spec §8: the rules table.
 import type { Config } from '../../core/config/config.ts';
 
-export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize', 'consent', 'callback'] as const;
+export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize', 'consent', 'callback', 'token'] as const;
 export type LimitGroup = (typeof LIMIT_GROUPS)[number];
 
 export interface LimitRule {
@@ -38,5 +38,10 @@ export const limitRules = (config: Config): Readonly<Record<LimitGroup, LimitRul
     windowMs: config.callbackRateLimitWindowMs,
     perIp: config.callbackRateLimitMax,
     global: config.callbackGlobalRateLimitMax,
+  },
+  token: {
+    windowMs: config.tokenRateLimitWindowMs,
+    perIp: config.tokenRateLimitMax,
+    global: config.tokenGlobalRateLimitMax,
   },
 });

@@ -11,7 +11,7 @@ import type { ProviderEndpoints } from './broker/provider-endpoints.ts';
 import { type ClientDocuments, createClients } from './clients.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
-import type { ProviderRequestSettings } from './provider-request.ts';
+import { authorizationExtras, type ProviderRequestSettings } from './provider-request.ts';
 import { type AuthorizeSettings, createToProvider } from './proxy/authorize.ts';
 import { createRevoke, type RevokeSettings } from './proxy/revoke.ts';
 import { createToken, type TokenSettings } from './proxy/token.ts';
@@ -57,6 +57,7 @@ export interface OAuthDeps {
 export const redirectUriRules = (settings: OAuthSettings): RedirectUriRules => ({
   schemes: settings.oauthRedirectSchemes,
   ipv6Loopback: settings.oauthMode === 'broker',
+  refusesAnswers: settings.oauthMode === 'broker',
 });
 
 export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
@@ -87,7 +88,20 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
   const issuer = broker ? settings.baseUrl : undefined;
   const consent =
     settings.oauthConsent === 'page' && records
-      ? createConsent({ ...settings, issuer }, clients, browsers, records, toProvider)
+      ? createConsent(
+          {
+            ...settings,
+            issuer,
+            scopesOf: (scope) =>
+              (broker ? authorizationExtras(settings, scope, []).scope : (scope ?? ''))
+                .split(' ')
+                .filter(Boolean),
+          },
+          clients,
+          browsers,
+          records,
+          toProvider,
+        )
       : undefined;
   return {
     authorize:

@@ -4,6 +4,7 @@ import { PROVIDER_PROFILES, type ProviderSettings } from '../../core/config/prov
 import { fail } from '../../core/errors/gateway-error.ts';
 
 export interface ProviderRequestSettings extends ProviderSettings {
+  readonly oauthAllowedScopes: readonly string[];
   readonly oidcAudience: readonly string[];
 }
 
@@ -27,7 +28,7 @@ export function authorizationExtras(
   requestedScope: string | undefined,
   resources: readonly string[],
 ): AuthorizationExtras {
-  const requested = scopesOf(requestedScope);
+  const requested = allowed(settings, requestedScope);
   return {
     scope: withAdded(settings, requested.length > 0 ? requested : DEFAULT_SCOPES),
     authorization: [...settings.oauthAddedParameters, ...target(settings, resources)],
@@ -37,11 +38,11 @@ export function authorizationExtras(
 
 /** Further parameters of a refresh. RFC 6749 §6: `scope` may be left out, but not everywhere. */
 export function refreshExtras(
-  settings: ProviderSettings,
+  settings: ProviderRequestSettings,
   requestedScope: string | undefined,
   resources: readonly string[],
 ): Pairs {
-  const requested = scopesOf(requestedScope);
+  const requested = allowed(settings, requestedScope);
   const { refreshNeedsScope = false } = PROVIDER_PROFILES[settings.oidcProvider];
   const names = requested.length > 0 || refreshNeedsScope;
   return [
@@ -68,6 +69,12 @@ export function handedOut(
   const cause = new Error(`The provider's answer has no ${oauthAccessToken}`);
   return fail('upstream_failed', { cause });
 }
+
+/** Whatever else a client names, it must not borrow what the service's own client may do. */
+const allowed = (
+  { oauthAllowedScopes: known }: Pick<ProviderRequestSettings, 'oauthAllowedScopes'>,
+  scope: string | undefined,
+): readonly string[] => scopesOf(scope).filter((one) => known.includes('*') || known.includes(one));
 
 const scopesOf = (scope: string | undefined): readonly string[] =>
   (scope ?? '').split(' ').filter((one) => one !== '');

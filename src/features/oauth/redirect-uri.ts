@@ -1,6 +1,7 @@
 // Spec §4.8, decisions 0.3 and 6: what a redirect URI may be.
 
 const MAX_LENGTH = 2048;
+const MAX_PORT = 65_535;
 
 /** What is allowed beside Spec §4.8. */
 export interface RedirectUriRules {
@@ -8,7 +9,12 @@ export interface RedirectUriRules {
   readonly schemes: readonly string[];
   /** Whether `http://[::1]` is as good as 127.0.0.1. */
   readonly ipv6Loopback: boolean;
+  /** Whether the answer's own parameters are refused in its query: a client may take the first. */
+  readonly refusesAnswers: boolean;
 }
+
+/** RFC 6749 §4.1.2, RFC 9207 §2. */
+const ANSWERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
 
 /** RFC 8252 §7.3; only these literal hosts may use http. */
 const HTTP_HOSTS = ['localhost', '127.0.0.1'];
@@ -30,6 +36,8 @@ export function redirectUriProblem(uri: string, rules: RedirectUriRules): string
   if (!URL.canParse(uri)) return 'is not a valid URL';
   const url = new URL(uri);
   if (url.username || url.password || authorityOf(uri).includes('@')) return 'has user info';
+  const answer = rules.refusesAnswers && ANSWERS.find((name) => url.searchParams.has(name));
+  if (answer) return `has the parameter ${answer}, which is the answer's`;
   if (rules.schemes.includes(url.protocol.slice(0, -1))) {
     return url.href === uri ? undefined : 'is not in its normal form';
   }
@@ -52,9 +60,9 @@ export function isSameRedirectUri(known: string, given: string, anyPort: boolean
 
 /** As strings: parsing would call different addresses the same. Undefined for other hosts. */
 function withoutLoopbackPort(uri: string): string | undefined {
-  const [, host, rest] =
-    /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::\d{1,5})?((?:[/?].*)?)$/.exec(uri) ?? [];
-  return host === undefined ? undefined : host + rest;
+  const [, host, port = '0', rest] =
+    /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
+  return host === undefined || Number(port) > MAX_PORT ? undefined : host + rest;
 }
 
 function survives(uri: string, url: URL): boolean {

@@ -102,6 +102,8 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 
   function putValue(key: string, value: string, ttlSeconds: number): void {
     const expiresAt = clock.now() + ttlSeconds * 1000;
+    const before = expiryOf(values, key);
+    if (before > 0) valuesDue.remove([before, key]);
     values.put(key, { value, expiresAt });
     valuesDue.put([expiresAt, key], true);
   }

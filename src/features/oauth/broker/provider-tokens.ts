@@ -39,7 +39,10 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     checkNonce(answer, nonce);
     const given = handedOut(answer, settings) ?? unusable(`has no ${settings.oauthAccessToken}`);
     const { refresh_token: refreshToken } = given;
-    if (typeof refreshToken === 'string') await bindings.bind(refreshToken, client.client_id);
+    if (typeof refreshToken === 'string') {
+      // What was gained must reach its asker: unbound, the token is adopted at its next use.
+      await bindings.bind(refreshToken, client.client_id).catch(() => {});
+    }
     await clients.used(client);
     return json(200, given, { 'Cache-Control': 'no-store' });
   };

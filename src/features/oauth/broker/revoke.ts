@@ -22,8 +22,9 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     const parameters = fromBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
-    const { client } = await clients.find(clientId);
-    if (client === undefined) fail('unauthenticated_client');
+    const isKnown =
+      clients.isAllowedDocument(clientId) || (await clients.find(clientId)).client !== undefined;
+    if (!isKnown) fail('unauthenticated_client');
     const owner = await bindings.ownerOf(token);
     // RFC 7009 §2.1: a token of another client is refused.
     if (owner !== undefined && owner !== clientId) {

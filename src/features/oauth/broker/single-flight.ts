@@ -2,7 +2,7 @@
 // get its answer, and so do those who ask again within a few seconds.
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { hashOf } from '../../../core/seal/seal.ts';
+import { hashOf, newSecret } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
 
@@ -14,10 +14,14 @@ export type SingleFlight = <Result>(
 ) => Promise<Result>;
 
 /** Longer than the work may take: who holds it for longer has died. */
-const FLIGHT_SECONDS = 15;
+const FLIGHT_SECONDS = 30;
 /** Clients that lost an answer, or raced themselves, come again within this time. */
 const ANSWER_SECONDS = 10;
+/** After a failure of unknown outcome: those who waited must not send the same again at once. */
+const FAILURE_SECONDS = 2;
 const POLL_MS = 50;
+
+type Landed<Result> = { readonly result: Result } | { readonly failed: true };
 
 /** `name` is a secret of the asker; answers are plain data, sealed while they lie in the store. */
 export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): SingleFlight {
@@ -31,35 +35,51 @@ export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): 
     const flight = oauthKey('flight', hashOf(name));
     const answer = oauthKey('answer', hashOf(name));
 
-    async function landed(): Promise<{ readonly result: Result } | undefined> {
+    async function landed(): Promise<Landed<Result> | undefined> {
       const sealed = await store.get(answer);
       const text = sealed === undefined ? undefined : seal.open(answer, sealed);
-      return text === undefined ? undefined : { result: JSON.parse(text) as Result };
+      return text === undefined ? undefined : (JSON.parse(text) as Landed<Result>);
     }
 
-    async function fly(): Promise<Result> {
+    /** What was gained must reach its asker, whatever becomes of the store now. */
+    const keep = (outcome: Landed<Result>, seconds: number) =>
+      store.set(answer, seal.seal(answer, JSON.stringify(outcome)), seconds).catch(() => {});
+
+    async function fly(own: string): Promise<Result> {
       try {
         const result = await work();
-        if (!isFinal(result)) return result;
-        const sealed = seal.seal(answer, JSON.stringify(result));
-        // What was gained must reach its asker, whatever becomes of the store now.
-        await store.set(answer, sealed, ANSWER_SECONDS).catch(() => {});
+        if (isFinal(result)) await keep({ result }, ANSWER_SECONDS);
         return result;
+      } catch (error) {
+        await keep({ failed: true }, FAILURE_SECONDS);
+        throw error;
       } finally {
-        await store.delete(flight).catch(() => {});
+        await land(own).catch(() => {});
       }
     }
 
+    /** Only one's own flight: this one may have taken so long that another has begun. */
+    async function land(own: string): Promise<void> {
+      if ((await store.get(flight)) === own) await store.delete(flight);
+    }
+
+    function read(outcome: Landed<Result>): Result {
+      return 'failed' in outcome
+        ? fail('upstream_failed', { details: 'The provider could not be asked. Try again.' })
+        : outcome.result;
+    }
+
+    const own = newSecret();
     const deadline = clock.monotonic() + FLIGHT_SECONDS * 1000;
     while (clock.monotonic() < deadline) {
       const found = await landed();
-      if (found !== undefined) return found.result;
-      if (await store.add(flight, '1', FLIGHT_SECONDS)) {
+      if (found !== undefined) return read(found);
+      if (await store.add(flight, own, FLIGHT_SECONDS)) {
         // It may have landed between the two questions.
         const late = await landed();
-        if (late === undefined) return fly();
-        await store.delete(flight);
-        return late.result;
+        if (late === undefined) return fly(own);
+        await land(own);
+        return read(late);
       }
       await pause();
     }

@@ -62,9 +62,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<R
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
   const owner = await deps.bindings.ownerOf(refreshToken);
-  // Nothing of a document is needed where the owner is known: its host may be down.
-  const isKnown = owner === clientId && deps.clients.isAllowedDocument(clientId);
-  const client = isKnown ? bare(clientId) : await findClient(clientId, deps.clients);
+  const client = await findClient(clientId, deps.clients);
   if (owner !== undefined && owner !== clientId) {
     refuse('The refresh token was issued to another client.');
   }
@@ -82,16 +80,17 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<R
   // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
   // whatever else two requests ask for, the token is used once.
   const reply = await deps.once(JSON.stringify([clientId, refreshToken]), ask, isFinal);
-  if (reply.status === 200) await deps.bindings.bind(refreshToken, clientId);
+  if (reply.status === 200) await deps.bindings.bind(refreshToken, clientId).catch(() => {});
   return reply;
 }
 
 /** Tokens, or the provider's word that there will be none. */
 const isFinal = ({ status }: Reply): boolean => status === 200 || status === 400;
 
-const bare = (clientId: string): KnownClient => ({ client_id: clientId, redirect_uris: [] });
-
 async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
+  // Its document was read when the log-in began, and says nothing that is needed here. Its host may
+  // be down by now, and nobody without a token shall make us fetch.
+  if (clients.isAllowedDocument(clientId)) return { client_id: clientId, redirect_uris: [] };
   const { client, problem } = await clients.find(clientId);
   // A 401 here makes clients register anew and try again: the way out for an expired client.
   return (

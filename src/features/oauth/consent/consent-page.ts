@@ -40,7 +40,8 @@ ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).jo
 }
 
 const MAX_NAME = 80;
-const MAX_SCOPE = 100;
+const MAX_SCOPE = 1000;
+const MAX_URI = 300;
 
 /** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
 const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
@@ -71,7 +72,9 @@ function destination(redirectUri: string): string {
   const url = new URL(redirectUri);
   const shown = `<code>${escapeHtml(url.host === '' ? url.protocol : url.host)}</code>`;
   if (url.protocol === 'http:') return `a program on this computer (${shown})`;
-  if (url.protocol === 'https:') return `the site ${shown}`;
+  if (url.protocol === 'https:') {
+    return `the site ${shown}<br><span class="aside"><code>${escapeHtml(shortened(redirectUri, MAX_URI))}</code></span>`;
+  }
   return `the program on this computer that opens <code>${escapeHtml(url.protocol)}</code> links`;
 }
 

@@ -19,6 +19,9 @@ export type Proceed = (request: AuthorizationRequest, browser: Browser) => Promi
 export interface ConsentSettings {
   readonly baseUrl: string;
   readonly oauthConsentTtlSeconds: number;
+  readonly oauthClientId: string | undefined;
+  /** The scopes that the provider will be asked for. */
+  readonly scopesOf: (scope: string | undefined) => readonly string[];
   /** `iss` of replies to clients (RFC 9207), where the service is its own issuer. */
   readonly issuer: string | undefined;
 }
@@ -38,6 +41,8 @@ interface Question {
 }
 
 const QUESTION_TTL_SECONDS = 600;
+/** Characters. Questions are kept, and anybody may make them. */
+const MAX_QUERY = 4096;
 
 export function createConsent(
   settings: ConsentSettings,
@@ -51,13 +56,14 @@ export function createConsent(
   const { baseUrl, oauthConsentTtlSeconds: rememberedSeconds, issuer } = settings;
 
   /** Per browser, client, redirect URI and scopes: whatever is new is asked anew. */
+  const sorted = (scope: string | undefined) => [...new Set(settings.scopesOf(scope))].sort();
   const approvalKey = (
     { clientId, redirectUri, parameters }: AuthorizationRequest,
     browser: string,
   ) =>
     oauthKey(
       'approval',
-      hashOf(JSON.stringify([browser, clientId, redirectUri, scopesOf(parameters.get('scope'))])),
+      hashOf(JSON.stringify([browser, clientId, redirectUri, sorted(parameters.get('scope'))])),
     );
 
   const isRemembered = async (request: AuthorizationRequest, browser: string) =>
@@ -71,7 +77,7 @@ export function createConsent(
     const page = consentPage({
       client,
       redirectUri,
-      scopes: scopesOf(parameters.get('scope')),
+      scopes: settings.scopesOf(parameters.get('scope')),
       action: `${baseUrl}/oauth/consent`,
       request: await questions.put({ query, browser: browser.hash, csrf }),
       csrf,
@@ -105,7 +111,15 @@ export function createConsent(
 
   return {
     async authorize(query, cookie) {
+      if (query.length > MAX_QUERY) {
+        fail('oauth_invalid_request', {
+          details: `The query is longer than ${MAX_QUERY} characters.`,
+        });
+      }
       const request = await readAuthorizationRequest(query, clients);
+      // By the provider's own client everybody would come past the question.
+      if (request.clientId === settings.oauthClientId) fail('unknown_client');
+      checkScope(request.parameters.get('scope'));
       const browser = browsers.of(cookie);
       return (await isRemembered(request, browser.hash))
         ? proceed(request, browser)
@@ -128,8 +142,14 @@ export function createConsent(
   };
 }
 
-const scopesOf = (scope = ''): readonly string[] =>
-  [...new Set(scope.split(/ +/).filter((one) => one !== ''))].sort();
+/** RFC 6749 §3.3: whoever reads the page must see what the provider reads. */
+function checkScope(scope: string | undefined): void {
+  if (scope === undefined || /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/.test(scope))
+    return;
+  fail('oauth_invalid_request', {
+    details: 'scope must be a list of words with one space between.',
+  });
+}
 
 function isEqual(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];
