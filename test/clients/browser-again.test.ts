@@ -1,0 +1,166 @@
+// What users do beside going straight on: back, twice, once more, without mouse or script.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  approve,
+  fieldsOf,
+  heading,
+  INSTALLATION_MS,
+  type LogInBrowser,
+  logInAtProvider,
+  startLogInBrowser,
+  watch,
+} from '../support/log-in-browser.ts';
+import { STATE } from '../support/log-in-steps.ts';
+
+const CODE = expect.stringMatching(/^[\w-]{43}$/);
+
+let own: LogInBrowser;
+
+beforeAll(async () => {
+  own = await startLogInBrowser();
+}, INSTALLATION_MS);
+afterAll(() => own?.close());
+
+const atProvider = (on: LogInBrowser) => `${on.service.issuer}/login/**`;
+
+test('§4.6 consent: back after the approval leads to the provider again, where the log-in goes on', async () => {
+  const page = await own.page();
+  await own.ask(page);
+  await approve(page);
+  await page.waitForURL(atProvider(own));
+  const first = page.url();
+  await page.goBack();
+  await page.waitForURL(atProvider(own));
+  expect(page.url()).not.toBe(first);
+  await logInAtProvider(page);
+  expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
+  await page.context().close();
+});
+
+test('§4.6 consent: where nothing is remembered, back shows the question, which can be approved again', async () => {
+  const forgetful = await startLogInBrowser({ env: { OAUTH_CONSENT_TTL_SECONDS: '0' } });
+  const page = await forgetful.page();
+  await forgetful.ask(page);
+  await approve(page);
+  await page.waitForURL(atProvider(forgetful));
+  await page.goBack();
+  expect(await heading(page)).toContain('Test Client');
+  await approve(page);
+  await page.waitForURL(atProvider(forgetful));
+  await logInAtProvider(page);
+  expect(await forgetful.back(page)).toMatchObject({ code: CODE, state: STATE });
+  await forgetful.close();
+});
+
+test('§4.6 consent: a question kept in another tab can be approved after the first', async () => {
+  const page = await own.page();
+  const client = await own.register();
+  const kept = await page.context().newPage();
+  await own.ask(page, client);
+  await own.ask(kept, client);
+  await approve(page);
+  await logInAtProvider(page);
+  await own.back(page);
+  await approve(kept);
+  expect(await own.back(kept)).toMatchObject({ code: CODE, state: STATE });
+  await page.context().close();
+});
+
+test('§4.6 consent: two clicks on Approve are as good as one', async () => {
+  const page = await own.page();
+  await own.ask(page);
+  await page.getByRole('button', { name: 'Approve' }).dblclick();
+  await page.waitForURL(atProvider(own));
+  await logInAtProvider(page);
+  expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
+  await page.context().close();
+});
+
+test('§4.6 consent: two posts of the form at once lead to the provider, both, and both log-ins end well', async () => {
+  const page = await own.page();
+  await own.ask(page);
+  const form = { ...(await fieldsOf(page)), decision: 'approve' };
+  const post = () =>
+    page.request.post(`${own.service.baseUrl}/oauth/consent`, { form, maxRedirects: 0 });
+  const replies = await Promise.all([post(), post()]);
+  expect(replies.map((reply) => reply.status())).toEqual([303, 303]);
+  const [one = '', other = ''] = replies.map((reply) => reply.headers().location ?? '');
+  expect(new URL(one).searchParams.get('state')).not.toBe(new URL(other).searchParams.get('state'));
+
+  await page.goto(one);
+  await logInAtProvider(page);
+  const first = await own.back(page);
+  await page.goto(other);
+  await page.waitForURL(
+    (url) => url.href.startsWith(own.redirectUri) && !url.href.includes(first.code ?? ''),
+  );
+  const second = await own.back(page);
+  expect([first.code, second.code]).toEqual([CODE, CODE]);
+  await page.context().close();
+});
+
+test('§4.6 consent: the callback opened again is a page that says what to do', async () => {
+  const page = await own.page();
+  const seen = watch(page);
+  await own.logIn(page);
+  const callback = seen.requests.find((url) => url.includes('/oauth/callback?')) ?? '';
+  const reply = await page.goto(callback);
+  expect(reply?.status()).toBe(400);
+  expect(await heading(page)).toBe('The log-in cannot go on');
+  expect(await page.locator('main').innerText()).toContain('Start again from your program.');
+  await page.reload();
+  expect(await heading(page)).toBe('The log-in cannot go on');
+  await page.context().close();
+});
+
+test('§4.6 consent: the keyboard is enough, and shows where it is', async () => {
+  const page = await own.page();
+  await own.ask(page);
+  const focus = () =>
+    page.evaluate<string[]>(
+      `(({ textContent }, { outlineStyle, outlineWidth }) => [textContent, outlineStyle, outlineWidth])
+        (document.activeElement, getComputedStyle(document.activeElement))`,
+    );
+  await page.keyboard.press('Tab');
+  expect(await focus()).toEqual(['Approve', 'solid', '3px']);
+  await page.keyboard.press('Tab');
+  expect(await focus()).toEqual(['Deny', 'solid', '3px']);
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(atProvider(own));
+  await page.keyboard.press('Control+A');
+  await page.keyboard.type('ada');
+  await page.keyboard.press('Enter');
+  expect(await own.back(page)).toMatchObject({ code: CODE, state: STATE });
+  await page.context().close();
+});
+
+test('§4.6 consent: nothing of the way needs JavaScript', async () => {
+  const page = await own.page({ javaScriptEnabled: false });
+  expect(await own.logIn(page)).toMatchObject({ code: CODE, state: STATE });
+  await page.context().close();
+});
+
+test('§4.6 consent: without cookies the approval is a page that says so', async () => {
+  const page = await own.page();
+  await own.ask(page);
+  await page.context().clearCookies();
+  await approve(page);
+  await page.getByText('cookies are switched off').waitFor();
+  expect(await heading(page)).toBe('The log-in cannot go on');
+  await page.context().close();
+});
+
+test('§4.6 consent: the page has no script and asks for nothing else', async () => {
+  const page = await own.page();
+  const seen = watch(page);
+  const url = own.authorizeUrl(await own.register());
+  await page.goto(url);
+  expect(seen.requests).toEqual([url]);
+  const loading = page.locator(
+    'script, link, img, iframe, object, embed, [src], [onclick], [onload]',
+  );
+  expect(await loading.count()).toBe(0);
+  expect(seen.violations).toEqual([]);
+  await page.context().close();
+});
