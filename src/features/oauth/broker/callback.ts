@@ -31,18 +31,17 @@ export interface CallbackDeps {
 export const createCallback = ({ baseUrl, browsers, logins, grants, endpoints }: CallbackDeps) =>
   async function callback(query: string, cookie: string | undefined): Promise<Reply> {
     const parameters = fromQuery(query);
-    const state = parameters.require('state');
-    // Looked at first: whoever has the state and not the cookie must not use it up.
-    const begun = await logins.get(state);
-    if (begun !== undefined && begun.browser !== browsers.hashOf(cookie)) {
-      fail('oauth_invalid_request', {
-        details: 'This log-in began in another browser, or cookies are switched off.',
-      });
-    }
-    const login = await logins.take(state);
+    // Used up in any case: a code that came to another browser than the log-in's stands in its
+    // address bar, and must be worth nothing to whoever began.
+    const login = await logins.take(parameters.require('state'));
     if (login === undefined) {
       fail('oauth_invalid_request', {
         details: 'This log-in has expired or was finished already. Start again from your program.',
+      });
+    }
+    if (login.browser !== browsers.hashOf(cookie)) {
+      fail('oauth_invalid_request', {
+        details: 'This log-in began in another browser, or cookies are switched off.',
       });
     }
     await checkIssuer(parameters, endpoints);
