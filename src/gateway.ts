@@ -76,7 +76,7 @@ const DRAIN_GRACE_MS = 10_000;
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
- * @throws DataDirInUse when another process has the folder of the embedded store.
+ * @throws DataDirError when the folder of the embedded store cannot be used, or is in use.
  */
 export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
   const clock = given.clock ?? systemClock;

@@ -1,6 +1,6 @@
 // How people log in: the mode, consent, and which clients are let in.
 import type { Config, OAuthSettings } from './config.ts';
-import { flag, integer, list, oneOf, type Rule } from './rules.ts';
+import { flag, integer, list, oneOf, type Rule, scope } from './rules.ts';
 import type { Setting } from './setting.ts';
 
 const NONE = 'none';
@@ -53,12 +53,6 @@ const accessToken: Rule<string> = {
 };
 
 const DOCUMENT_HOSTS = ['claude.ai', 'vscode.dev', 'chatgpt.com', 'zed.dev', 'cursor.com'];
-/** RFC 6749 §3.3, without the comma. */
-const scope: Rule<string> = {
-  parse: (text) => (/^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+$/.test(text) ? text : undefined),
-  allowed: 'a scope',
-};
-
 const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 const SCHEMES = ['cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude'];
 

@@ -8,19 +8,16 @@ import {
   type ProviderProfile,
   type ProviderSettings,
 } from './provider-profiles.ts';
-import { oneOf, type Rule } from './rules.ts';
+import { oneOf, type Rule, scope } from './rules.ts';
 import type { Setting } from './setting.ts';
 
 const NONE = 'none';
 
-/** RFC 6749 §3.3, without the comma. */
-const SCOPE = /^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+$/;
-
 const scopes: Rule<readonly string[]> = {
   parse(text) {
     if (text === NONE) return [];
-    const read = text.split(/[\s,]+/).filter((scope) => scope !== '');
-    return read.length > 0 && read.every((scope) => SCOPE.test(scope)) ? read : undefined;
+    const read = text.split(/[\s,]+/).filter((one) => one !== '');
+    return read.length > 0 && read.every(scope.parse) ? read : undefined;
   },
   allowed: 'a space or comma list of scopes, or none',
 };

@@ -86,3 +86,9 @@ export const trustProxy: Rule<TrustProxy> = {
   allowed:
     'all, none, a number of proxies from 1 to 100, or a comma list of addresses and CIDR ranges',
 };
+
+/** RFC 6749 §3.3, without the comma, which separates scopes in a variable. */
+export const scope: Rule<string> = {
+  parse: (text) => (/^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+$/.test(text) ? text : undefined),
+  allowed: 'a scope',
+};

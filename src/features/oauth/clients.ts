@@ -1,4 +1,5 @@
 // Which clients there are: those that registered, and those that a document of theirs describes.
+import type { ClientDocuments } from './client-documents/client-documents.ts';
 import { ClientDocumentRefused } from './client-documents/refusal.ts';
 import { isSameRedirectUri } from './redirect-uri.ts';
 import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
@@ -28,13 +29,6 @@ export interface Clients {
   allows(client: KnownClient, redirectUri: string): boolean;
   /** The client got a token. Never rejects: the next one renews, too. */
   used(client: KnownClient): Promise<void>;
-}
-
-/** Client ID metadata documents. `find` rejects with ClientDocumentRefused. */
-export interface ClientDocuments {
-  isClientDocumentId(clientId: string): boolean;
-  isAllowed(clientId: string): boolean;
-  find(clientId: string): Promise<KnownClient>;
 }
 
 export interface ClientsDeps {

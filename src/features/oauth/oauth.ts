@@ -8,7 +8,8 @@ import type { Store } from '../../core/store/store.ts';
 import { readAuthorizationRequest } from './authorization-request.ts';
 import { createBroker } from './broker/broker.ts';
 import type { ProviderEndpoints } from './broker/provider-endpoints.ts';
-import { type ClientDocuments, createClients } from './clients.ts';
+import type { ClientDocuments } from './client-documents/client-documents.ts';
+import { createClients } from './clients.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
 import { authorizationExtras, type ProviderRequestSettings } from './provider-request.ts';
@@ -85,6 +86,9 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
         })
       : undefined;
   const toProvider: Proceed = broker?.toProvider ?? createToProvider(settings);
+  /** What the provider will see, of what a client asks for. */
+  const askedScope = (scope: string | undefined) =>
+    broker ? authorizationExtras(settings, scope, []).scope : scope;
   const issuer = broker ? settings.baseUrl : undefined;
   const consent =
     settings.oauthConsent === 'page' && records
@@ -92,10 +96,7 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
           {
             ...settings,
             issuer,
-            scopesOf: (scope) =>
-              (broker ? authorizationExtras(settings, scope, []).scope : (scope ?? ''))
-                .split(' ')
-                .filter(Boolean),
+            scopesOf: (scope) => words(askedScope(scope)),
           },
           clients,
           browsers,
@@ -118,3 +119,5 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
     callback: broker?.callback,
   };
 }
+
+const words = (text = ''): readonly string[] => text.split(' ').filter((word) => word !== '');

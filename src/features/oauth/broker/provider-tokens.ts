@@ -37,7 +37,7 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     if (reply.status !== 200) return { ...reply, body: body.toString('utf8') };
     const answer = parseObject(body) ?? unusable('is no JSON object');
     checkNonce(answer, nonce);
-    const given = handedOut(answer, settings) ?? unusable(`has no ${settings.oauthAccessToken}`);
+    const given = handedOut(answer, settings);
     const { refresh_token: refreshToken } = given;
     if (typeof refreshToken === 'string') {
       // What was gained must reach its asker: unbound, the token is adopted at its next use.
