@@ -25,6 +25,14 @@ export interface Reply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /**
+   * In place of `body`: sent piece by piece as it comes, until it ends. Ended early – its iterator's
+   * `return` – when the caller hangs up or the service closes. Each piece is one or more whole events
+   * of an event stream: between them comments are sent.
+   */
+  readonly stream?: AsyncIterable<string>;
+  /** Of a streamed reply: what is known for the log when it has ended. */
+  outcome?(): Pick<Reply, 'error' | 'facts'>;
   /** What went wrong, for the log only; never sent. */
   readonly error?: { readonly key: string; readonly message: string; readonly cause?: unknown };
   /** Further facts for the log: never a secret. */

@@ -18,7 +18,9 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
 export function createAccessLog(log: Log, metrics: Metrics): (served: Served) => void {
   return function record({ method, path, clientIp, route, reply, seconds }) {
-    const { status, error } = reply;
+    const { status } = reply;
+    const outcome = reply.outcome?.();
+    const error = reply.error ?? outcome?.error;
     metrics.httpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
     const facts = {
       method,
@@ -27,6 +29,7 @@ export function createAccessLog(log: Log, metrics: Metrics): (served: Served) =>
       ms: Math.round(seconds * 1e6) / 1000,
       clientIp,
       ...reply.facts,
+      ...outcome?.facts,
     };
     if (error === undefined) {
       log.debug('Answered.', facts);

@@ -171,12 +171,13 @@ const renderedAsPage = (format: ErrorFormat) => (thrown: unknown) =>
 
 /** Every header at once. Decisions 7: `Vary: Origin` always. */
 function finished(reply: Reply, security: Headers, cors: Headers): Reply {
-  const { status, headers, body = '' } = reply;
+  const { status, headers, body = '', stream } = reply;
   const vary = headers?.Vary;
   const all: Record<string, string> = { ...security, ...cors, ...headers };
   all.Vary = vary === undefined ? 'Origin' : `Origin, ${vary}`;
-  // RFC 9110 §8.6: not on a reply that has no content by its status.
-  if (status !== 204 && status !== 304) all['Content-Length'] = String(Buffer.byteLength(body));
+  // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
+  const hasLength = stream === undefined && status !== 204 && status !== 304;
+  if (hasLength) all['Content-Length'] = String(Buffer.byteLength(body));
   return { ...reply, headers: all };
 }
 

@@ -10,6 +10,7 @@ import type { Served } from './access-log.ts';
 import { createBodyReader } from './body.ts';
 import type { CallerClues } from './client-ip.ts';
 import type { Incoming, Pipeline } from './pipeline.ts';
+import { createStreamSender } from './send-stream.ts';
 import { targetOf } from './target.ts';
 
 export interface HttpServerDeps {
@@ -50,6 +51,7 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   const pending = new WeakMap<object, Set<ServerResponse>>();
   const connections = new Set<Socket>();
   const readBody = createBodyReader();
+  const sendStream = createStreamSender({ clock, log });
   let draining = false;
 
   const server = createServer(
@@ -75,23 +77,55 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
 
   function handler(req: IncomingMessage, res: ServerResponse): void {
     if (req.socket.destroyed) return;
-    if (track(pending, req.socket, res) > MAX_PIPELINED) {
+    if (track(req.socket, res) > MAX_PIPELINED) {
       req.socket.destroy();
       return;
     }
     const started = clock.monotonic();
     const incoming = receive(req, res, started);
     answer(incoming)
-      .then(({ reply, route }) => {
-        send(req, res, reply);
+      .then(async ({ reply, route }) => {
+        const sent = send(req, res, reply);
+        if (sent) await sent.catch(brokenOff(res));
         const { method, path, clientIp } = incoming.request;
         const seconds = (clock.monotonic() - started) / 1000;
         record({ method, path, clientIp, route, reply, seconds });
       })
-      .catch((cause: unknown) => {
-        log.error('A reply could not be sent; its connection is closed.', { cause });
-        req.socket.destroy();
-      });
+      .catch(brokenOff(res));
+  }
+
+  /** Notes a request under way; returns how many its connection has. */
+  function track(socket: Socket, res: ServerResponse): number {
+    const busy = pending.get(socket) ?? busyOf(socket);
+    busy.add(res);
+    res.once('close', () => {
+      busy.delete(res);
+      if (busy.size === 0) closeIfDrained(socket);
+    });
+    return busy.size;
+  }
+
+  function busyOf(socket: Socket): Set<ServerResponse> {
+    const busy = new Set<ServerResponse>();
+    pending.set(socket, busy);
+    // node:http tells only the answer under way that its caller is gone, not those behind it.
+    socket.once('close', () => {
+      for (const res of busy) if (res.socket === null) res.destroy().emit('close');
+    });
+    return busy;
+  }
+
+  /** A stream that began before the drain promised to keep its connection. */
+  function closeIfDrained(socket: Socket): void {
+    if (!server.listening && connections.has(socket)) socket.destroySoon();
+  }
+
+  /** The head may be out already: only the end of the connection can tell that this failed. */
+  function brokenOff(res: ServerResponse) {
+    return (cause: unknown): void => {
+      log.error('A reply could not be sent; its connection is closed.', { cause });
+      res.destroy();
+    };
   }
 
   function receive(req: IncomingMessage, res: ServerResponse, started: number): Incoming {
@@ -122,10 +156,14 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     };
   }
 
-  function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: Reply) {
-    res.writeHead(status, draining ? { ...headers, Connection: 'close' } : headers);
-    res.end(body);
+  /** Of a stream, a promise that says when it has ended; rejected when it broke off. */
+  function send(req: IncomingMessage, res: ServerResponse, reply: Reply) {
+    const { status, body, stream } = reply;
+    const headers = draining ? { ...reply.headers, Connection: 'close' } : reply.headers;
+    const sent = stream && sendStream(req, res, { status, headers, stream });
+    if (!stream) res.writeHead(status, headers).end(body);
     if (!req.readableEnded) discardRest(req);
+    return sent;
   }
 
   function discardRest(req: IncomingMessage): void {
@@ -186,25 +224,13 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   };
 }
 
-/** Notes a request under way; returns how many its connection has. */
-function track(
-  pending: WeakMap<object, Set<ServerResponse>>,
-  socket: Socket,
-  res: ServerResponse,
-): number {
-  const busy = pending.get(socket) ?? new Set();
-  pending.set(socket, busy.add(res));
-  res.once('close', () => busy.delete(res));
-  return busy.size;
-}
-
 /** Aborted when the connection closes before the reply was sent. */
 function hangUpSignal(res: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const abort = () => {
     if (!res.writableFinished) controller.abort();
   };
-  if (res.closed) abort();
+  if (res.destroyed) abort();
   else res.once('close', abort);
   return controller.signal;
 }
