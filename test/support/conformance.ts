@@ -31,6 +31,28 @@ export interface Verdict {
   readonly report: Report;
 }
 
+/** Names of scenarios. One has passed if no check of it is a FAILURE: the tool's own measure. */
+export interface Score {
+  readonly passed: readonly string[];
+  readonly failed: readonly string[];
+}
+
+export interface ServerVerdict extends Verdict {
+  /** What the revision requires: it alone decides the exit code. */
+  readonly required: Score;
+  /** What the tool runs besides: extensions, and what came after the revision. */
+  readonly notScored: Score;
+}
+
+export interface ServerErrand {
+  /** The MCP endpoint, by the name localhost: one scenario is about that. */
+  readonly url: string;
+  /** The revision whose scenarios run, on its own wire. */
+  readonly requirements: '2025-11-25' | '2026-07-28';
+  /** Ends the tool at once: the test's own. */
+  readonly signal: AbortSignal;
+}
+
 export interface Errand {
   readonly args: readonly string[];
   /** Ends the tool at once: the test's own. */
@@ -99,26 +121,68 @@ export async function runConformance(
   });
 }
 
+/**
+ * Every scenario for servers of one revision.
+ * @throws as `runConformance`, and when the tool prints no summary.
+ */
+export async function runServerConformance(
+  tool: ConformanceTool,
+  { url, requirements, signal }: ServerErrand,
+): Promise<ServerVerdict> {
+  const args = ['server', '--url', url, '--requirements', requirements];
+  const verdict = await runConformance(tool, { args, signal });
+  return { ...verdict, ...readScores(verdict.output) };
+}
+
 interface Check {
   readonly id: string;
   readonly status: string;
   readonly errorMessage?: string;
 }
 
-/** A folder for each scenario: `authorization-server-<scenario>-<time>/checks.json`. */
+/**
+ * From the summary's lines (`✓ ping: 2 passed, 0 failed`), not from the results: a scenario that
+ * broke down leaves none. The tool lists what it does not score once more (`  ✗ it (pending)`).
+ */
+function readScores(output: string): Pick<ServerVerdict, 'required' | 'notScored'> {
+  const [, summary] = output.split('=== SUMMARY ===');
+  const lines = [...(summary ?? '').matchAll(/^([✓✗]) (\S+): \d+ passed, \d+ failed$/gmu)];
+  if (lines.length === 0) throw new Error(`The conformance tool prints no summary:\n${output}`);
+  const unscored = new Set(
+    [...(summary ?? '').matchAll(/^ {2}[✓✗] (\S+) \(.+\)$/gmu)].map(([, name]) => name),
+  );
+
+  function scoreOf(isScored: boolean): Score {
+    const named = (mark: string) =>
+      lines.flatMap(([, itsMark, name = '']) =>
+        itsMark === mark && unscored.has(name) !== isScored ? [name] : [],
+      );
+    return { passed: named('✓'), failed: named('✗') };
+  }
+
+  return { required: scoreOf(true), notScored: scoreOf(false) };
+}
+
+/** A folder for each scenario: `server-<scenario>-<time>/checks.json`, or `authorization-server-…`. */
 async function readReport(results: string): Promise<Report> {
   const report: Record<string, readonly string[]> = {};
   for (const name of await readdir(results)) {
-    const [, scenario] = /^authorization-server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name) ?? [];
+    const [, scenario] =
+      /^(?:authorization-)?server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name) ?? [];
     if (scenario === undefined) throw new Error(`Not the name of a result: ${name}`);
-    const checks: readonly Check[] = JSON.parse(
-      await readFile(join(results, name, 'checks.json'), 'utf8'),
-    );
-    report[scenario] = checks.map(({ id, status, errorMessage }) =>
-      errorMessage === undefined ? `${id}: ${status}` : `${id}: ${status}, ${errorMessage}`,
-    );
+    const files = await readdir(join(results, name));
+    report[scenario] = files.includes('checks.json')
+      ? await readChecks(join(results, name, 'checks.json'))
+      : [`${scenario}: FAILURE, the scenario broke down`];
   }
   return report;
+}
+
+async function readChecks(path: string): Promise<readonly string[]> {
+  const checks: readonly Check[] = JSON.parse(await readFile(path, 'utf8'));
+  return checks.map(({ id, status, errorMessage }) =>
+    errorMessage === undefined ? `${id}: ${status}` : `${id}: ${status}, ${errorMessage}`,
+  );
 }
 
 async function inFolder<Result>(work: (path: string) => Promise<Result>): Promise<Result> {
