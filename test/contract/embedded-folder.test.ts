@@ -9,9 +9,11 @@ import { DataDirError } from '../../src/core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
+import { collectLog } from '../support/log.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;
+const { log } = collectLog();
 
 let parent: string;
 let dataDir: string;
@@ -29,7 +31,7 @@ afterEach(async () => {
 });
 
 async function open(folder = dataDir): Promise<Store> {
-  const store = await openEmbeddedStore({ dataDir: folder, sessionKeyPrefix: PREFIX, clock });
+  const store = await openEmbeddedStore({ dataDir: folder, sessionKeyPrefix: PREFIX, clock, log });
   stores.push(store);
   return store;
 }
@@ -65,7 +67,7 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   await first.set('dcr:client:early', 'early', TTL);
   clock.advance(30_000);
   await first.createSession(recordOf('late'), TTL);
-  await first.touchSession('early-0', 'ada', clock.now(), TTL);
+  await first.touchSession('early-0', 'ada', { lastAccessedAt: clock.now() }, TTL);
   await first.createSession(recordOf('ended'), TTL);
   await first.endSession('ended', 'ada');
   await first.set('dcr:client:late', 'late', TTL);
@@ -91,7 +93,7 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   const third = await open();
   expect(await third.sweepSessions()).toBe(0);
   expect(await third.countSessions()).toBe(2);
-  expect(await third.touchSession('late', 'ada', clock.now(), TTL)).toBe(true);
+  expect(await third.touchSession('late', 'ada', { lastAccessedAt: clock.now() }, TTL)).toBe(true);
 });
 
 test('§3.1 folder: it is refused while another has it, and free after the close', async () => {

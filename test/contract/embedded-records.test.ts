@@ -7,9 +7,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import { type SessionRecord, type Store, StoreUnavailable } from '../../src/core/store/store.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
+import { collectLog } from '../support/log.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;
+const { log } = collectLog();
 
 let dataDir: string;
 let clock: ManualClock;
@@ -20,7 +22,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-const open = (): Promise<Store> => openEmbeddedStore({ dataDir, sessionKeyPrefix: PREFIX, clock });
+const open = (): Promise<Store> =>
+  openEmbeddedStore({ dataDir, sessionKeyPrefix: PREFIX, clock, log });
 
 const recordOf = (sessionId: string): SessionRecord => ({
   sessionId,
@@ -64,12 +67,16 @@ describe('§8.5 a damaged record', () => {
     const store = await open();
     await expect(store.get('dcr:client:broken')).rejects.toThrow();
     await expect(store.admit([], 'broken')).rejects.toThrow();
-    await expect(store.touchSession('broken', 'ada', clock.now(), TTL)).rejects.toThrow();
+    await expect(
+      store.touchSession('broken', 'ada', { lastAccessedAt: clock.now() }, TTL),
+    ).rejects.toThrow();
     await expect(store.endSession('broken', 'ada')).rejects.toThrow();
     await expect(store.takeExpiredSession('broken')).rejects.toThrow();
     // The others are not touched by it.
     expect((await store.admit([], 'whole')).session?.sessionId).toBe('whole');
-    expect(await store.touchSession('whole', 'ada', clock.now(), TTL)).toBe(true);
+    expect(await store.touchSession('whole', 'ada', { lastAccessedAt: clock.now() }, TTL)).toBe(
+      true,
+    );
     expect(await store.get('dcr:client:whole')).toBe('x');
 
     clock.advance(TTL * 1000 + 1);
@@ -90,9 +97,10 @@ describe('§4.3 a store that closes under work', () => {
     store.set('dcr:client:x', 'x', TTL),
     store.admit([], 'session-1'),
     store.createSession(recordOf('new'), TTL),
-    store.touchSession('session-1', 'ada', clock.now(), TTL),
+    store.touchSession('session-1', 'ada', { lastAccessedAt: clock.now() }, TTL),
     store.endSession('session-2', 'ada'),
     store.takeExpiredSession('session-3'),
+    store.publish('channel', 'x'),
   ];
 
   const reasons = async (settled: Promise<readonly PromiseSettledResult<unknown>[]>) =>
@@ -107,11 +115,11 @@ describe('§4.3 a store that closes under work', () => {
       const begun = Promise.allSettled(asked(store));
       const closing = store.close();
       const late = Promise.allSettled(asked(store));
-      expect(await reasons(late)).toEqual(Array(9).fill(expect.any(StoreUnavailable)));
+      expect(await reasons(late)).toEqual(Array(10).fill(expect.any(StoreUnavailable)));
       // Asked before, they may be done or not; an answer they have.
       await begun;
       await closing;
-      expect(await reasons(Promise.allSettled(asked(store)))).toHaveLength(9);
+      expect(await reasons(Promise.allSettled(asked(store)))).toHaveLength(10);
     }
   }, 60_000);
 

@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import { manualClock } from '../support/clock.ts';
+import { collectLog } from '../support/log.ts';
 import { describeStore } from './store.contract.ts';
 
 describeStore('embedded', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-store-'));
   const clock = manualClock();
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock });
+  const { log } = collectLog();
+  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock, log });
   return {
     store,
     other: store,

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import type { Store } from '../../src/core/store/store.ts';
 import { collectLog } from '../support/log.ts';
-import { type RedisCluster, startRedisCluster } from '../support/redis.ts';
+import { type RedisCluster, type RedisServer, startRedisCluster } from '../support/redis.ts';
 import { age } from '../support/redis-age.ts';
 import { describeStore } from './store.contract.ts';
+import { subscribers } from './subscribers.ts';
 
 const openOn = (url: string): Store =>
   openRedisStore({
@@ -78,6 +79,70 @@ describe('§8 a Redis Cluster with a node down', () => {
     expect(admission.verdict).toBeUndefined();
     expect(admission.limitFailure).toBeInstanceOf(Error);
     expect(admission.session).toEqual(session);
-    expect(await store.touchSession(sessionId, 'ada', 2, 3600)).toBe(true);
+    expect(await store.touchSession(sessionId, 'ada', { lastAccessedAt: 2 }, 3600)).toBe(true);
+  });
+});
+
+describe('§8.5 messages over a Redis Cluster whose nodes go', () => {
+  let cluster: RedisCluster;
+  let store: Store;
+  beforeEach(async () => {
+    cluster = await startRedisCluster();
+    store = openOn(cluster.url);
+  });
+  afterEach(async () => {
+    await store.close();
+    await cluster.close();
+  });
+
+  const SOON = { timeout: 20_000 };
+  const CHANNEL = 'mcp:session:bus';
+
+  /** The node that the store listens to. */
+  async function listenedNode(): Promise<RedisServer> {
+    for (const node of cluster.nodes) {
+      if ((await subscribers(node.client())).length > 0) return node;
+    }
+    throw new Error('no node is listened to');
+  }
+
+  /** Whether a message sent now arrives, by whatever node answers. */
+  function arrivals() {
+    const heard: string[] = [];
+    let serial = 0;
+    store.subscribe(CHANNEL, (message) => heard.push(message));
+    return async function arrives() {
+      serial += 1;
+      await store.publish(CHANNEL, String(serial)).catch(() => {});
+      return heard.includes(String(serial - 1));
+    };
+  }
+
+  test('§8.5 another node is listened to when the one is down', async () => {
+    const arrives = arrivals();
+    await expect.poll(arrives, SOON).toBe(true);
+    const lost = await listenedNode();
+    await lost.kill();
+    await expect.poll(arrives, SOON).toBe(true);
+  });
+
+  test('§8.5 another node is listened to when the one leaves the cluster, alive', async () => {
+    const arrives = arrivals();
+    await expect.poll(arrives, SOON).toBe(true);
+    const left = await listenedNode();
+    const id = String(await left.client().cluster('MYID'));
+    const others = cluster.nodes.filter((node) => node !== left);
+    await left.client().call('CLUSTER', 'RESET', 'HARD');
+    for (const other of others) await other.client().call('CLUSTER', 'FORGET', id);
+    const at = cluster.nodes.indexOf(left);
+    const range = [Math.floor((16_384 * at) / 3), Math.floor((16_384 * (at + 1)) / 3) - 1] as const;
+    await others[0]?.client().call('CLUSTER', 'ADDSLOTSRANGE', ...range);
+    // What is asked of the lost slots leads to their new owner.
+    const hasMoved = async () => {
+      const keys = Array.from({ length: 20 }, (_, key) => `key ${key}`);
+      await Promise.allSettled(keys.map((key) => store.get(key)));
+      return (await arrives()) && (await subscribers(left.client())).length === 0;
+    };
+    await expect.poll(hasMoved, SOON).toBe(true);
   });
 });

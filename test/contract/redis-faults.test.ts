@@ -1,22 +1,24 @@
 // Decisions 9 and 0.6: Redis down, frozen, back.
+import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
+import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
 import { collectLog, type LogLine } from '../support/log.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
+import { subscribers } from './subscribers.ts';
 
 let redis: RedisServer;
 let store: Store;
 let lines: readonly LogLine[];
 
-const open = (url: string, backoff?: () => number): Store => {
+const open = (url: string, backoff?: () => number, clock: Clock = systemClock): Store => {
   const collected = collectLog();
   lines = collected.lines;
   return openRedisStore({
     url,
     sessionKeyPrefix: 'mcp:session:',
-    clock: systemClock,
+    clock,
     log: collected.log,
     ...(backoff && { backoff }),
   });
@@ -54,9 +56,10 @@ describe('§8.5 Redis that goes away', () => {
         store.get('key'),
         store.set('key', 'value', 60),
         store.admit([], '6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f'),
-        store.touchSession('x', 'ada', 1, 60),
+        store.touchSession('x', 'ada', { lastAccessedAt: 1 }, 60),
         store.endSession('x', 'ada'),
         store.sweepSessions(),
+        store.publish('channel', 'message'),
         store.ping(),
       ].map(outcome),
     );
@@ -159,3 +162,137 @@ describe('§8.5 Redis that refuses', () => {
     await expect(store.ping()).resolves.toBeUndefined();
   });
 });
+
+describe('§8.5 messages over a broken connection', () => {
+  const CHANNEL = 'mcp:session:bus';
+  const SOON = { timeout: 10_000 };
+
+  /** Listens, and tells whether a message of now arrives. */
+  function listen() {
+    let heard = '';
+    let serial = 0;
+    store.subscribe(CHANNEL, (message) => {
+      heard = message;
+    });
+    return async function arrives(): Promise<boolean> {
+      serial += 1;
+      const message = String(serial);
+      await outcome(store.publish(CHANNEL, message));
+      return expect
+        .poll(() => heard, { timeout: 100, interval: 5 })
+        .toBe(message)
+        .then(
+          () => true,
+          () => false,
+        );
+    };
+  }
+
+  const subscriberIds = async () => (await subscribers(redis.client())).map(({ id }) => id);
+
+  test('§8.5 messages arrive again when Redis is back, although the back-off is at 30 s', async () => {
+    store = open(redis.url, () => 30_000);
+    const arrives = listen();
+    await expect.poll(arrives, SOON).toBe(true);
+    await redis.kill();
+    expect(await arrives()).toBe(false);
+    await redis.restart();
+    const back = performance.now();
+    await expect.poll(arrives, SOON).toBe(true);
+    expect(performance.now() - back).toBeLessThan(10_000);
+  });
+
+  test('§8.5 messages arrive again by themselves, when nothing else is asked of the store', async () => {
+    store = open(redis.url);
+    const heard: string[] = [];
+    store.subscribe(CHANNEL, (message) => heard.push(message));
+    const client = redis.client();
+    await expect.poll(() => client.publish(CHANNEL, 'before'), SOON).toBe(1);
+    await redis.kill();
+    await redis.restart();
+    await expect.poll(() => client.publish(CHANNEL, 'after'), SOON).toBe(1);
+    await expect.poll(() => heard.at(-1)).toBe('after');
+    expect(lines.filter(({ level }) => level === 'error').length).toBeLessThanOrEqual(1);
+  });
+
+  test('§8.5 a listener that begins while Redis is down hears once it is there', async () => {
+    await redis.kill();
+    store = open(redis.url);
+    const arrives = listen();
+    expect(await arrives()).toBe(false);
+    await redis.restart();
+    await expect.poll(arrives, SOON).toBe(true);
+  });
+
+  test('§8.5 a connection that breaks as often as it is made is made again', async () => {
+    store = open(redis.url, () => 1);
+    const arrives = listen();
+    const client = redis.client();
+    let kills = 0;
+    const kill = async () => {
+      kills += Number(await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub'));
+      return kills;
+    };
+    await expect.poll(kill, { ...SOON, interval: 1 }).toBeGreaterThan(20);
+    await expect.poll(arrives, SOON).toBe(true);
+    expect(await subscriberIds()).toHaveLength(1);
+  });
+
+  test('§8.5 a silent connection is kept, longer than one that owes an answer', async () => {
+    store = open(redis.url);
+    const arrives = listen();
+    await expect.poll(arrives, SOON).toBe(true);
+    const before = await subscriberIds();
+    // Redis counts the seconds: more than the two of a command, less than the ten until a PING.
+    const idle = async () => (await subscribers(redis.client()))[0]?.idle;
+    await expect.poll(idle, SOON).toBeGreaterThan(3);
+    expect(await arrives()).toBe(true);
+    expect(await subscriberIds()).toEqual(before);
+  });
+
+  test('§8.5 a dead connection is noticed by its silence, and replaced', async () => {
+    // A hundred PINGs in the time of one.
+    const quick: Clock = {
+      ...systemClock,
+      after: (delay, task) => systemClock.after(delay / 100, task),
+    };
+    store = open(redis.url, undefined, quick);
+    const arrives = listen();
+    await expect.poll(arrives, SOON).toBe(true);
+    const before = await subscriberIds();
+    redis.freeze();
+    const broken = () => lines.filter(({ level, cause }) => level === 'debug' && cause).length;
+    await expect.poll(broken, SOON).toBeGreaterThan(0);
+    redis.thaw();
+    await expect.poll(arrives, SOON).toBe(true);
+    expect(await subscriberIds()).not.toEqual(before);
+  });
+
+  test('§8.5 a user without the channel: one line says so, and it works once allowed', async () => {
+    const client = redis.client();
+    await client.call('ACL', 'SETUSER', 'default', 'resetchannels');
+    store = open(redis.url, () => 10);
+    const arrives = listen();
+    expect((await outcome(store.publish(CHANNEL, 'x'))).error).toBeInstanceOf(StoreUnavailable);
+    const warnings = () => lines.filter(({ level }) => level === 'warn');
+    await expect.poll(() => warnings().length, SOON).toBe(1);
+    expect(warnings()[0]?.msg).toContain('MCP_SESSION_KEY_PREFIX');
+    expect(String(warnings()[0]?.cause)).toContain('NOPERM');
+    // Some attempts later.
+    const { total_connections_received: first } = await stats(client);
+    await expect
+      .poll(async () => (await stats(client)).total_connections_received, SOON)
+      .toBeGreaterThan((first ?? 0) + 5);
+    expect(warnings()).toHaveLength(1);
+    await client.call('ACL', 'SETUSER', 'default', 'allchannels');
+    await expect.poll(arrives, SOON).toBe(true);
+  });
+});
+
+/** The figures of INFO. */
+async function stats(client: Redis): Promise<Readonly<Record<string, number>>> {
+  const info = await client.info('stats');
+  return Object.fromEntries(
+    info.split('\r\n').map((line) => [line.split(':')[0], Number(line.split(':')[1])]),
+  );
+}

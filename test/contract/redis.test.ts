@@ -6,6 +6,7 @@ import { collectLog } from '../support/log.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 import { age } from '../support/redis-age.ts';
 import { describeStore } from './store.contract.ts';
+import { subscribers } from './subscribers.ts';
 
 const openOn = (url: string): Store =>
   openRedisStore({
@@ -70,6 +71,8 @@ describe('§2.8 what lies in Redis', () => {
     userId: 'ada',
     protocolVersion: '2025-11-25',
     clientInfo: '{"list":[]}',
+    clientCapabilities: '{"roots":{}}',
+    logLevel: 'info',
   };
 
   test('§2.8 windows are sorted sets of time stamps that expire with the window', async () => {
@@ -105,18 +108,38 @@ describe('§2.8 what lies in Redis', () => {
     await store.createSession(session, 3600);
     // Once each, so that Redis knows the scripts.
     await store.admit(windows, session.sessionId);
-    await store.touchSession(session.sessionId, 'ada', 3, 3600);
+    await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600);
     const monitor = await redis.client().monitor();
     const seen: string[] = [];
     monitor.on('monitor', (...[, args, source]: unknown[]) => {
       if (source !== 'lua' && Array.isArray(args)) seen.push(String(args[0]));
     });
     await store.admit(windows, session.sessionId);
-    await store.touchSession(session.sessionId, 'ada', 3, 3600);
+    await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600);
     await expect.poll(() => seen).toEqual(['evalsha', 'evalsha']);
     await redis.client().call('SCRIPT', 'FLUSH');
     expect((await store.admit(windows, session.sessionId)).session).toBeDefined();
-    expect(await store.touchSession(session.sessionId, 'ada', 3, 3600)).toBe(true);
+    expect(await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600)).toBe(
+      true,
+    );
     monitor.disconnect();
+  });
+
+  test('§3.1 one connection more, from the first listener until the store is closed', async () => {
+    const client = redis.client();
+    const listening = openOn(redis.url);
+    await listening.ping();
+    expect(await subscribers(client)).toHaveLength(0);
+    const ends = ['a', 'b', 'b'].map((channel) => listening.subscribe(channel, () => {}));
+    const counts = async () => client.pubsub('NUMSUB', 'a', 'b');
+    await expect.poll(counts).toEqual(['a', 1, 'b', 1]);
+    const [one, ...others] = await subscribers(client);
+    expect(one).toBeDefined();
+    expect(others).toEqual([]);
+    ends[1]?.();
+    ends[0]?.();
+    await expect.poll(counts).toEqual(['a', 0, 'b', 1]);
+    await listening.close();
+    await expect.poll(() => subscribers(client)).toHaveLength(0);
   });
 });

@@ -1,7 +1,13 @@
 // What every driver of the store must do. Time moves by `advance`, never by waiting.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { LimitWindow, SessionRecord, Store } from '../../src/core/store/store.ts';
+import { channelKey } from '../../src/core/store/keys.ts';
+import {
+  type LimitWindow,
+  type SessionRecord,
+  type Store,
+  StoreUnavailable,
+} from '../../src/core/store/store.ts';
 
 export interface Harness {
   readonly store: Store;
@@ -13,6 +19,9 @@ export interface Harness {
 }
 
 const TTL = 3600;
+const BEGIN = 'is anybody there?';
+/** Above a slow machine's noise. */
+const SOON = { timeout: 10_000 };
 
 const newSession = (members: Partial<SessionRecord> = {}): SessionRecord => ({
   sessionId: randomUUID(),
@@ -21,6 +30,7 @@ const newSession = (members: Partial<SessionRecord> = {}): SessionRecord => ({
   userId: 'ada',
   protocolVersion: '2025-11-25',
   clientInfo: '{"name":"x","list":[],"empty":{}}',
+  clientCapabilities: '{"roots":{},"elicitation":{"modes":[]}}',
   ...members,
 });
 
@@ -48,6 +58,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
         {},
         { userId: 'ünï\u0000cödé 𝄞' },
         { clientInfo: '{"a":[],"b":"\\u2028"}' },
+        { clientCapabilities: '{"a":[],"b":1e3}', logLevel: 'warning' },
       ]) {
         const session = await create(members);
         expect(await readSession(session.sessionId)).toEqual(session);
@@ -55,19 +66,28 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       }
     });
 
-    test('§2.1 a session without user and client info comes back without them', async () => {
-      const { userId: _user, clientInfo: _client, ...session } = newSession();
+    test('§2.1 a session without user and what a client says comes back without them', async () => {
+      const {
+        userId: _user,
+        clientInfo: _info,
+        clientCapabilities: _can,
+        ...session
+      } = newSession();
       await store.createSession(session, TTL);
       expect(await readSession(session.sessionId)).toEqual(session);
-      expect(await store.touchSession(session.sessionId, 'ada', 1, TTL)).toBe(false);
-      expect(await store.touchSession(session.sessionId, undefined, 1, TTL)).toBe(true);
+      expect(await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(
+        false,
+      );
+      expect(
+        await store.touchSession(session.sessionId, undefined, { lastAccessedAt: 1 }, TTL),
+      ).toBe(true);
       expect(await store.endSession(session.sessionId, undefined)).toBe(true);
     });
 
     test('§3.1 an unknown session is absent, and cannot be touched, ended or taken', async () => {
       const id = randomUUID();
       expect(await readSession(id)).toBeUndefined();
-      expect(await store.touchSession(id, 'ada', 1, TTL)).toBe(false);
+      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
       expect(await store.endSession(id, 'ada')).toBe(false);
       expect(await store.takeExpiredSession(id)).toBe(false);
       expect(await readSession(id)).toBeUndefined();
@@ -77,18 +97,40 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       const session = await create();
       const id = session.sessionId;
       await harness.advance((TTL - 10) * 1000);
-      expect(await store.touchSession(id, 'ada', 1_800_000_000_000, TTL)).toBe(true);
+      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1_800_000_000_000 }, TTL)).toBe(
+        true,
+      );
       await harness.advance((TTL - 10) * 1000);
       expect(await readSession(id)).toEqual({ ...session, lastAccessedAt: 1_800_000_000_000 });
       await harness.advance(11_000);
       expect(await readSession(id)).toBeUndefined();
-      expect(await store.touchSession(id, 'ada', 1, TTL)).toBe(false);
+      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
+    });
+
+    test('§3.1 a touch sets the log level with it, for every replica, until the next', async () => {
+      const session = await create();
+      const id = session.sessionId;
+      const levels = [
+        { lastAccessedAt: 1, logLevel: 'debug' },
+        { lastAccessedAt: 2, logLevel: 'emergency' },
+      ];
+      for (const changes of levels) {
+        expect(await store.touchSession(id, 'ada', changes, TTL)).toBe(true);
+        expect(await readSession(id)).toEqual({ ...session, ...changes });
+      }
+      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 3 }, TTL)).toBe(true);
+      const eves = { lastAccessedAt: 4, logLevel: 'info' };
+      expect(await store.touchSession(id, 'eve', eves, TTL)).toBe(false);
+      const { session: seen } = await harness.other.admit([], id);
+      expect(seen).toEqual({ ...session, lastAccessedAt: 3, logLevel: 'emergency' });
     });
 
     test('§3.1 another owner can neither touch nor end a session', async () => {
       const session = await create();
       for (const owner of ['eve', '', undefined]) {
-        expect(await store.touchSession(session.sessionId, owner, 1, TTL)).toBe(false);
+        expect(await store.touchSession(session.sessionId, owner, { lastAccessedAt: 1 }, TTL)).toBe(
+          false,
+        );
         expect(await store.endSession(session.sessionId, owner)).toBe(false);
       }
       expect(await readSession(session.sessionId)).toEqual(session);
@@ -98,14 +140,14 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       const { sessionId: id } = await create();
       expect(await store.endSession(id, 'ada')).toBe(true);
       expect(await store.endSession(id, 'ada')).toBe(false);
-      expect(await store.touchSession(id, 'ada', 1, TTL)).toBe(false);
+      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
       expect(await readSession(id)).toBeUndefined();
       expect(await store.takeExpiredSession(id)).toBe(false);
     });
 
     test('§3.1 touches and an end at the same moment leave no session behind', async () => {
       const { sessionId: id } = await create();
-      const touch = () => store.touchSession(id, 'ada', 1, TTL);
+      const touch = () => store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL);
       await Promise.all([touch(), touch(), store.endSession(id, 'ada'), touch(), touch()]);
       expect(await readSession(id)).toBeUndefined();
     });
@@ -131,7 +173,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       const sessions = await Promise.all(Array.from({ length: 450 }, () => create()));
       await harness.advance((TTL - 10) * 1000);
       const kept = sessions.slice(0, 5).map(({ sessionId }) => sessionId);
-      for (const id of kept) await store.touchSession(id, 'ada', 1, TTL);
+      for (const id of kept) await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL);
       expect(await store.sweepSessions()).toBe(0);
       expect(await store.countSessions()).toBe(450);
       await harness.advance(11_000);
@@ -267,6 +309,172 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
 
     test('§4.3 a ping is answered', async () => {
       await expect(store.ping()).resolves.toBeUndefined();
+    });
+  });
+
+  describe(`§3.1 messages in the ${name} store`, () => {
+    const newChannel = () => {
+      serial += 1;
+      return `${channelKey('mcp:session:')}:${serial}`;
+    };
+
+    /** What a listener has heard once it is known to listen. */
+    async function listen(on: Store, channel: string, act = (_message: string) => {}) {
+      const heard: string[] = [];
+      let listens = false;
+      const end = on.subscribe(channel, (message) => {
+        if (message === BEGIN) listens = true;
+        else heard.push(message);
+        act(message);
+      });
+      const begin = async () => {
+        await on.publish(channel, BEGIN);
+        return listens;
+      };
+      await expect.poll(begin, SOON).toBe(true);
+      return { heard, end };
+    }
+
+    /**
+     * What was published before has arrived by now, where it arrives at all. (Many, since each may
+     * take another way through a cluster.)
+     */
+    async function settle(from: Store = store, on: Store = from) {
+      const channel = newChannel();
+      const { heard, end } = await listen(on, channel);
+      for (let turn = 0; turn < 20; turn += 1) await from.publish(channel, String(turn));
+      await expect.poll(() => heard, SOON).toHaveLength(20);
+      end();
+    }
+
+    test('§3.1 a message reaches every listener of its channel, on every replica', async () => {
+      const channel = newChannel();
+      const listeners = [
+        await listen(store, channel),
+        await listen(store, channel),
+        await listen(harness.other, channel),
+      ];
+      await store.publish(channel, 'from one');
+      await harness.other.publish(channel, 'from the other');
+      for (const { heard, end } of listeners) {
+        await expect.poll(() => heard.toSorted(), SOON).toEqual(['from one', 'from the other']);
+        end();
+      }
+    });
+
+    test('§3.1 a listener hears its own channel and no other', async () => {
+      const channels = [newChannel(), newChannel()] as const;
+      const first = await listen(store, channels[0]);
+      const second = await listen(store, channels[1]);
+      await store.publish(channels[0], 'first');
+      await store.publish(channels[1], 'second');
+      await settle();
+      expect(first.heard).toEqual(['first']);
+      expect(second.heard).toEqual(['second']);
+      first.end();
+      second.end();
+    });
+
+    test('§3.1 after its end a listener hears nothing, and the others go on', async () => {
+      const channel = newChannel();
+      const goes = await listen(store, channel);
+      const stays = await listen(store, channel);
+      goes.end();
+      goes.end();
+      await store.publish(channel, 'one');
+      await expect.poll(() => stays.heard, SOON).toEqual(['one']);
+      stays.end();
+      await store.publish(channel, 'two');
+      await settle();
+      expect(goes.heard).toEqual([]);
+      expect(stays.heard).toEqual(['one']);
+      const again = await listen(store, channel);
+      await store.publish(channel, 'three');
+      await expect.poll(() => again.heard, SOON).toEqual(['three']);
+      again.end();
+    });
+
+    test('§3.1 a listener that ends another, or begins one, while it is called', async () => {
+      const channel = newChannel();
+      const late: string[] = [];
+      const ends: (() => void)[] = [];
+      const first = await listen(store, channel, (message) => {
+        if (message !== 'go') return;
+        for (const end of ends) end();
+        ends.push(store.subscribe(channel, (heard) => late.push(heard)));
+      });
+      const second = await listen(store, channel);
+      ends.push(second.end);
+      await store.publish(channel, 'go');
+      await expect.poll(() => first.heard, SOON).toEqual(['go']);
+      await settle();
+      expect(second.heard).toEqual([]);
+      await store.publish(channel, 'next');
+      await expect.poll(() => late, SOON).toContain('next');
+      expect(late).not.toContain('go');
+      for (const end of [first.end, ...ends]) end();
+    });
+
+    test('§3.1 a large message and any character arrive unchanged', async () => {
+      const channel = newChannel();
+      const { heard, end } = await listen(harness.other, channel);
+      const messages = ['', 'ünï\u0000cödé 𝄞\r\n', `${'0123456789abcdé'.repeat(65_536)}𝄞`];
+      for (const [at, message] of messages.entries()) {
+        await store.publish(channel, message);
+        await expect.poll(() => heard.length, SOON).toBe(at + 1);
+        expect(heard[at] === message).toBe(true);
+      }
+      end();
+    });
+
+    test('§3.1 a listener that throws hurts neither the others nor what follows', async () => {
+      const channel = newChannel();
+      const fail = () => {
+        throw new Error('a mistake in a listener');
+      };
+      const thrower = await listen(store, channel, fail);
+      const after = await listen(store, channel);
+      await store.publish(channel, 'one');
+      await expect.poll(() => after.heard, SOON).toEqual(['one']);
+      await store.publish(channel, 'two');
+      await expect.poll(() => after.heard, SOON).toEqual(['one', 'two']);
+      expect(thrower.heard).toEqual(['one', 'two']);
+      thrower.end();
+      after.end();
+    });
+
+    test('§3.1 no listener is called inside the publish', async () => {
+      const channel = newChannel();
+      const { heard, end } = await listen(store, channel);
+      const published = store.publish(channel, 'one');
+      expect(heard).toEqual([]);
+      await published;
+      await expect.poll(() => heard, SOON).toEqual(['one']);
+      end();
+    });
+
+    test('§3.1 a message to nobody is no error, and is kept for nobody', async () => {
+      const channel = newChannel();
+      await store.publish(channel, 'too early');
+      // On a cluster it may still be on its way from node to node; elsewhere it has gone by.
+      if (name.includes('Cluster')) await settle();
+      const { heard, end } = await listen(store, channel);
+      await settle();
+      expect(heard).toEqual([]);
+      end();
+    });
+
+    test('§4.3 a closed store hears and sends nothing any more', async () => {
+      const channel = newChannel();
+      const closing = await open();
+      const { heard } = await listen(closing.store, channel);
+      const last = closing.store.publish(channel, 'on its way').catch(() => {});
+      const end = closing.close();
+      const atClose = [...heard];
+      await Promise.all([last, end]);
+      await expect(closing.store.publish(channel, 'late')).rejects.toThrow(StoreUnavailable);
+      closing.store.subscribe(channel, (message) => heard.push(message))();
+      expect(heard).toEqual(atClose);
     });
   });
 

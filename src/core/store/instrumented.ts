@@ -36,6 +36,8 @@ export function instrumented(store: Store, metrics: Metrics, clock: Clock): Stor
     takeExpiredSession: measured('take_expired_session', store.takeExpiredSession),
     sweepSessions: measured('sweep_sessions', store.sweepSessions),
     countSessions: measured('count_sessions', store.countSessions),
+    publish: measured('publish', store.publish),
+    subscribe: store.subscribe,
     ping: measured('ping', store.ping),
     close: store.close,
   };

@@ -8,6 +8,19 @@ export const sessionKey = (prefix: string, sessionId: string): string => prefix 
 /** Decisions 4: the sorted set of live sessions, scored by expiry. No session id reads `index`. */
 export const sessionIndexKey = (prefix: string): string => `${prefix}index`;
 
+/**
+ * The channel on which replicas talk to each other. Not a key, but like one: channels ignore
+ * database numbers, so services that share a server are kept apart by the prefix alone.
+ */
+export const channelKey = (prefix: string): string => `${prefix}bus`;
+
+/** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
+export const subscriptionKey = (prefix: string, sessionId: string, hash: string): string =>
+  `${prefix}${sessionId}:subscription:${hash}`;
+
+/** The secret that all replicas seal with where the settings give none. */
+export const sharedSecretKey = (prefix: string): string => `${prefix}secret`;
+
 /** Spec §2.2. */
 export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
 

@@ -15,6 +15,6 @@ export async function openStore(
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<Store> {
   return url === undefined
-    ? openEmbeddedStore({ dataDir, sessionKeyPrefix, clock })
+    ? openEmbeddedStore({ dataDir, sessionKeyPrefix, clock, log })
     : openRedisStore({ url, sessionKeyPrefix, clock, log });
 }

@@ -26,13 +26,13 @@ export interface Store {
   /** Stores a new session and enters it into the index of live sessions. */
   createSession(session: SessionRecord, ttlSeconds: number): Promise<void>;
   /**
-   * Slides a session: sets `lastAccessedAt` and the full time-to-live. False, and nothing is
-   * written, when it is absent or not `owner`'s (so a touch never revives an ended session).
+   * Slides a session: sets what changes and the full time-to-live, in one step. False, and nothing
+   * is written, when it is absent or not `owner`'s (so a touch never revives an ended session).
    */
   touchSession(
     sessionId: string,
     owner: string | undefined,
-    lastAccessedAt: number,
+    changes: SessionChanges,
     ttlSeconds: number,
   ): Promise<boolean>;
   /** Deletes `owner`'s session and its index entry. False when it is absent or not `owner`'s. */
@@ -49,6 +49,23 @@ export interface Store {
   sweepSessions(): Promise<number>;
   /** The number of sessions in the index; exact right after a sweep. */
   countSessions(): Promise<number>;
+
+  /**
+   * Sends `message` to every listener of `channel` on every replica that is connected at this
+   * moment, this one included. It is kept nowhere, and it is no error that nobody listens. After a
+   * rejection nobody has got it (but for a connection that broke, or was too slow, before Redis
+   * could say that it had). Messages of one sender arrive in the order sent, but not on a cluster.
+   *
+   * @throws StoreUnavailable
+   */
+  publish(channel: string, message: string): Promise<void>;
+  /**
+   * Calls `listener` with each message to `channel`: from soon after (the connection is opened
+   * meanwhile), and again by itself after the connection was lost; what is sent in between is
+   * missed. Never called inside `publish`, nor after the returned function, which ends it, or
+   * `close`. What a listener throws is logged and stops nobody.
+   */
+  subscribe(channel: string, listener: (message: string) => void): () => void;
 
   /** Resolves when the store answers. */
   ping(): Promise<void>;
@@ -68,7 +85,15 @@ export interface SessionRecord {
   readonly protocolVersion: string;
   /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
   readonly clientInfo?: string;
+  /** `capabilities` that the client declared in `initialize`, as JSON text like `clientInfo`. */
+  readonly clientCapabilities?: string;
+  /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
+  readonly logLevel?: string;
 }
+
+/** What a touch may change of a session. */
+export type SessionChanges = Pick<SessionRecord, 'lastAccessedAt'> &
+  Partial<Pick<SessionRecord, 'logLevel'>>;
 
 /** Spec §8: one sliding window. */
 export interface LimitWindow {

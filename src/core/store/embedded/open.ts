@@ -1,7 +1,9 @@
 // The embedded store: lmdb in DATA_DIR. What was answered is on disk before the answer.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
+import type { Log } from '../../log.ts';
 import { sessionKey } from '../keys.ts';
+import { createListeners } from '../listeners.ts';
 import type { SessionRecord, Store } from '../store.ts';
 import { openFolder } from './folder.ts';
 import { createWindows } from './windows.ts';
@@ -10,6 +12,7 @@ export interface EmbeddedOptions {
   readonly dataDir: string;
   readonly sessionKeyPrefix: string;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** A value with the time (epoch milliseconds) at which it is gone. */
@@ -26,7 +29,7 @@ const SWEEP_BATCH = 500;
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
 export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
-  const { sessionKeyPrefix: prefix, clock } = options;
+  const { sessionKeyPrefix: prefix, clock, log } = options;
   const { root, write, ensureOpen, close } = await openFolder(options.dataDir);
   const values: Database<Expiring<string>, string> = root.openDB({ name: 'values' });
   const valuesDue: Database<true, DueKey> = root.openDB({ name: 'values-due' });
@@ -35,6 +38,8 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const index: Database<number, string> = root.openDB({ name: 'session-index' });
   const sessionsDue: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
   const windows = createWindows();
+  /** One process per DATA_DIR: all listeners are here. */
+  const listeners = createListeners(log);
 
   /** @throws Error when the record is damaged: that is not the same as absent. */
   function read<Value>(from: Database<Expiring<Value>, string>, key: string): Value | undefined {
@@ -138,12 +143,12 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
         sessions.put(sessionKey(prefix, value.sessionId), { value, expiresAt });
         enterIndex(value.sessionId, expiresAt);
       }),
-    touchSession: (id, owner, lastAccessedAt, ttlSeconds) =>
+    touchSession: (id, owner, changes, ttlSeconds) =>
       write(() => {
         const value = session(id);
         if (value === undefined || value.userId !== owner) return false;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        sessions.put(sessionKey(prefix, id), { value: { ...value, lastAccessedAt }, expiresAt });
+        sessions.put(sessionKey(prefix, id), { value: { ...value, ...changes }, expiresAt });
         return true;
       }),
     endSession: (id, owner) =>
@@ -175,8 +180,17 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
       return (index.getStats() as { entryCount: number }).entryCount;
     },
 
+    async publish(channel, message) {
+      ensureOpen();
+      setImmediate(listeners.to(channel), message);
+    },
+    subscribe: listeners.add,
+
     async ping() {},
-    close,
+    close() {
+      listeners.clear();
+      return close();
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import { type Backoff, connect, idleBackoff } from './connect.ts';
 import { createLink } from './link.ts';
 import { takeScript } from './scripts.ts';
 import { createRedisSessions } from './sessions.ts';
+import { createSubscriber } from './subscriber.ts';
 
 export interface RedisOptions {
   /** `REDIS_URL`. */
@@ -21,9 +22,10 @@ export interface RedisOptions {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix: prefix, clock, log } = options;
-  const { client, isCluster } = connect(options.url, options.backoff ?? idleBackoff);
+  const { sessionKeyPrefix: prefix, clock, log, backoff = idleBackoff } = options;
+  const { client, isCluster } = connect(options.url, backoff);
   const link = createLink(client, { clock, log, freezes: !isCluster });
+  const subscriber = createSubscriber(client, { backoff, clock, log });
   const admit = isCluster ? createClusterAdmit(link) : createSingleAdmit(link);
 
   return {
@@ -43,10 +45,15 @@ export function openRedisStore(options: RedisOptions): Store {
     admit: (windows, sessionId) =>
       admit(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),
     ...createRedisSessions({ link, prefix, clock, isCluster }),
+    async publish(channel, message) {
+      await link.run((redis) => redis.publish(channel, message));
+    },
+    subscribe: subscriber.subscribe,
     async ping() {
       await link.run((redis) => redis.ping());
     },
     async close() {
+      subscriber.close();
       link.close();
     },
   };

@@ -1,8 +1,8 @@
 // Spec §2.1: a session as a Redis hash, and back.
-import type { SessionRecord } from '../store.ts';
+import type { SessionChanges, SessionRecord } from '../store.ts';
 
 /** Field, value, field, value … as HSET takes them. */
-export const toFields = (session: SessionRecord): readonly string[] =>
+export const toFields = (session: SessionRecord | SessionChanges): readonly string[] =>
   Object.entries(session).flatMap(([field, value]) => [field, String(value)]);
 
 /**
@@ -20,6 +20,8 @@ export function fromFields(flat: unknown): SessionRecord | undefined {
   const lastAccessedAt = Number(fields.get('lastAccessedAt'));
   const userId = fields.get('userId');
   const clientInfo = fields.get('clientInfo');
+  const clientCapabilities = fields.get('clientCapabilities');
+  const logLevel = fields.get('logLevel');
   if (
     sessionId === undefined ||
     protocolVersion === undefined ||
@@ -34,5 +36,7 @@ export function fromFields(flat: unknown): SessionRecord | undefined {
     protocolVersion,
     ...(userId !== undefined && { userId }),
     ...(clientInfo !== undefined && { clientInfo }),
+    ...(clientCapabilities !== undefined && { clientCapabilities }),
+    ...(logLevel !== undefined && { logLevel }),
   };
 }

@@ -55,10 +55,10 @@ local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
 if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end
 `;
 
-/** KEYS: session. ARGV: owner ('' for none), lastAccessedAt, ttl (s). */
+/** KEYS: session. ARGV: owner ('' for none), ttl (s), then the fields that change. */
 export const touchSessionScript = createScript(`${OWNED}
-redis.call('HSET', KEYS[1], 'lastAccessedAt', ARGV[2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('HSET', KEYS[1], unpack(ARGV, 3))
+redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
 `);
 

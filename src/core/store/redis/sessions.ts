@@ -58,8 +58,8 @@ export function createRedisSessions({
       );
     },
 
-    async touchSession(id, owner, lastAccessedAt, ttlSeconds) {
-      const args = [owner ?? '', lastAccessedAt, ttlSeconds];
+    async touchSession(id, owner, changes, ttlSeconds) {
+      const args = [owner ?? '', ttlSeconds, ...toFields(changes)];
       return (await link.run((client) => touchSessionScript(client, [keyOf(id)], args))) === 1;
     },
 
