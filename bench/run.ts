@@ -1,6 +1,7 @@
-// npm run bench: tools/call of service_ping with token, session and limits, embedded and with
-// Redis, against node:http alone answering the same bytes. One run, several rounds, medians:
-// absolute figures differ between machines and minutes, ratios are what counts.
+// npm run bench: tools/call of service_ping with token and limits, in both eras. First the service
+// as it is, embedded and with Redis, against node:http alone answering the same bytes; then both
+// eras over a store that does nothing, which leaves the protocol. Absolute figures differ between
+// machines and minutes, ratios of one run are what counts.
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,19 +9,15 @@ import { join } from 'node:path';
 import { startIssuer } from '../test/support/issuer.ts';
 import { freePort } from '../test/support/ports.ts';
 import { startRedis } from '../test/support/redis.ts';
+import { sessionCall, statelessCall } from './calls.ts';
+import { measure, report, type Subject } from './measure.ts';
 import { startTarget, type Target } from './target.ts';
-import { type Call, ensureWrk, type Load, load } from './wrk.ts';
+import { type Call, ensureWrk } from './wrk.ts';
 
-const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
-const SECONDS = Number(process.env.BENCH_SECONDS ?? 4);
-const CONNECTIONS = 32;
-const GATEWAY = 'dist/cli/main.js';
+const GATEWAY = ['dist/cli/main.js', 'start'];
+const STORELESS = ['--import', 'tsx', 'bench/storeless.ts'];
 
-interface Measured extends Load {
-  readonly cpuMicroseconds: number;
-}
-
-if (!existsSync(GATEWAY)) {
+if (!existsSync('dist/cli/main.js')) {
   console.error('Nothing to measure yet: run npm run build first.');
   process.exit(1);
 }
@@ -30,17 +27,37 @@ const issuer = await startIssuer();
 const redis = await startRedis();
 const targets: Target[] = [];
 try {
-  const embedded = await startGateway('embedded', {});
-  const withRedis = await startGateway('redis', { REDIS_URL: redis.url });
   const token = await issuer.sign({
     aud: 'postern-bench',
     exp: Math.floor(Date.now() / 1000) + 7200,
   });
-  const calls = new Map<Target, Call>();
-  for (const target of [embedded, withRedis]) calls.set(target, await callOf(target, token));
-  const bare = await startBare(calls.get(withRedis) as Call);
-  calls.set(bare, { ...(calls.get(withRedis) as Call), url: bare.url });
-  report(await measureAll([bare, embedded, withRedis], calls));
+  const embedded = await startGateway('embedded', GATEWAY, {});
+  const withRedis = await startGateway('redis', GATEWAY, { REDIS_URL: redis.url });
+  const storeless = await startGateway('storeless', STORELESS, {});
+  const subject = async (
+    name: string,
+    target: Target,
+    callOf: (url: string, token: string) => Call | Promise<Call>,
+  ): Promise<Subject> => ({ name, target, call: await callOf(target.url, token) });
+
+  const redisCall = await subject('redis', withRedis, sessionCall);
+  const bare = await startBare(redisCall.call);
+  report('The service', [
+    ...(await measure(folder, [
+      { name: 'bare node:http', target: bare, call: { ...redisCall.call, url: bare.url } },
+      await subject('embedded', embedded, sessionCall),
+      await subject('embedded, stateless', embedded, statelessCall),
+      redisCall,
+      await subject('redis, stateless', withRedis, statelessCall),
+    ])),
+  ]);
+  report(
+    'The eras, without the work of a store',
+    await measure(folder, [
+      await subject('session', storeless, sessionCall),
+      await subject('stateless', storeless, statelessCall),
+    ]),
+  );
 } finally {
   for (const target of targets) await target.stop();
   await redis.close();
@@ -48,7 +65,11 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-async function startGateway(name: string, env: Record<string, string>): Promise<Target> {
+async function startGateway(
+  name: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): Promise<Target> {
   const port = await freePort();
   const settings = {
     PORT: String(port),
@@ -65,7 +86,7 @@ async function startGateway(name: string, env: Record<string, string>): Promise<
     TRUST_PROXY: 'none',
     ...env,
   };
-  const target = await startTarget(name, [GATEWAY, 'start'], settings, port);
+  const target = await startTarget(name, args, settings, port);
   targets.push(target);
   return target;
 }
@@ -85,64 +106,4 @@ async function startBare({ url, headers, body }: Call): Promise<Target> {
   );
   targets.push(target);
   return target;
-}
-
-async function callOf({ url }: Target, token: string): Promise<Call> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-  const initialize = { protocolVersion: '2025-11-25', capabilities: {} };
-  const opened = await fetch(url, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize }),
-  });
-  const session = opened.headers.get('mcp-session-id');
-  if (session === null) throw new Error(`initialize answered ${opened.status}`);
-  const params = { name: 'service_ping', arguments: { message: 'hello' } };
-  return {
-    url,
-    headers: { ...headers, 'mcp-session-id': session },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params }),
-  };
-}
-
-/** Rounds are interleaved, so that a slow minute of the machine hits all targets alike. */
-async function measureAll(all: readonly Target[], calls: ReadonlyMap<Target, Call>) {
-  const measured = new Map<Target, Measured[]>(all.map((target) => [target, []]));
-  for (const target of all) await load(folder, calls.get(target) as Call, 2, CONNECTIONS);
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const target of all) {
-      const before = target.cpuSeconds();
-      const result = await load(folder, calls.get(target) as Call, SECONDS, CONNECTIONS);
-      const cpuMicroseconds = ((target.cpuSeconds() - before) / result.requests) * 1e6;
-      measured.get(target)?.push({ ...result, cpuMicroseconds });
-    }
-  }
-  return measured;
-}
-
-function report(measured: ReadonlyMap<Target, readonly Measured[]>): void {
-  const rows = [...measured].map(([{ name }, rounds]) => ({
-    name,
-    'requests/s': median(rounds.map((round) => round.requestsPerSecond)),
-    'p50 ms': median(rounds.map((round) => round.p50Ms)),
-    'p99 ms': median(rounds.map((round) => round.p99Ms)),
-    'CPU µs/request': median(rounds.map((round) => round.cpuMicroseconds)),
-    failures: rounds.reduce((sum, round) => sum + round.failures, 0),
-  }));
-  const bare = rows[0]?.['requests/s'] ?? Number.NaN;
-  console.log(`${ROUNDS} rounds of ${SECONDS} s, ${CONNECTIONS} connections, medians`);
-  console.table(
-    rows.map(({ name, ...figures }) => ({
-      name,
-      ...Object.fromEntries(
-        Object.entries(figures).map(([key, value]) => [key, Number(value.toPrecision(3))]),
-      ),
-      'of bare': Number((figures['requests/s'] / bare).toFixed(3)),
-    })),
-  );
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

@@ -10,6 +10,7 @@ import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { keptSecret } from './core/seal/kept-secret.ts';
 import { createSeal, type Seal } from './core/seal/seal.ts';
+import { sharedSecret } from './core/seal/shared-secret.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
@@ -22,9 +23,7 @@ import { createReadiness } from './features/health/health.ts';
 import { createLimiter, createReadSession, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
 import type { Catalog } from './features/mcp/catalog.ts';
-import { createMcpEndpoint } from './features/mcp/endpoint.ts';
-import { createMethods } from './features/mcp/methods.ts';
-import { createSessions } from './features/mcp/sessions.ts';
+import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
 import { createProviderEndpoints } from './features/oauth/broker/provider-endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-documents/client-documents.ts';
@@ -96,26 +95,30 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     config.authRequired && metadata
       ? createAuth(config, metadata, { fetch, clock, log, metrics, keySet: given.keySet })
       : anonymous;
-  const sessions = createSessions(config.sessionTtlSeconds, { store, clock, metrics, log });
-  const stopSweeping = sessions.startSweeping();
+  const stateSeal = await createStateSeal(config);
+  const mcp = createMcp(config, {
+    catalog,
+    service: {
+      name: PACKAGE_NAME,
+      version: PACKAGE_VERSION,
+      displayName: config.serviceDisplayName,
+      environment: config.nodeEnv,
+    },
+    store,
+    seal: stateSeal === undefined ? lazily(() => sharedSeal(config, store)) : async () => stateSeal,
+    clock,
+    metrics,
+    log,
+  });
 
   let draining = false;
   const handlers = createHandlers({
     baseUrl: config.baseUrl,
     challenge: auth.challenge,
-    mcp: createMcpEndpoint({
-      sessions,
-      methods: createMethods({ catalog, metrics, clock }),
-      service: {
-        name: PACKAGE_NAME,
-        version: PACKAGE_VERSION,
-        displayName: config.serviceDisplayName,
-        environment: config.nodeEnv,
-      },
-    }),
+    mcp: mcp.endpoint,
     oauth: createOAuth(config, {
       store,
-      seal: await createStateSeal(config),
+      seal: stateSeal,
       fetch,
       clock,
       documents: createClientDocuments({
@@ -129,9 +132,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     }),
     authorizationServer: createAuthorizationServer(config, metadata),
     readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),
-    metrics: config.metricsEnabled
-      ? createMetricsEndpoint(metrics, sessions.countActive)
-      : undefined,
+    metrics: config.metricsEnabled ? createMetricsEndpoint(metrics, mcp.countSessions) : undefined,
   });
   const headers = securityHeaders(config);
   const readSession = createReadSession(store);
@@ -168,8 +169,9 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       draining = true;
       server.startDraining();
       await pause(clock, config.shutdownDelayMs);
+      mcp.endStreams();
       await server.close(DRAIN_GRACE_MS);
-      stopSweeping();
+      mcp.close();
       auth.close();
       await store.close();
     },
@@ -181,6 +183,24 @@ async function createStateSeal(config: Config): Promise<Seal | undefined> {
   const { oauthMode, oauthConsent, oauthStateSecrets, dataDir } = config;
   if (oauthMode === 'proxy' && oauthConsent === 'off') return undefined;
   return createSeal(oauthStateSecrets ?? [await keptSecret(dataDir)]);
+}
+
+/** Where nothing of a log-in is sealed: by the secret of the settings, or one of the replicas' own. */
+const sharedSeal = async (
+  { oauthStateSecrets, sessionKeyPrefix }: Config,
+  store: Store,
+): Promise<Seal> => createSeal(oauthStateSecrets ?? [await sharedSecret(store, sessionKeyPrefix)]);
+
+/** Made once, when it is asked for; a failure is tried again. */
+function lazily<Value>(make: () => Promise<Value>): () => Promise<Value> {
+  let made: Promise<Value> | undefined;
+  return function get() {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
 }
 
 const pause = (clock: Clock, ms: number) =>

@@ -13,27 +13,65 @@ export type { UserContext } from './core/user-context.ts';
 export type {
   Arguments,
   Catalog,
+  ClientLog,
+  Completion,
+  CompletionRequest,
   Context,
+  Cursor,
+  LogSeverity,
+  Offers,
+  Page,
   Progress,
   ServiceInfo,
+  TraceContext,
 } from './features/mcp/catalog.ts';
 export {
-  definePrompt,
-  defineResource,
-  defineTool,
-  type Prompt,
-  type PromptArgument,
-  type Resource,
-  type ResourceContent,
-  requireUser,
-  type Tool,
-} from './features/mcp/define.ts';
-export { createLocalCatalog, type LocalEntries } from './features/mcp/local-catalog.ts';
+  type Answers,
+  type AnswerTo,
+  type Ask,
+  type ClientCapabilities,
+  type ClientRequest,
+  type ClientRequests,
+  type ElicitAnswer,
+  elicit,
+  listRoots,
+  type RootsAnswer,
+  type SampleAnswer,
+  type SampleParams,
+  sample,
+} from './features/mcp/client-requests.ts';
 export type {
+  Annotations,
+  CacheHint,
   Content,
-  InputSchema,
+  Icon,
   PromptResult,
+  ResourceContent,
   ResourceResult,
   ToolResult,
-} from './features/mcp/types.ts';
+} from './features/mcp/content.ts';
+export {
+  type Complete,
+  definePrompt,
+  type Prompt,
+  type PromptArgument,
+} from './features/mcp/define/prompt.ts';
+export {
+  defineResource,
+  defineResourceTemplate,
+  type Resource,
+  type ResourceTemplate,
+  requireUser,
+  type Watch,
+} from './features/mcp/define/resource.ts';
+export { defineTool, type Tool } from './features/mcp/define/tool.ts';
+export type {
+  ObjectSchema,
+  PromptDescription,
+  ResourceDescription,
+  ResourceTemplateDescription,
+  ToolAnnotations,
+  ToolDescription,
+} from './features/mcp/descriptions.ts';
+export { createLocalCatalog, type LocalEntries } from './features/mcp/local-catalog.ts';
 export { createGateway, type Deps, type Gateway } from './gateway.ts';

@@ -2,7 +2,8 @@
 import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import { createProtectedResource } from '../features/discovery/protected-resource.ts';
 import { health } from '../features/health/health.ts';
-import type { McpCall, McpEndpoint } from '../features/mcp/endpoint.ts';
+import type { McpCall } from '../features/mcp/codec.ts';
+import type { McpEndpoint } from '../features/mcp/endpoint.ts';
 import { createNoStream } from '../features/mcp/no-stream.ts';
 import type { OAuthEndpoints } from '../features/oauth/oauth.ts';
 import type { Given, Handlers } from './routes.ts';
@@ -26,12 +27,14 @@ export function createHandlers(features: Features): Handlers {
   const authorization = (request: GatewayRequest) => header(request, 'authorization');
   const cookie = (request: GatewayRequest) => header(request, 'cookie');
   const { consent, callback } = oauth;
+  const { get: stream } = mcp;
 
   return {
     mcp: {
       post: (request, given) => mcp.post(callOf(request, given), jsonOf(given)),
       delete: (request, given) => mcp.delete(callOf(request, given)),
       get: createNoStream(challenge),
+      stream: stream && ((request, given) => stream(callOf(request, given))),
     },
     oauth: {
       authorize: (request) => oauth.authorize(request.query, cookie(request)),

@@ -47,7 +47,13 @@ type Handle = Route['handle'];
 
 /** The features' handlers that the composition root brings. */
 export interface Handlers {
-  readonly mcp: { readonly post: Handle; readonly delete: Handle; readonly get: Handle };
+  readonly mcp: {
+    readonly post: Handle;
+    readonly delete: Handle;
+    readonly get: Handle;
+    /** In place of `get`; undefined without `MCP_STREAMS`. */
+    readonly stream: Handle | undefined;
+  };
   readonly oauth: {
     readonly authorize: Handle;
     readonly token: Handle;
@@ -94,7 +100,9 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
   return [
     { method: 'POST', ...mcpCall, body: 'json', handle: mcp.post },
     { method: 'DELETE', ...mcpCall, handle: mcp.delete },
-    { method: 'GET', ...mcpRoute, unlisted: true, handle: mcp.get },
+    mcp.stream === undefined
+      ? { method: 'GET', ...mcpRoute, unlisted: true, handle: mcp.get }
+      : { method: 'GET', ...mcpCall, handle: mcp.stream },
     {
       method: 'GET',
       path: '/oauth/authorize',

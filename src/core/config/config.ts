@@ -42,6 +42,8 @@ export interface Config extends OAuthSettings, ProviderSettings {
 
   readonly sessionKeyPrefix: string;
   readonly sessionTtlSeconds: number;
+  /** GET /mcp and subscriptions: streams for what the service has to say by itself. */
+  readonly mcpStreams: boolean;
 
   readonly oidcIssuer: string | undefined;
   readonly oidcAudience: readonly string[];

@@ -147,6 +147,14 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     help: 'Seconds a session lives without a request; every accepted request starts them anew.',
     chapter: 'Store and sessions',
   },
+  mcpStreams: {
+    variable: 'MCP_STREAMS',
+    rule: flag,
+    fallback: () => false,
+    shown: 'false',
+    help: 'true lets clients keep a stream open (GET /mcp, or subscriptions/listen) and subscribe to resources that tell when they change. Each stream holds a connection.',
+    chapter: 'Store and sessions',
+  },
 
   oidcProvider,
   oidcIssuer: {

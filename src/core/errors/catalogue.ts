@@ -115,6 +115,29 @@ export const catalogue = {
     jsonrpc: { code: -32602, message: 'Invalid params' },
     details: 'The params are not what the method takes.',
   }),
+  /** In 2026-07-28 the tool's own failure, for the model to read. */
+  invalid_tool_input: row({
+    status: 200,
+    jsonrpc: { code: -32602, message: 'Invalid params' },
+    details: "The arguments do not fit the tool's input schema.",
+  }),
+  /** MCP "Cancellation": the client does not wait for it any more. */
+  request_cancelled: row({
+    status: 200,
+    jsonrpc: { code: -32000, message: 'Request cancelled', reason: 'request_cancelled' },
+    details: 'The client cancelled this request.',
+  }),
+  client_cannot_be_asked: row({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Tool execution failed' },
+    details:
+      'This needs an answer of the client, which must declare that it can answer and accept text/event-stream.',
+  }),
+  client_silent: row({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Tool execution failed' },
+    details: 'The client did not answer what it was asked.',
+  }),
   tool_failed: row({
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
@@ -124,6 +147,33 @@ export const catalogue = {
     status: 200,
     jsonrpc: { code: -32603, message: 'Internal error' },
     details: 'The method failed unexpectedly; the log of the service says why.',
+  }),
+
+  // MCP 2026-07-28: requests without a session.
+  invalid_envelope: row({
+    status: 400,
+    jsonrpc: { code: -32602, message: 'Invalid params' },
+    details: 'params._meta must name the protocol version and the capabilities of the client.',
+  }),
+  header_mismatch: row({
+    status: 400,
+    jsonrpc: { code: -32020, message: 'Header mismatch' },
+    details: 'MCP-Protocol-Version, Mcp-Method and Mcp-Name must say the same as the body.',
+  }),
+  missing_client_capability: row({
+    status: 400,
+    jsonrpc: { code: -32021, message: 'Missing required client capability' },
+    details: 'This needs a capability that the client did not declare.',
+  }),
+  unsupported_version: row({
+    status: 400,
+    jsonrpc: { code: -32022, message: 'Unsupported protocol version' },
+    details: 'data.supported lists the versions that this service speaks.',
+  }),
+  unknown_method: row({
+    status: 404,
+    jsonrpc: { code: -32601, message: 'Method not found' },
+    details: 'There is no such method.',
   }),
 
   // Spec §7.4 and decisions 2: every endpoint.
@@ -156,6 +206,11 @@ export const catalogue = {
     status: 405,
     jsonrpc: { code: -32000, message: 'Method Not Allowed' },
     details: 'The Allow header lists the methods of this path.',
+  }),
+  not_acceptable: row({
+    status: 406,
+    jsonrpc: { code: -32000, message: 'Not Acceptable' },
+    details: 'This is answered with a stream; send Accept: text/event-stream.',
   }),
   body_too_large: row({
     status: 413,

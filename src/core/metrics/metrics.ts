@@ -4,7 +4,14 @@ import type { LimitScope } from '../store/store.ts';
 export interface Metrics {
   httpRequest(method: string, route: string, status: number, seconds: number): void;
   session(status: 'created' | 'terminated' | 'expired', count?: number): void;
-  toolInvocation(tool: string, status: 'success' | 'error' | 'exception', seconds: number): void;
+  /** `era` is `session` or `stateless`. */
+  mcpRequest(method: string, era: string): void;
+  toolInvocation(
+    tool: string,
+    status: 'success' | 'error' | 'exception',
+    era: string,
+    seconds: number,
+  ): void;
   /** `result` is `success` or the reason of the refusal (Spec §7.1). */
   authAttempt(result: string, seconds: number): void;
   keySetRefresh(status: 'success' | 'error'): void;
@@ -22,6 +29,7 @@ export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0
 export const silentMetrics: Metrics = {
   httpRequest() {},
   session() {},
+  mcpRequest() {},
   toolInvocation() {},
   authAttempt() {},
   keySetRefresh() {},

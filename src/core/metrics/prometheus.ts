@@ -44,11 +44,15 @@ export function createPrometheusMetrics(): Metrics {
   const sessions = counter('mcp_sessions_total', 'Sessions created, terminated, expired.', [
     'status',
   ]);
-  const tools = counter('mcp_tool_invocations_total', 'Tool calls.', ['tool', 'status']);
+  const calls = counter('mcp_requests_total', 'JSON-RPC requests, by the era of the protocol.', [
+    'method',
+    'era',
+  ]);
+  const tools = counter('mcp_tool_invocations_total', 'Tool calls.', ['tool', 'status', 'era']);
   const toolDurations = histogram(
     'mcp_tool_duration_seconds',
     'Time of a tool call.',
-    ['tool', 'status'],
+    ['tool', 'status', 'era'],
     DURATIONS,
   );
   const attempts = counter('auth_attempts_total', 'Bearer token checks.', ['result']);
@@ -98,9 +102,12 @@ export function createPrometheusMetrics(): Metrics {
     session(status, count = 1) {
       if (count > 0) sessions({ status }, status).inc(count);
     },
-    toolInvocation(tool, status, seconds) {
-      tools({ tool, status }, tool, status).inc();
-      toolDurations({ tool, status }, tool, status).observe(seconds);
+    mcpRequest(method, era) {
+      calls({ method, era }, method, era).inc();
+    },
+    toolInvocation(tool, status, era, seconds) {
+      tools({ tool, status, era }, tool, status, era).inc();
+      toolDurations({ tool, status, era }, tool, status, era).observe(seconds);
     },
     authAttempt(result, seconds) {
       attempts({ result }, result).inc();

@@ -1,50 +1,61 @@
-// Spec §2.4–§2.7: the shapes of MCP that go over the wire.
+// Spec §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
 
-/** Draft 7 schema of a tool's arguments: always an object. */
-export interface InputSchema {
-  readonly type: 'object';
-  readonly properties?: Readonly<Record<string, unknown>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean;
-  readonly [keyword: string]: unknown;
+/** For whom a piece of content is, and how much it matters; clients may heed it. */
+export interface Annotations {
+  readonly audience?: readonly ('user' | 'assistant')[];
+  /** From 0 (may be left out) to 1 (must be shown). */
+  readonly priority?: number;
+  /** ISO 8601. */
+  readonly lastModified?: string;
 }
 
-/** Spec §2.4. */
-export interface ToolDescription {
-  readonly name: string;
-  readonly description: string;
-  readonly inputSchema: InputSchema;
+/** A picture for a list of tools, prompts or resources; clients take `https` and `data` URLs. */
+export interface Icon {
+  readonly src: string;
+  readonly mimeType?: string;
+  /** `48x48`, or `any` for what scales. */
+  readonly sizes?: readonly string[];
+  readonly theme?: 'light' | 'dark';
 }
 
-/** Spec §2.5. An embedded resource carries `text` or `blob`: clients reject one without. */
-export type Content =
+/** Text as it is, bytes as base64. An embedded resource carries `text` or `blob`: clients reject one without. */
+export type Content = (
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'image'; readonly data: string; readonly mimeType: string }
-  | { readonly type: 'resource'; readonly resource: EmbeddedResource };
+  | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
+  | { readonly type: 'resource'; readonly resource: EmbeddedResource }
+  | ResourceLink
+) & { readonly annotations?: Annotations };
 
 export type EmbeddedResource = {
   readonly uri: string;
-  readonly name: string;
+  readonly name?: string;
   readonly description?: string;
   readonly mimeType?: string;
-} & ({ readonly text: string } | { readonly blob: string });
+} & ResourceContent;
+
+/** The text of a resource, or its bytes as base64. */
+export type ResourceContent = { readonly text: string } | { readonly blob: string };
+
+/** Points to a resource, be it listed here or not. */
+export interface ResourceLink {
+  readonly type: 'resource_link';
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  /** Bytes. */
+  readonly size?: number;
+  readonly icons?: readonly Icon[];
+}
 
 /** Spec §2.5. */
 export interface ToolResult {
   readonly content: readonly Content[];
+  /** Fits the tool's `outputSchema`. */
+  readonly structuredContent?: Readonly<Record<string, unknown>>;
   /** True when the tool itself reports a failure. */
   readonly isError?: boolean;
-}
-
-/** Spec §2.6. */
-export interface PromptDescription {
-  readonly name: string;
-  readonly description: string;
-  readonly arguments: readonly {
-    readonly name: string;
-    readonly description: string;
-    readonly required: boolean;
-  }[];
 }
 
 /** Spec §2.6. */
@@ -52,22 +63,24 @@ export interface PromptResult {
   readonly description?: string;
   readonly messages: readonly {
     readonly role: 'user' | 'assistant';
-    readonly content: { readonly type: 'text'; readonly text: string };
+    readonly content: Content;
   }[];
 }
 
 /** Spec §2.7. */
-export interface ResourceDescription {
-  readonly uri: string;
-  readonly name: string;
-  readonly description: string;
-  readonly mimeType: string;
-}
-
-/** Spec §2.7. `blob` is base64. */
 export interface ResourceResult {
   readonly contents: readonly ({
     readonly uri: string;
-    readonly mimeType: string;
-  } & ({ readonly text: string } | { readonly blob: string }))[];
+    readonly mimeType?: string;
+  } & ResourceContent)[];
+  /** How long clients may keep it, and for whom; nothing said: not at all, and for its user. */
+  readonly cache?: CacheHint;
+}
+
+/** MCP 2026-07-28: `ttlMs` and `cacheScope`. */
+export interface CacheHint {
+  /** Milliseconds. */
+  readonly ttlMs: number;
+  /** `private` for all that depends on the user. */
+  readonly scope: 'public' | 'private';
 }

@@ -4,11 +4,7 @@ import { fail } from '../../core/errors/gateway-error.ts';
 export type RequestId = string | number;
 
 /** One parsed message; `params` is unknown until its method reads it. */
-export type Message =
-  | Request
-  | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
-  /** A client's answer to a request; the service sends none, so it is taken and dropped. */
-  | { readonly kind: 'response' };
+export type Message = Request | Notification | Response;
 
 export interface Request {
   readonly kind: 'request';
@@ -17,13 +13,36 @@ export interface Request {
   readonly params: unknown;
 }
 
+export interface Notification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: unknown;
+}
+
+/** A client's answer to a request of ours; `result` is undefined when it is an error. */
+export interface Response {
+  readonly kind: 'response';
+  readonly id: unknown;
+  readonly result: unknown;
+}
+
+/** What goes out before the answer to a request: a notification, or a request of ours. */
+export interface Outgoing {
+  readonly method: string;
+  readonly params: object;
+  /** Present on requests. */
+  readonly id?: string;
+}
+
 /** @throws GatewayError `invalid_request` saying which member is wrong. */
 export function parseMessage(value: unknown): Message {
   if (Array.isArray(value)) return refuse('Batches are not supported; send one request.');
   if (typeof value !== 'object' || value === null) return refuse('The body must be a JSON object.');
   const { jsonrpc, id, method, params, ...rest } = value as Readonly<Record<string, unknown>>;
   if (jsonrpc !== '2.0') return refuse('jsonrpc must be "2.0".');
-  if (method === undefined && ('result' in rest || 'error' in rest)) return { kind: 'response' };
+  if (method === undefined && ('result' in rest || 'error' in rest)) {
+    return { kind: 'response', id, result: rest.result };
+  }
   if (typeof method !== 'string') return refuse('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };
   return isRequestId(id)
@@ -32,7 +51,7 @@ export function parseMessage(value: unknown): Message {
 }
 
 // A number that JSON or a double cannot give back unchanged would be answered under another id.
-const isRequestId = (id: unknown): id is RequestId =>
+export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
 
 const refuse = (details: string): never => fail('invalid_request', { details });
@@ -51,3 +70,12 @@ export function paramsOf(params: unknown): Readonly<Record<string, unknown>> {
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The `_meta` of any params; empty where there is none. */
+export function metaOf(params: unknown): Readonly<Record<string, unknown>> {
+  const meta = isObject(params) ? params._meta : undefined;
+  return isObject(meta) ? meta : {};
+}
+
+export const idOf = (message: Message): RequestId | null =>
+  message.kind === 'request' ? message.id : null;

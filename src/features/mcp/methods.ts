@@ -1,78 +1,178 @@
-// Spec §4.4: the method table of an active session.
-import type { Clock } from '../../core/clock.ts';
-import { fail, GatewayError, stackOf } from '../../core/errors/gateway-error.ts';
-import type { Metrics } from '../../core/metrics/metrics.ts';
-import type { Arguments, Catalog, Context } from './catalog.ts';
+// Spec §4.4: the methods that both eras share, in one table.
+import { fail } from '../../core/errors/gateway-error.ts';
+import type {
+  Arguments,
+  Catalog,
+  CompletionRequest,
+  Context,
+  Cursor,
+  Offers,
+  Page,
+} from './catalog.ts';
+import type { CacheHint } from './content.ts';
 import { isObject } from './json-rpc.ts';
 
-/** Resolves to the `result`. @throws GatewayError for what the caller did wrong. */
-export type Method = (params: Arguments, context: Context) => Promise<unknown>;
-
-export interface MethodDeps {
-  readonly catalog: Catalog;
-  readonly metrics: Metrics;
-  readonly clock: Clock;
+export interface Method {
+  /** The parameter that says what the call is about; repeated in `Mcp-Name` (2026-07-28). */
+  readonly subject?: 'name' | 'uri';
+  /** @throws GatewayError for what the caller did wrong. */
+  run(params: Arguments, context: Context): Promise<Outcome>;
 }
 
-export function createMethods({
-  catalog,
-  metrics,
-  clock,
-}: MethodDeps): ReadonlyMap<string, Method> {
-  const callTool = measured(catalog, metrics, clock);
+export interface Outcome {
+  readonly result: Readonly<Record<string, unknown>>;
+  /** Only of what may be kept at all; sent in the stateless era. */
+  readonly cache?: CacheHint;
+}
 
-  return new Map<string, Method>([
-    ['ping', async () => ({})],
-    ['tools/list', async (_params, context) => ({ tools: await catalog.listTools(context) })],
-    [
-      'tools/call',
-      (params, context) => callTool(text(params, 'name'), argumentsOf(params), context),
-    ],
-    ['prompts/list', async (_params, context) => ({ prompts: await catalog.listPrompts(context) })],
-    [
-      'prompts/get',
-      (params, context) => catalog.getPrompt(text(params, 'name'), argumentsOf(params), context),
-    ],
-    [
-      'resources/list',
-      async (_params, context) => ({ resources: await catalog.listResources(context) }),
-    ],
-    ['resources/read', (params, context) => catalog.readResource(text(params, 'uri'), context)],
+export type Methods = ReadonlyMap<string, Method>;
+
+/** Those of what the catalogue offers: others do not exist. `callTool` in place of its own. */
+export function createMethods(catalog: Catalog, callTool: Catalog['callTool']): Methods {
+  const { offers } = catalog;
+  return new Map([
+    ...given(offers.tools, toolMethods(catalog, callTool)),
+    ...given(offers.prompts, promptMethods(catalog)),
+    ...given(offers.resources, resourceMethods(catalog)),
+    ...given(offers.completions, completionMethods(catalog)),
   ]);
 }
 
-/** Counts and times calls of known tools; a refused call (unknown tool, wrong input) is neither. */
-function measured(catalog: Catalog, metrics: Metrics, clock: Clock): Catalog['callTool'] {
-  return async function callTool(name, args, context) {
-    const started = clock.monotonic();
-    const record = (status: 'success' | 'error' | 'exception') =>
-      metrics.toolInvocation(name, status, (clock.monotonic() - started) / 1000);
-    try {
-      const result = await catalog.callTool(name, args, context);
-      record(result.isError ? 'error' : 'success');
-      return result;
-    } catch (cause) {
-      if (cause instanceof GatewayError) throw cause;
-      record('exception');
-      return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
-    }
-  };
+export function noSuchMethod(key: 'method_not_found' | 'unknown_method', method: string): never {
+  return fail(key, { details: `There is no method ${JSON.stringify(method.slice(0, 100))}` });
 }
 
-function text(params: Arguments, name: string): string {
+/** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
+export const capabilitiesOf = ({ offers }: Catalog, subscriptions: boolean) => ({
+  ...(offers.tools && { tools: {} }),
+  ...(offers.prompts && { prompts: {} }),
+  ...(offers.resources && {
+    resources: offers.subscriptions && subscriptions ? { subscribe: true } : {},
+  }),
+  ...(offers.completions && { completions: {} }),
+  ...(offers.logging && { logging: {} }),
+});
+
+type Table = Readonly<Record<string, Method>>;
+
+const given = (offered: Offers[keyof Offers], table: Table): [string, Method][] =>
+  offered ? Object.entries(table) : [];
+
+const toolMethods = (catalog: Catalog, callTool: Catalog['callTool']): Table => ({
+  'tools/list': {
+    run: async (params, context) =>
+      listed('tools', await catalog.listTools(cursorOf(params), context)),
+  },
+  'tools/call': {
+    subject: 'name',
+    run: async (params, context) => ({
+      result: { ...(await callTool(text(params, 'name'), argumentsOf(params), context)) },
+    }),
+  },
+});
+
+const promptMethods = (catalog: Catalog): Table => ({
+  'prompts/list': {
+    run: async (params, context) =>
+      listed('prompts', await catalog.listPrompts(cursorOf(params), context)),
+  },
+  'prompts/get': {
+    subject: 'name',
+    run: async (params, context) => ({
+      result: { ...(await catalog.getPrompt(text(params, 'name'), argumentsOf(params), context)) },
+    }),
+  },
+});
+
+const resourceMethods = (catalog: Catalog): Table => ({
+  'resources/list': {
+    run: async (params, context) =>
+      listed('resources', await catalog.listResources(cursorOf(params), context)),
+  },
+  'resources/templates/list': {
+    run: async (params, context) =>
+      listed('resourceTemplates', await catalog.listResourceTemplates(cursorOf(params), context)),
+  },
+  'resources/read': {
+    subject: 'uri',
+    async run(params, context) {
+      const { cache = NOT_KEPT, ...result } = await catalog.readResource(
+        text(params, 'uri'),
+        context,
+      );
+      return { result, cache };
+    },
+  },
+});
+
+const completionMethods = (catalog: Catalog): Table => ({
+  'completion/complete': {
+    run: async (params, context) => ({
+      result: { completion: await catalog.complete(completionOf(params), context) },
+    }),
+  },
+});
+
+const NOT_KEPT: CacheHint = { ttlMs: 0, scope: 'private' };
+
+const listed = (
+  member: string,
+  { items, nextCursor, cache = NOT_KEPT }: Page<unknown>,
+): Outcome => ({
+  result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
+  cache,
+});
+
+const invalid = (details: string): never => fail('invalid_params', { details });
+
+export function text(params: Arguments, name: string): string {
   const value = params[name];
-  return typeof value === 'string'
-    ? value
-    : fail('invalid_params', { details: `params.${name} must be a string` });
+  return typeof value === 'string' ? value : invalid(`params.${name} must be a string`);
 }
 
 /** Decisions 0.1: no arguments count as none given. */
 function argumentsOf({ arguments: given = {} }: Arguments): Arguments {
-  return isObject(given)
-    ? given
-    : fail('invalid_params', { details: 'params.arguments must be an object' });
+  return isObject(given) ? given : invalid('params.arguments must be an object');
 }
 
-/** One line for the caller's model to act on: the message, never the stack. */
-const messageOf = (thrown: unknown): string =>
-  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 500);
+function cursorOf({ cursor }: Arguments): Cursor {
+  return cursor === undefined || typeof cursor === 'string'
+    ? cursor
+    : invalid('params.cursor must be a string');
+}
+
+/** MCP, completion/complete. */
+function completionOf({ ref, argument, context }: Arguments): CompletionRequest {
+  if (!isObject(ref) || !isObject(argument)) {
+    return invalid('params.ref and params.argument must be objects');
+  }
+  return {
+    ref: referenceOf(ref),
+    argument: {
+      name:
+        typeof argument.name === 'string'
+          ? argument.name
+          : invalid('params.argument.name must be a string'),
+      value:
+        typeof argument.value === 'string'
+          ? argument.value
+          : invalid('params.argument.value must be a string'),
+    },
+    known: knownOf(context),
+  };
+}
+
+function referenceOf({ type, name, uri }: Arguments): CompletionRequest['ref'] {
+  if (type === 'ref/prompt' && typeof name === 'string') return { type, name };
+  if (type === 'ref/resource' && typeof uri === 'string') return { type, uri };
+  return invalid('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
+}
+
+const knownOf = (context: unknown): Readonly<Record<string, string>> =>
+  isObject(context) && isObject(context.arguments)
+    ? Object.fromEntries(
+        Object.entries(context.arguments).filter(
+          (entry): entry is [string, string] => typeof entry[1] === 'string',
+        ),
+      )
+    : {};

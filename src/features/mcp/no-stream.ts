@@ -1,4 +1,4 @@
-// Decisions 3: GET /mcp. The service offers no event stream; clients probe here for the log-in.
+// Decisions 3: GET /mcp without MCP_STREAMS. No stream is offered; clients probe here for the log-in.
 import { fail } from '../../core/errors/gateway-error.ts';
 import { type GatewayRequest, header, type Reply } from '../../core/message.ts';
 
@@ -9,7 +9,8 @@ export const createNoStream = (challenge: Readonly<Record<string, string>> | und
       fail('missing_token', { headers: challenge });
     }
     return fail('method_not_allowed', {
-      details: 'There is no event stream here: every answer is the reply to its POST.',
+      details:
+        'There is no event stream here (MCP_STREAMS): every answer is the reply to its POST.',
       headers: { Allow: 'POST, DELETE' },
     });
   };

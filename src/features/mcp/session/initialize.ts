@@ -1,8 +1,8 @@
 // Spec §4.4, decisions 3: initialize, which makes a session.
-import { fail } from '../../core/errors/gateway-error.ts';
-import type { ServiceInfo } from './catalog.ts';
-import { isObject, paramsOf } from './json-rpc.ts';
-import { negotiateVersion } from './protocol-version.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { readCapabilities } from '../client-requests.ts';
+import { isObject, paramsOf } from '../json-rpc.ts';
+import { negotiateVersion } from '../revisions.ts';
 import type { NewSession } from './sessions.ts';
 
 /**
@@ -20,16 +20,10 @@ export function readInitialize(params: unknown): NewSession {
   }
   return {
     protocolVersion: negotiateVersion(protocolVersion),
+    clientCapabilities: JSON.stringify(readCapabilities(capabilities)),
     ...(isObject(clientInfo) && { clientInfo: JSON.stringify(nameAndVersion(clientInfo)) }),
   };
 }
-
-/** Decisions 3: nothing is advertised that is not there. */
-export const initializeResult = ({ name, version }: ServiceInfo, protocolVersion: string) => ({
-  protocolVersion,
-  capabilities: { tools: {}, prompts: {}, resources: {} },
-  serverInfo: { name, version },
-});
 
 // Only what Spec §4.4 names, and short: a caller must not fill the store with what it likes.
 const nameAndVersion = ({ name, version }: Readonly<Record<string, unknown>>) => ({

@@ -1,25 +1,35 @@
 // Spec §2.1, §3.1, decisions 4: sessions, active while their record is in the store.
-import type { Clock } from '../../core/clock.ts';
-import { isSessionId, newSessionId } from '../../core/ids.ts';
-import type { Log } from '../../core/log.ts';
-import type { Metrics } from '../../core/metrics/metrics.ts';
-import type { SessionRecord, Store } from '../../core/store/store.ts';
-import type { UserContext } from '../../core/user-context.ts';
+import type { Clock } from '../../../core/clock.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { isSessionId, newSessionId } from '../../../core/ids.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Metrics } from '../../../core/metrics/metrics.ts';
+import type { SessionRecord, Store } from '../../../core/store/store.ts';
+import type { UserContext } from '../../../core/user-context.ts';
+import type { LogSeverity } from '../catalog.ts';
+import type { McpCall } from '../codec.ts';
 
 type User = UserContext | undefined;
 
+export type CallInSession = Pick<McpCall, 'sessionId' | 'session' | 'user'>;
+
 export interface NewSession {
   readonly protocolVersion: string;
+  /** What the client can be asked, as JSON text. */
+  readonly clientCapabilities: string;
   /** `clientInfo` as JSON text. */
   readonly clientInfo?: string;
 }
 
 export interface Sessions {
   create(user: User, session: NewSession): Promise<string>;
-  /** Whether a record read from the store is this user's session; counts one that has expired. */
-  isActive(id: string, record: SessionRecord | undefined, user: User): Promise<boolean>;
-  /** Slides the session. False when it ended meanwhile. */
-  touch(id: string, user: User): Promise<boolean>;
+  /**
+   * The record of the call's session, where it is active and its user's; counts one that has
+   * expired. @throws GatewayError: a store that does not answer is never "not found" (decisions 9).
+   */
+  of(call: CallInSession): Promise<SessionRecord | undefined>;
+  /** Slides the session, and notes a log level. False when it ended meanwhile. */
+  touch(id: string, user: User, logLevel?: LogSeverity): Promise<boolean>;
   /** Ends the user's session. False when there is none. */
   end(id: string, user: User): Promise<boolean>;
   /** `X-Session-Expires-At`: ISO 8601, UTC. */
@@ -58,13 +68,22 @@ export function createSessions(
       return sessionId;
     },
 
-    async isActive(id, record, user) {
-      if (record !== undefined) return record.userId === user?.sub;
-      if (isSessionId(id) && (await store.takeExpiredSession(id))) metrics.session('expired');
-      return false;
+    async of({ sessionId, session, user }) {
+      if ('failure' in session) fail('internal_error', { cause: session.failure });
+      const { record } = session;
+      if (record !== undefined) return record.userId === user?.sub ? record : undefined;
+      if (sessionId === undefined || !isSessionId(sessionId)) return undefined;
+      if (await store.takeExpiredSession(sessionId)) metrics.session('expired');
+      return undefined;
     },
 
-    touch: (id, user) => store.touchSession(id, user?.sub, clock.now(), ttlSeconds),
+    touch: (id, user, logLevel) =>
+      store.touchSession(
+        id,
+        user?.sub,
+        { lastAccessedAt: clock.now(), ...(logLevel && { logLevel }) },
+        ttlSeconds,
+      ),
 
     async end(id, user) {
       const ended = isSessionId(id) && (await store.endSession(id, user?.sub));

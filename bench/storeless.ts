@@ -1,0 +1,42 @@
+// The gateway over a store that answers at once and keeps nothing but sessions: what is left of a
+// call is the transport, the token and the protocol.
+import { loadConfig } from '../src/core/config/load.ts';
+import type { SessionRecord, Store, Verdict } from '../src/core/store/store.ts';
+import { createGateway } from '../src/gateway.ts';
+
+const sessions = new Map<string, SessionRecord>();
+
+const verdict: Verdict = {
+  admitted: true,
+  scope: 'ip',
+  limit: 1e9,
+  remaining: 1e9,
+  resetAt: Date.now() + 60_000,
+  resetInMs: 60_000,
+};
+
+const store: Store = {
+  get: async () => undefined,
+  set: async () => {},
+  add: async () => true,
+  take: async () => undefined,
+  delete: async () => {},
+  admit: async (_windows, sessionId) => ({
+    verdict,
+    session: sessionId === undefined ? undefined : sessions.get(sessionId),
+  }),
+  createSession: async (session) => void sessions.set(session.sessionId, session),
+  touchSession: async () => true,
+  endSession: async () => true,
+  takeExpiredSession: async () => false,
+  sweepSessions: async () => 0,
+  countSessions: async () => sessions.size,
+  publish: async () => {},
+  subscribe: () => () => {},
+  ping: async () => {},
+  close: async () => {},
+};
+
+const gateway = await createGateway(loadConfig(process.env), { store });
+await gateway.listen();
+process.on('SIGTERM', () => void gateway.close().then(() => process.exit(0)));

@@ -1,0 +1,38 @@
+// Spec §4.4, §4.11: a tool's call: its unexpected failures told from others, counted and timed.
+import type { Clock } from '../../core/clock.ts';
+import { fail, GatewayError, stackOf } from '../../core/errors/gateway-error.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import type { Catalog } from './catalog.ts';
+import { InputRequired } from './input-required.ts';
+import type { Era } from './revisions.ts';
+
+export interface CallToolDeps {
+  readonly catalog: Catalog;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+/** Known tools only; a refused call (unknown tool, wrong input, a question) is not counted. */
+export function createCallTool(
+  { catalog, metrics, clock }: CallToolDeps,
+  era: Era,
+): Catalog['callTool'] {
+  return async function callTool(name, args, context) {
+    const started = clock.monotonic();
+    const record = (status: 'success' | 'error' | 'exception') =>
+      metrics.toolInvocation(name, status, era, (clock.monotonic() - started) / 1000);
+    try {
+      const result = await catalog.callTool(name, args, context);
+      record(result.isError ? 'error' : 'success');
+      return result;
+    } catch (cause) {
+      if (cause instanceof GatewayError || cause instanceof InputRequired) throw cause;
+      record('exception');
+      return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
+    }
+  };
+}
+
+/** One line for the caller's model to act on: the message, never the stack. */
+const messageOf = (thrown: unknown): string =>
+  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 500);

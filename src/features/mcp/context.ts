@@ -1,0 +1,94 @@
+// What a tool, prompt or resource gets of one call, whatever the era.
+import type { GatewayRequest } from '../../core/message.ts';
+import type { UserContext } from '../../core/user-context.ts';
+import type { Line } from './answer.ts';
+import {
+  type Context,
+  LOG_SEVERITIES,
+  type LogSeverity,
+  type ServiceInfo,
+  type TraceContext,
+} from './catalog.ts';
+import type { Ask, ClientCapabilities } from './client-requests.ts';
+import { isRequestId, metaOf } from './json-rpc.ts';
+
+export interface Circumstances {
+  readonly params: unknown;
+  readonly user: UserContext | undefined;
+  readonly service: ServiceInfo;
+  client(): ClientCapabilities;
+  readonly line: Line;
+  readonly ask: Ask;
+  /** Least severe message that the client wants; undefined for none. */
+  readonly logLevel: LogSeverity | undefined;
+  /** Made on first use: most calls never ask for it. */
+  signal(): AbortSignal;
+}
+
+export function createContext(given: Circumstances): Context {
+  const { params, user, service, line, ask, logLevel } = given;
+  const meta = metaOf(params);
+  const { progressToken } = meta;
+
+  return {
+    user,
+    service,
+    get client() {
+      return given.client();
+    },
+    ask,
+    trace: traceOf(meta),
+    get signal() {
+      return given.signal();
+    },
+    progress(done, total, message) {
+      if (!isRequestId(progressToken)) return;
+      const params = { progressToken, progress: done, total, message };
+      line.say({ method: 'notifications/progress', params });
+    },
+    log(level, data, logger) {
+      if (logLevel === undefined || isLessSevere(level, logLevel)) return;
+      line.say({ method: 'notifications/message', params: { level, logger, data } });
+    },
+  };
+}
+
+const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
+  LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);
+
+export const isLogSeverity = (value: unknown): value is LogSeverity =>
+  LOG_SEVERITIES.some((severity) => severity === value);
+
+/** W3C Trace Context and Baggage, as MCP carries them in `_meta`. */
+function traceOf(meta: Readonly<Record<string, unknown>>): TraceContext {
+  const { traceparent, tracestate, baggage } = meta;
+  return {
+    ...(typeof traceparent === 'string' && { traceparent }),
+    ...(typeof tracestate === 'string' && { tracestate }),
+    ...(typeof baggage === 'string' && { baggage }),
+  };
+}
+
+/** The call's signal: aborted when the caller hangs up, or by `abort`. */
+export function createSignal(request: GatewayRequest): {
+  readonly signal: () => AbortSignal;
+  readonly abort: () => void;
+} {
+  let controller: AbortController | undefined;
+  let aborted = false;
+  return {
+    signal() {
+      if (controller !== undefined) return controller.signal;
+      controller = new AbortController();
+      const own = controller;
+      const hangUp = request.signal();
+      if (aborted || hangUp.aborted) own.abort();
+      else hangUp.addEventListener('abort', () => own.abort(), { once: true });
+      return own.signal;
+    },
+    abort() {
+      aborted = true;
+      controller?.abort();
+    },
+  };
+}

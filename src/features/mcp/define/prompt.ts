@@ -1,0 +1,87 @@
+// Spec §2.6: prompts, typed from their lists of arguments.
+import type { Arguments, Context } from '../catalog.ts';
+import type { PromptResult } from '../content.ts';
+import type { Described, PromptDescription } from '../descriptions.ts';
+
+/** Made by {@link definePrompt}. */
+export interface Prompt {
+  readonly description: PromptDescription;
+  problem(args: Arguments): string | undefined;
+  get(args: Arguments, context: Context): Promise<PromptResult>;
+  /** By argument; empty when the prompt completes nothing. */
+  readonly completers: Completers;
+}
+
+/**
+ * Values that begin with, or fit, what was typed so far, best first; `known` are the arguments
+ * filled in already. The first 100 are sent.
+ */
+export type Complete = (
+  typed: string,
+  known: Readonly<Record<string, string>>,
+  context: Context,
+) => readonly string[] | Promise<readonly string[]>;
+
+export type Completers = ReadonlyMap<string, Complete>;
+
+/** One argument of a prompt. MCP knows only strings here; `values` narrows them. */
+export interface PromptArgument {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly values?: readonly string[];
+  readonly complete?: Complete;
+}
+
+type PromptValue<Argument extends PromptArgument> = Argument extends {
+  readonly values: readonly (infer Value extends string)[];
+}
+  ? Value
+  : string;
+
+type PromptArguments<All extends readonly PromptArgument[]> = {
+  readonly [A in All[number] as A['required'] extends true ? A['name'] : never]: PromptValue<A>;
+} & {
+  readonly [A in All[number] as A['required'] extends true ? never : A['name']]?: PromptValue<A>;
+};
+
+/** Defines a prompt (Spec §2.6). `get` gets arguments that were checked against the list. */
+export function definePrompt<const All extends readonly PromptArgument[]>(
+  prompt: Described & {
+    readonly name: string;
+    readonly arguments: All;
+    get(args: PromptArguments<All>, context: Context): PromptResult | Promise<PromptResult>;
+  },
+): Prompt {
+  const { get, arguments: all, ...description } = prompt;
+  return {
+    description: {
+      ...description,
+      arguments: all.map(({ name, description, required }) => ({ name, description, required })),
+    },
+    problem: (args) => firstProblem(all, args),
+    get: async (args, context) => get(args as PromptArguments<All>, context),
+    completers: new Map(
+      all.flatMap(({ name, complete }): [string, Complete][] =>
+        complete === undefined ? [] : [[name, complete]],
+      ),
+    ),
+  };
+}
+
+function firstProblem(known: readonly PromptArgument[], args: Arguments): string | undefined {
+  return known.map((argument) => argumentProblem(argument, args)).find(Boolean);
+}
+
+function argumentProblem(
+  { name, required, values }: PromptArgument,
+  args: Arguments,
+): string | undefined {
+  const value = Object.hasOwn(args, name) ? args[name] : undefined;
+  if (value === undefined) return required ? `argument ${name} is missing` : undefined;
+  if (typeof value !== 'string') return `argument ${name} must be a string`;
+  if (values && !values.includes(value)) {
+    return `argument ${name} must be one of ${values.join(', ')}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,90 @@
+// Spec §2.7: resources, and templates of them.
+import { DefinitionError } from '../../../core/errors/definition-error.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { UserContext } from '../../../core/user-context.ts';
+import type { Context } from '../catalog.ts';
+import type { CacheHint, ResourceContent } from '../content.ts';
+import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';
+import type { Complete, Completers } from './prompt.ts';
+import { parseUriTemplate } from './uri-template.ts';
+
+/** Made by {@link defineResource}. */
+export interface Resource {
+  readonly description: ResourceDescription;
+  readonly cache: CacheHint | undefined;
+  read(context: Context): Promise<ResourceContent>;
+  readonly watch: Watch | undefined;
+}
+
+/** Made by {@link defineResourceTemplate}. */
+export interface ResourceTemplate {
+  readonly description: ResourceTemplateDescription;
+  /** The variables of a URI that follows the template. */
+  match(uri: string): Readonly<Record<string, string>> | undefined;
+  /** Undefined when there is no such resource. */
+  read(
+    variables: Readonly<Record<string, string>>,
+    context: Context,
+  ): Promise<ResourceContent | undefined>;
+  readonly completers: Completers;
+}
+
+/** Calls `changed` after each change until the returned function is called. Neither throws. */
+export type Watch = (changed: () => void) => () => void;
+
+/**
+ * Defines a resource with a fixed URI (Spec §2.7). With `watch`, clients may subscribe to it
+ * (`MCP_STREAMS=true`). `cache` says how long clients may keep what was read, and for whom; nothing
+ * said means not at all.
+ */
+export function defineResource(
+  resource: ResourceDescription & {
+    readonly cache?: CacheHint;
+    readonly watch?: Watch;
+    read(context: Context): ResourceContent | Promise<ResourceContent>;
+  },
+): Resource {
+  const { read, watch, cache, ...description } = resource;
+  return { description, cache, watch, read: async (context) => read(context) };
+}
+
+/**
+ * Defines resources whose URIs follow a template (RFC 6570: `{name}` stands for one segment,
+ * `{+name}` for several). Values come percent-decoded, from the caller: a path made of them must be
+ * checked. What `read` does not know is `undefined`: the caller is told that there is no such
+ * resource.
+ *
+ * @throws DefinitionError at once, when the template or a name in `complete` is not valid.
+ */
+export function defineResourceTemplate(
+  template: ResourceTemplateDescription & {
+    /** By variable. */
+    readonly complete?: Readonly<Record<string, Complete>>;
+    read(
+      variables: Readonly<Record<string, string>>,
+      context: Context,
+    ): ResourceContent | undefined | Promise<ResourceContent | undefined>;
+  },
+): ResourceTemplate {
+  const { read, complete = {}, ...description } = template;
+  const { uriTemplate } = description;
+  const { variables, match } = parseUriTemplate(uriTemplate);
+  for (const name of Object.keys(complete)) {
+    if (!variables.includes(name)) {
+      throw new DefinitionError(`Resource template ${uriTemplate}: it has no variable ${name}.`);
+    }
+  }
+  return {
+    description,
+    match,
+    read: async (values, context) => read(values, context),
+    completers: new Map(Object.entries(complete)),
+  };
+}
+
+/**
+ * The user of a call that makes no sense without one.
+ *
+ * @throws GatewayError `user_required` when the service runs without authentication (decisions 3).
+ */
+export const requireUser = ({ user }: Context): UserContext => user ?? fail('user_required');

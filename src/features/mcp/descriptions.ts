@@ -1,0 +1,64 @@
+// Spec §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
+import type { Annotations, Icon } from './content.ts';
+
+/** What every entry of a list may say of itself beside its name. */
+export interface Described {
+  /** For people; the name is for programs. */
+  readonly title?: string;
+  readonly description: string;
+  readonly icons?: readonly Icon[];
+}
+
+/** JSON Schema of a tool's arguments or of its structured result: always an object. */
+export interface ObjectSchema {
+  readonly type: 'object';
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean;
+  readonly [keyword: string]: unknown;
+}
+
+/** What a tool does to its world: hints for the client's user interface, no promises. */
+export interface ToolAnnotations {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+/** Spec §2.4. */
+export interface ToolDescription extends Described {
+  readonly name: string;
+  readonly inputSchema: ObjectSchema;
+  readonly outputSchema?: ObjectSchema;
+  readonly annotations?: ToolAnnotations;
+}
+
+/** Spec §2.6. */
+export interface PromptDescription extends Described {
+  readonly name: string;
+  readonly arguments: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly required: boolean;
+  }[];
+}
+
+/** Spec §2.7. */
+export interface ResourceDescription extends Described {
+  readonly uri: string;
+  readonly name: string;
+  readonly mimeType: string;
+  /** Bytes. */
+  readonly size?: number;
+  readonly annotations?: Annotations;
+}
+
+/** Resources whose URIs follow a pattern (RFC 6570). */
+export interface ResourceTemplateDescription extends Described {
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly mimeType?: string;
+  readonly annotations?: Annotations;
+}

@@ -1,0 +1,97 @@
+// The MCP feature as a whole: both eras over one catalogue.
+import type { Clock } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import type { Seal } from '../../core/seal/seal.ts';
+import { channelKey } from '../../core/store/keys.ts';
+import type { Store } from '../../core/store/store.ts';
+import { createCallTool } from './call-tool.ts';
+import type { Catalog, ServiceInfo } from './catalog.ts';
+import { createMcpEndpoint, type McpEndpoint } from './endpoint.ts';
+import { createEventStreams } from './event-streams.ts';
+import { createMethods } from './methods.ts';
+import { createReplicas } from './replicas.ts';
+import type { Era } from './revisions.ts';
+import { createSessionCodec } from './session/codec.ts';
+import { createSessions } from './session/sessions.ts';
+import { createStreams } from './session/streams.ts';
+import { createStatelessCodec } from './stateless/codec.ts';
+import { createListen } from './stateless/listen.ts';
+import { createRequestState } from './stateless/request-state.ts';
+import { createUpdates } from './updates.ts';
+
+export interface McpOptions {
+  readonly sessionTtlSeconds: number;
+  readonly sessionKeyPrefix: string;
+  /** `MCP_STREAMS`. */
+  readonly mcpStreams: boolean;
+}
+
+export interface McpParts {
+  readonly catalog: Catalog;
+  readonly service: ServiceInfo;
+  readonly store: Store;
+  /** For what goes through the client; asked for when it is needed first. */
+  seal(): Promise<Seal>;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+export interface Mcp {
+  readonly endpoint: McpEndpoint;
+  /** Live sessions in the store (the gauge). */
+  countSessions(): Promise<number>;
+  /** Ends the streams that would never end by themselves: their clients come again elsewhere. */
+  endStreams(): void;
+  close(): void;
+}
+
+export function createMcp(options: McpOptions, parts: McpParts): Mcp {
+  const { catalog, service, store, clock, metrics, log } = parts;
+  const { sessionKeyPrefix: prefix, mcpStreams } = options;
+  const sessions = createSessions(options.sessionTtlSeconds, { store, clock, metrics, log });
+  const stopSweeping = sessions.startSweeping();
+  const replicas = createReplicas({ store, log, channel: channelKey(prefix) });
+  const eventStreams = createEventStreams(clock);
+  const updates = createUpdates(catalog);
+  const streams = mcpStreams
+    ? createStreams({ catalog, store, replicas, streams: eventStreams, updates, log, prefix })
+    : undefined;
+  const methodsOf = (era: Era) =>
+    createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
+
+  return {
+    endpoint: createMcpEndpoint({
+      sessions,
+      streams,
+      metrics,
+      codecs: {
+        session: createSessionCodec({
+          catalog,
+          methods: methodsOf('session'),
+          sessions,
+          replicas,
+          streams,
+          service,
+          clock,
+        }),
+        stateless: createStatelessCodec({
+          catalog,
+          methods: methodsOf('stateless'),
+          requestState: createRequestState(parts.seal, clock),
+          listen: mcpStreams
+            ? createListen({ catalog, streams: eventStreams, updates })
+            : undefined,
+          service,
+        }),
+      },
+    }),
+    countSessions: sessions.countActive,
+    endStreams: eventStreams.close,
+    close() {
+      stopSweeping();
+      replicas.close();
+    },
+  };
+}

@@ -1,0 +1,20 @@
+// Spec §7.1: the JSON-RPC response to a request, be it a result or an error.
+import { GatewayError, stackOf } from '../../core/errors/gateway-error.ts';
+import { JSONRPC, renderError } from '../../core/errors/render.ts';
+import { json, type Reply } from '../../core/message.ts';
+import type { RequestId } from './json-rpc.ts';
+
+/** The reply with what `work` resolves to, or with what it throws. Never rejects. */
+export async function replyTo(id: RequestId, work: () => Promise<object>): Promise<Reply> {
+  try {
+    return json(200, { jsonrpc: '2.0', result: await work(), id });
+  } catch (thrown) {
+    return renderError(asMethodError(thrown), JSONRPC, id);
+  }
+}
+
+/** What a method throws beside GatewayErrors is unexpected: -32603, its cause in the log. */
+const asMethodError = (thrown: unknown): GatewayError =>
+  thrown instanceof GatewayError
+    ? thrown
+    : new GatewayError('method_failed', { cause: thrown, facts: stackOf(thrown) });

@@ -1,0 +1,201 @@
+// The session era, 2024-11-05 to 2025-11-25 (Spec §4.4, decisions 3): sessions that begin with
+// `initialize`, notifications, and requests to the client.
+import type { Clock } from '../../../core/clock.ts';
+import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { JSONRPC, renderError } from '../../../core/errors/render.ts';
+import { parseObject } from '../../../core/json.ts';
+import { type GatewayRequest, header, json, type Reply } from '../../../core/message.ts';
+import type { SessionRecord } from '../../../core/store/store.ts';
+import { answered, type Line, takesEventStream } from '../answer.ts';
+import type { Catalog, Context, LogSeverity, ServiceInfo } from '../catalog.ts';
+import type { ClientCapabilities } from '../client-requests.ts';
+import type { Codec, McpCall } from '../codec.ts';
+import { createContext, createSignal, isLogSeverity } from '../context.ts';
+import {
+  idOf,
+  isObject,
+  isRequestId,
+  type Message,
+  type Notification,
+  paramsOf,
+  type Request,
+} from '../json-rpc.ts';
+import { capabilitiesOf, type Methods, noSuchMethod } from '../methods.ts';
+import type { Replicas } from '../replicas.ts';
+import { replyTo } from '../reply-to.ts';
+import { SESSION_VERSIONS } from '../revisions.ts';
+import { inRevision } from './content.ts';
+import { readInitialize } from './initialize.ts';
+import { createSessionMethods } from './methods.ts';
+import { createQuestions } from './questions.ts';
+import { createRunning } from './running.ts';
+import type { Sessions } from './sessions.ts';
+import type { Streams } from './streams.ts';
+
+export interface SessionCodecDeps {
+  readonly catalog: Catalog;
+  readonly methods: Methods;
+  readonly sessions: Sessions;
+  readonly replicas: Replicas;
+  /** Undefined without `MCP_STREAMS`. */
+  readonly streams: Streams | undefined;
+  readonly service: ServiceInfo;
+  readonly clock: Clock;
+}
+
+export function createSessionCodec(deps: SessionCodecDeps): Codec {
+  const { catalog, methods, sessions, replicas, service, streams, clock } = deps;
+  const ownMethods = createSessionMethods({ catalog, sessions, streams });
+  const running = createRunning(replicas);
+  const questions = createQuestions(replicas, clock);
+
+  return {
+    era: 'session',
+    knows: (method) => method === 'initialize' || ownMethods.has(method) || methods.has(method),
+    async take(call, message) {
+      const { sessionId } = call;
+      if (sessionId === undefined) {
+        const starts = message.kind === 'request' && message.method === 'initialize';
+        return starts ? initialize(call, message) : fail('missing_session_id');
+      }
+      const record = (await sessions.of(call)) ?? fail('session_not_found');
+      return inSession(call, record, message);
+    },
+  };
+
+  async function initialize({ user }: McpCall, { id, params }: Request): Promise<Reply> {
+    const session = readInitialize(params);
+    const sessionId = await sessions.create(user, session);
+    const { name, version } = service;
+    const result = {
+      protocolVersion: session.protocolVersion,
+      capabilities: capabilitiesOf(catalog, streams !== undefined),
+      serverInfo: { name, version },
+      ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
+    };
+    return json(
+      200,
+      { jsonrpc: '2.0', result, id },
+      {
+        'mcp-session-id': sessionId,
+        'X-Session-Expires-At': sessions.expiresAt(),
+      },
+    );
+  }
+
+  /** Decisions 3: accepted. The touch runs beside the work and is done before the reply. */
+  async function inSession(call: McpCall, record: SessionRecord, message: Message) {
+    const expiresAt = sessions.expiresAt();
+    const [touched, reply] = await Promise.all([
+      sessions.touch(record.sessionId, call.user),
+      accepted(call, record, message).catch((thrown: unknown) =>
+        renderError(asGatewayError(thrown), JSONRPC, idOf(message)),
+      ),
+    ]);
+    if (touched) {
+      return { ...reply, headers: { ...reply.headers, 'X-Session-Expires-At': expiresAt } };
+    }
+    await reply.stream?.[Symbol.asyncIterator]().return?.();
+    return fail('session_not_found');
+  }
+
+  async function accepted(call: McpCall, record: SessionRecord, message: Message): Promise<Reply> {
+    checkVersionHeader(call.request);
+    switch (message.kind) {
+      case 'request':
+        return requested(call, record, message);
+      case 'notification':
+        await notified(record.sessionId, message);
+        return { status: 202 };
+      case 'response':
+        await questions.answered(record.sessionId, message);
+        return { status: 202 };
+    }
+  }
+
+  async function notified(sessionId: string, { method, params }: Notification): Promise<void> {
+    if (method !== 'notifications/cancelled' || !isObject(params)) return;
+    if (isRequestId(params.requestId)) await running.cancel(sessionId, params.requestId);
+  }
+
+  async function requested(call: McpCall, record: SessionRecord, message: Request) {
+    const { id, method, params } = message;
+    if (method === 'initialize') {
+      fail('invalid_request', {
+        details: 'The session is initialized already; leave out mcp-session-id for a new one.',
+      });
+    }
+    const own = ownMethods.get(method);
+    if (own === undefined) return run(call, record, message);
+    await own(paramsOf(params), { sessionId: record.sessionId, user: call.user });
+    return json(200, { jsonrpc: '2.0', result: {}, id });
+  }
+
+  function run(call: McpCall, record: SessionRecord, { id, method, params }: Request) {
+    const { run } = methods.get(method) ?? noSuchMethod('method_not_found', method);
+    const { sessionId, protocolVersion } = record;
+    const { signal, abort } = createSignal(call.request);
+
+    return answered(takesEventStream(header(call.request, 'accept')), async (line) => {
+      const over = running.add(sessionId, id, () => {
+        abort();
+        line.finish(renderError(new GatewayError('request_cancelled'), JSONRPC, id));
+      });
+      line.finish(
+        await replyTo(id, async () => {
+          const context = contextOf(call, record, { params, line, signal });
+          const { result } = await run(paramsOf(params), context);
+          return inRevision(protocolVersion, result);
+        }),
+      );
+      over();
+    });
+  }
+
+  function contextOf(
+    { user }: McpCall,
+    { sessionId, clientCapabilities, logLevel }: SessionRecord,
+    { params, line, signal }: Way,
+  ): Context {
+    const client = () => declared(clientCapabilities);
+    return createContext({
+      params,
+      user,
+      service,
+      client,
+      line,
+      signal,
+      ask: questions.askOn({ sessionId, client, line, signal }),
+      logLevel: catalog.offers.logging ? levelOf(logLevel) : undefined,
+    });
+  }
+}
+
+/** How one request reaches its tool, and the tool its client. */
+interface Way {
+  readonly params: unknown;
+  readonly line: Line;
+  signal(): AbortSignal;
+}
+
+/** What `initialize` stored; nothing in sessions from before it did. */
+function declared(clientCapabilities = '{}'): ClientCapabilities {
+  const stored = parseObject(Buffer.from(clientCapabilities)) ?? {};
+  return {
+    elicitation: stored.elicitation === true,
+    sampling: stored.sampling === true,
+    roots: stored.roots === true,
+  };
+}
+
+/** MCP, logging: until the client says more, the server decides. */
+const levelOf = (stored: string | undefined): LogSeverity =>
+  isLogSeverity(stored) ? stored : 'info';
+
+function checkVersionHeader(request: GatewayRequest): void {
+  const version = header(request, 'mcp-protocol-version');
+  if (version === undefined || SESSION_VERSIONS.includes(version)) return;
+  fail('unsupported_protocol_version', {
+    details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}.`,
+  });
+}

@@ -1,0 +1,54 @@
+// Methods that only sessions have.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { UserContext } from '../../../core/user-context.ts';
+import { type Arguments, type Catalog, LOG_SEVERITIES } from '../catalog.ts';
+import { isLogSeverity } from '../context.ts';
+import { text } from '../methods.ts';
+import type { Sessions } from './sessions.ts';
+import type { Streams } from './streams.ts';
+
+export interface SessionMethodsDeps {
+  readonly catalog: Catalog;
+  readonly sessions: Sessions;
+  /** Undefined without `MCP_STREAMS`. */
+  readonly streams: Streams | undefined;
+}
+
+/** Whose session it is. */
+export interface InSession {
+  readonly sessionId: string;
+  readonly user: UserContext | undefined;
+}
+
+export type SessionMethod = (params: Arguments, session: InSession) => Promise<void>;
+
+/** All of them answer `{}`. */
+export function createSessionMethods({
+  catalog,
+  sessions,
+  streams,
+}: SessionMethodsDeps): ReadonlyMap<string, SessionMethod> {
+  const methods = new Map<string, SessionMethod>([['ping', async () => {}]]);
+
+  if (catalog.offers.logging) {
+    methods.set('logging/setLevel', async function setLevel({ level }, { sessionId, user }) {
+      if (!isLogSeverity(level)) {
+        fail('invalid_params', {
+          details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
+        });
+      }
+      await sessions.touch(sessionId, user, level);
+    });
+  }
+
+  if (catalog.offers.subscriptions && streams !== undefined) {
+    methods.set('resources/subscribe', async (params, { sessionId }) =>
+      streams.subscribe(sessionId, text(params, 'uri')),
+    );
+    methods.set('resources/unsubscribe', async (params, { sessionId }) =>
+      streams.unsubscribe(sessionId, text(params, 'uri')),
+    );
+  }
+
+  return methods;
+}

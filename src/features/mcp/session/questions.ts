@@ -1,0 +1,123 @@
+// MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
+// its own request; the answers come by POSTs, to any replica.
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../core/clock.ts';
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import type { Line } from '../answer.ts';
+import { readAnswers } from '../client-answers.ts';
+import {
+  type Ask,
+  type ClientCapabilities,
+  type ClientRequest,
+  type ClientRequests,
+  lackingCapabilities,
+} from '../client-requests.ts';
+import type { Response } from '../json-rpc.ts';
+import type { Replicas } from '../replicas.ts';
+
+export interface Questions {
+  /** Asks on the line of one call; a client that cannot answer is never asked. */
+  askOn(asker: Asker): Ask;
+  /** Hands a client's answer to whoever waits for it, on any replica. */
+  answered(sessionId: string, response: Response): Promise<void>;
+}
+
+export interface Asker {
+  readonly sessionId: string;
+  client(): ClientCapabilities;
+  readonly line: Line;
+  signal(): AbortSignal;
+}
+
+/** People take their time; whoever has left does not come back. */
+const PATIENCE_MS = 300_000;
+
+/** One question under way. */
+interface Pending {
+  readonly result: Promise<unknown>;
+  /** To be called when nobody waits any more. */
+  withdraw(): void;
+}
+
+export function createQuestions(replicas: Replicas, clock: Clock): Questions {
+  const waiting = new Map<string, (result: unknown) => void>();
+
+  function answerHere(sessionId: string, id: string, result: unknown): boolean {
+    const answer = waiting.get(keyOf(sessionId, id));
+    answer?.(result);
+    return answer !== undefined;
+  }
+
+  replicas.hear((word) => {
+    if (word.about === 'answer') answerHere(word.sessionId, word.id, word.result);
+  });
+
+  function put({ sessionId, line, signal }: Asker, request: ClientRequest): Pending {
+    const id = randomUUID();
+    const { promise, resolve, reject } = deferred();
+    const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
+    const leave = () => giveUp('The client left, or cancelled, before it answered.');
+    const stopWaiting = clock.after(PATIENCE_MS, () =>
+      giveUp(`The client did not answer within ${PATIENCE_MS / 1000} s.`),
+    );
+    waiting.set(keyOf(sessionId, id), (result) =>
+      result === undefined ? giveUp('The client answered with an error.') : resolve(result),
+    );
+    const left = signal();
+    if (left.aborted) leave();
+    else left.addEventListener('abort', leave);
+    line.say({ ...request, id });
+    return {
+      result: promise,
+      withdraw() {
+        stopWaiting();
+        left.removeEventListener('abort', leave);
+        waiting.delete(keyOf(sessionId, id));
+      },
+    };
+  }
+
+  async function askAll(asker: Asker, requests: ClientRequests) {
+    const asked = Object.entries(requests).map(([key, request]): [string, Pending] => [
+      key,
+      put(asker, request),
+    ]);
+    try {
+      return Object.fromEntries(
+        await Promise.all(asked.map(async ([key, { result }]) => [key, await result])),
+      );
+    } finally {
+      for (const [, { withdraw }] of asked) withdraw();
+    }
+  }
+
+  return {
+    askOn: (asker) =>
+      async function ask(requests) {
+        const lacking = lackingCapabilities(requests, asker.client());
+        if (lacking.length > 0) {
+          fail('client_cannot_be_asked', {
+            details: `The client did not declare ${lacking.join(', ')} when it initialized.`,
+          });
+        }
+        if (!asker.line.isOpen) fail('client_cannot_be_asked');
+        return readAnswers(requests, await askAll(asker, requests));
+      },
+    async answered(sessionId, { id, result }) {
+      if (typeof id !== 'string' || answerHere(sessionId, id, result)) return;
+      await replicas.tell({ about: 'answer', sessionId, id, result });
+    },
+  };
+}
+
+const keyOf = (sessionId: string, id: string): string => `${sessionId} ${id}`;
+
+function deferred() {
+  let resolve: (value: unknown) => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise<unknown>((settle, refuse) => {
+    resolve = settle;
+    reject = refuse;
+  });
+  return { promise, resolve, reject };
+}

@@ -1,0 +1,124 @@
+// The stateless era, 2026-07-28: every request brings its version and what its client can do; no
+// session, no requests to the client.
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { header, type Reply } from '../../../core/message.ts';
+import { answered, type Line, takesEventStream } from '../answer.ts';
+import type { Catalog, ServiceInfo } from '../catalog.ts';
+import type { Codec, McpCall } from '../codec.ts';
+import { createContext, createSignal } from '../context.ts';
+import { paramsOf, type Request } from '../json-rpc.ts';
+import {
+  capabilitiesOf,
+  type Method,
+  type Methods,
+  noSuchMethod,
+  type Outcome,
+} from '../methods.ts';
+import { replyTo } from '../reply-to.ts';
+import { SUPPORTED_VERSIONS } from '../revisions.ts';
+import { checkSubject, type Envelope, readEnvelope } from './envelope.ts';
+import type { Listen } from './listen.ts';
+import type { RequestState } from './request-state.ts';
+import { beginRound } from './round.ts';
+
+export interface StatelessCodecDeps {
+  readonly catalog: Catalog;
+  readonly methods: Methods;
+  readonly requestState: RequestState;
+  /** Undefined without `MCP_STREAMS`. */
+  readonly listen: Listen | undefined;
+  readonly service: ServiceInfo;
+}
+
+const LISTEN = 'subscriptions/listen';
+
+/** Like the lists: new with a deploy. */
+const DISCOVERED = { ttlMs: 60_000, scope: 'public' } as const;
+
+export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
+  const { catalog, requestState, service, listen } = deps;
+  const serverInfo = { name: service.name, version: service.version };
+  const listens = listen !== undefined && catalog.offers.subscriptions;
+  const methods: Methods = new Map([['server/discover', discover()], ...deps.methods]);
+
+  return {
+    era: 'stateless',
+    knows: (method) => methods.has(method) || (listens && method === LISTEN),
+    async take(call, message) {
+      if (message.kind === 'notification') return { status: 202 };
+      if (message.kind === 'response') {
+        fail('invalid_request', { details: 'There is no request of this service to answer.' });
+      }
+      const envelope = readEnvelope(call.request, message);
+      const takesStream = takesEventStream(header(call.request, 'accept'));
+      if (message.method === LISTEN && listens) {
+        return takesStream ? listen(message) : fail('not_acceptable');
+      }
+      const method = methods.get(message.method) ?? noSuchMethod('unknown_method', message.method);
+      checkSubject(call.request, method, message.params);
+      return answered(takesStream, async (line) =>
+        line.finish(await run(call, message, { envelope, method, line })),
+      );
+    },
+  };
+
+  function run({ request, user }: McpCall, message: Request, way: Way): Promise<Reply> {
+    return replyTo(message.id, async () => {
+      const { envelope, method, line } = way;
+      const round = await beginRound({ user, request: message }, envelope.client, requestState);
+      const { signal } = createSignal(request);
+      const context = createContext({
+        params: message.params,
+        user,
+        service,
+        line,
+        signal,
+        ask: round.ask,
+        client: () => envelope.client,
+        logLevel: catalog.offers.logging ? envelope.logLevel : undefined,
+      });
+      const ended = await settled(method.run(paramsOf(message.params), context));
+      const asks = await round.inputRequired();
+      return signed(asks ?? complete(ended()));
+    });
+  }
+
+  /** Every result says whose it is. */
+  function signed(result: Readonly<Record<string, unknown>>) {
+    return { ...result, _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } };
+  }
+
+  function discover(): Method {
+    const result = {
+      supportedVersions: SUPPORTED_VERSIONS,
+      capabilities: capabilitiesOf(catalog, listen !== undefined),
+      ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
+    };
+    return { run: async () => ({ result, cache: DISCOVERED }) };
+  }
+}
+
+/** How one request reaches its tool, and the tool its client. */
+interface Way {
+  readonly envelope: Envelope;
+  readonly method: Method;
+  readonly line: Line;
+}
+
+const complete = ({ result, cache }: Outcome) => ({
+  resultType: 'complete',
+  ...result,
+  ...(cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope }),
+});
+
+/** The outcome, or what was thrown, once somebody asks for it. */
+const settled = (outcome: Promise<Outcome>): Promise<() => Outcome> =>
+  outcome.then(
+    (value) => () => value,
+    (thrown: unknown) => () => {
+      if (thrown instanceof GatewayError && thrown.key === 'invalid_tool_input') {
+        return { result: { content: [{ type: 'text', text: thrown.message }], isError: true } };
+      }
+      throw thrown;
+    },
+  );

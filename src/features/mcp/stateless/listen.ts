@@ -1,0 +1,53 @@
+// MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Reply } from '../../../core/message.ts';
+import type { Catalog } from '../catalog.ts';
+import type { EventStreams } from '../event-streams.ts';
+import { isObject, paramsOf, type Request } from '../json-rpc.ts';
+import type { Updates } from '../updates.ts';
+
+export interface ListenDeps {
+  readonly catalog: Catalog;
+  readonly streams: EventStreams;
+  readonly updates: Updates;
+}
+
+/** Answers with a stream of what the client opted in to, and this service can tell. */
+export type Listen = (request: Request) => Reply;
+
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+export function createListen({ catalog, streams, updates }: ListenDeps): Listen {
+  return function listen({ id, params }) {
+    const uris = new Set(urisIn(params).filter((uri) => catalog.canWatch(uri)));
+    const tagged = (members: object) => ({ ...members, _meta: { [SUBSCRIPTION_ID]: id } });
+    const stop = updates((uri) => {
+      if (!uris.has(uri)) return;
+      stream.say({ method: 'notifications/resources/updated', params: tagged({ uri }) });
+    });
+    const stream = streams.open(stop, {
+      jsonrpc: '2.0',
+      result: tagged({ resultType: 'complete' }),
+      id,
+    });
+    const notifications = uris.size > 0 ? { resourceSubscriptions: [...uris] } : {};
+    stream.say({
+      method: 'notifications/subscriptions/acknowledged',
+      params: tagged({ notifications }),
+    });
+    return stream.reply;
+  };
+}
+
+function urisIn(params: unknown): readonly string[] {
+  const { notifications } = paramsOf(params);
+  if (!isObject(notifications)) {
+    return fail('invalid_params', { details: 'params.notifications must be an object' });
+  }
+  const { resourceSubscriptions: uris = [] } = notifications;
+  return Array.isArray(uris) && uris.every((uri) => typeof uri === 'string')
+    ? uris
+    : fail('invalid_params', {
+        details: 'params.notifications.resourceSubscriptions must be an array of URIs',
+      });
+}

@@ -1,0 +1,54 @@
+// MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
+// and bound to its user, to the call and to its time.
+import type { Clock } from '../../../core/clock.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { parseObject } from '../../../core/json.ts';
+import { hashOf, type Seal } from '../../../core/seal/seal.ts';
+import type { UserContext } from '../../../core/user-context.ts';
+import { isObject, type Request } from '../json-rpc.ts';
+
+/** The client's answers so far, by key. */
+export type Given = Readonly<Record<string, unknown>>;
+
+export interface RequestState {
+  seal(call: BoundCall, answers: Given): Promise<string>;
+  /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
+  open(call: BoundCall, state: string): Promise<Given>;
+}
+
+/** What a state is good for, and nothing else. */
+export interface BoundCall {
+  readonly user: UserContext | undefined;
+  readonly request: Request;
+}
+
+/** Long enough for somebody to look something up, or to have lunch. */
+const LIFETIME_MS = 3_600_000;
+
+/** `seal` may wait for the shared store, once. */
+export function createRequestState(seal: () => Promise<Seal>, clock: Clock): RequestState {
+  const sealer = () => seal().catch((cause: unknown) => fail('internal_error', { cause }));
+
+  return {
+    async seal(call, answers) {
+      const text = JSON.stringify({ expiresAt: clock.now() + LIFETIME_MS, answers });
+      return (await sealer()).seal(bindingOf(call), text);
+    },
+    async open(call, state) {
+      const text = (await sealer()).open(bindingOf(call), state);
+      const { expiresAt, answers } = (text && parseObject(Buffer.from(text))) || {};
+      if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
+        fail('invalid_params', {
+          details: 'params.requestState is not of this call, or is over an hour old; call anew',
+        });
+      }
+      return answers;
+    },
+  };
+}
+
+function bindingOf({ user, request: { method, params } }: BoundCall): string {
+  const { name, uri, arguments: args } = isObject(params) ? params : {};
+  const call = JSON.stringify([user?.sub ?? null, method, name, uri, args]);
+  return `mcp:request-state:${hashOf(call)}`;
+}

@@ -1,0 +1,81 @@
+// MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
+// answered, and finds the answers of all rounds by their keys.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { readAnswers } from '../client-answers.ts';
+import {
+  type Ask,
+  type ClientCapabilities,
+  type ClientRequest,
+  type ClientRequests,
+  lackingCapabilities,
+} from '../client-requests.ts';
+import { InputRequired } from '../input-required.ts';
+import { isObject } from '../json-rpc.ts';
+import type { BoundCall, Given, RequestState } from './request-state.ts';
+
+export interface Round {
+  readonly ask: Ask;
+  /** The result that asks the client, once something was asked; whatever the tool did then. */
+  inputRequired(): Promise<Readonly<Record<string, unknown>> | undefined>;
+}
+
+/** @throws GatewayError `invalid_params` for answers or a state that cannot be read. */
+export async function beginRound(
+  call: BoundCall,
+  client: ClientCapabilities,
+  states: RequestState,
+): Promise<Round> {
+  const given = await givenIn(call, states);
+  const used: Record<string, unknown> = {};
+  const open: Record<string, ClientRequest> = {};
+
+  return {
+    async ask(requests) {
+      const missing = withoutAnswer(requests, given);
+      const answered = Object.keys(requests).filter((key) => !(key in missing));
+      for (const key of answered) used[key] = given[key];
+      if (Object.keys(missing).length === 0) return readAnswers(requests, given);
+      readAnswers(pick(requests, answered), given);
+      const lacking = lackingCapabilities(missing, client);
+      if (lacking.length > 0) {
+        fail('missing_client_capability', {
+          details: `This call needs a client that declares ${lacking.join(', ')}.`,
+          data: { requiredCapabilities: Object.fromEntries(lacking.map((name) => [name, {}])) },
+        });
+      }
+      Object.assign(open, missing);
+      throw new InputRequired(missing);
+    },
+
+    async inputRequired() {
+      if (Object.keys(open).length === 0) return undefined;
+      return {
+        resultType: 'input_required',
+        inputRequests: open,
+        requestState: await states.seal(call, used),
+      };
+    },
+  };
+}
+
+async function givenIn(call: BoundCall, states: RequestState): Promise<Given> {
+  const { params } = call.request;
+  const { inputResponses = {}, requestState } = isObject(params) ? params : {};
+  if (!isObject(inputResponses)) {
+    fail('invalid_params', { details: 'params.inputResponses must be an object' });
+  }
+  if (requestState === undefined) return inputResponses;
+  if (typeof requestState !== 'string') {
+    fail('invalid_params', { details: 'params.requestState must be a string' });
+  }
+  return { ...inputResponses, ...(await states.open(call, requestState)) };
+}
+
+const withoutAnswer = (requests: ClientRequests, given: Given): ClientRequests =>
+  pick(
+    requests,
+    Object.keys(requests).filter((key) => !Object.hasOwn(given, key)),
+  );
+
+const pick = (requests: ClientRequests, keys: readonly string[]): ClientRequests =>
+  Object.fromEntries(Object.entries(requests).filter(([key]) => keys.includes(key)));
