@@ -13,3 +13,36 @@ export function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> | 
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Whether JSON text nests arrays and objects deeper than `levels`. Parsing takes any depth; what
+ * looks at the value afterwards, and calls itself, does not (RFC 8259 §9 lets parsers set limits).
+ */
+export function isDeeperThan(levels: number, text: string): boolean {
+  // Each level takes two characters.
+  if (text.length < 2 * levels) return false;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) at = endOfString(text, at);
+    else if (character === OPEN_ARRAY || character === OPEN_OBJECT) depth++;
+    else if (character === CLOSE_ARRAY || character === CLOSE_OBJECT) depth--;
+    if (depth > levels) return true;
+  }
+  return false;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) {
+    at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  }
+  return at;
+}

@@ -1,6 +1,7 @@
 // Spec §4.4, §4.7, §4.8, decisions 3: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
+import { isDeeperThan } from '../core/json.ts';
 import type { RequestBody } from '../core/message.ts';
 
 export interface BodyRules {
@@ -19,6 +20,9 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** Bytes of all bodies that are not complete yet: many slow senders must not fill the memory. */
 const MAX_HELD_BYTES = 67_108_864;
+
+/** Far more than anybody writes, far less than fills a stack. */
+const MAX_DEPTH = 200;
 
 export function createBodyReader(): BodyReader {
   let held = 0;
@@ -99,6 +103,14 @@ function decode(bytes: Buffer): string {
 }
 
 function parse(text: string): unknown {
+  const value = parsed(text);
+  if (isDeeperThan(MAX_DEPTH, text)) {
+    fail('parse_error', { details: `The body is nested deeper than ${MAX_DEPTH} levels.` });
+  }
+  return value;
+}
+
+function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

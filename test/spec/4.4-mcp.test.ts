@@ -223,12 +223,17 @@ describe('§4.4 transport', () => {
     expect(json.error.code).toBe(-32000);
   });
 
-  test('§4.4 JSON 50,000 deep is answered, not crashed on', async () => {
-    const deep = '['.repeat(50_000) + ']'.repeat(50_000);
-    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"service_ping","arguments":{"message":${deep}}}}`;
+  test.each([
+    [50_000, 400, -32700],
+    // The message itself and its params and arguments are three levels.
+    [198, 400, -32700],
+    [197, 200, -32602],
+  ])('§4.4 JSON %i deep is answered %i, not crashed on', async (levels, wanted, code) => {
+    const deep = `"[{\\"",${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}`;
+    const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"service_ping","arguments":{"message":[${deep}]}}}`;
     const { status, json } = await gateway.rpc(body, { session });
-    expect(status).toBe(200);
-    expect(json.error.code).toBe(-32602);
+    expect(status).toBe(wanted);
+    expect(json.error.code).toBe(code);
   });
 
   test('§4.4 __proto__ in a body changes nothing', async () => {
