@@ -33,6 +33,7 @@ import { redirectUriProblem } from './features/oauth/redirect-uri.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';
+import { createCors } from './http/cors.ts';
 import { createHandlers } from './http/handlers.ts';
 import { createHostCheck } from './http/host.ts';
 import { createOriginCheck } from './http/origin.ts';
@@ -142,6 +143,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       site: await createSite({ baseUrl: config.baseUrl, log }),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createOriginCheck(config),
+      cors: createCors(catalog.mirrorHeaders),
       ownOrigin: new URL(config.baseUrl).origin,
       limiter: config.rateLimitEnabled
         ? createLimiter(limitRules(config), { store, metrics, log })

@@ -11,5 +11,12 @@ const GRANT = {
 };
 
 /** Nothing without an Origin, or for one that was refused. */
-export const corsHeaders = (allowedOrigin: string | undefined): Readonly<Record<string, string>> =>
-  allowedOrigin === undefined ? {} : { 'Access-Control-Allow-Origin': allowedOrigin, ...GRANT };
+export type Cors = (allowedOrigin: string | undefined) => Readonly<Record<string, string>>;
+
+/** `headers` are further ones that pages may send. */
+export function createCors(headers: readonly string[]): Cors {
+  const allowed = [GRANT['Access-Control-Allow-Headers'], ...headers].join(', ');
+  const grant = { ...GRANT, 'Access-Control-Allow-Headers': allowed };
+  return (allowedOrigin) =>
+    allowedOrigin === undefined ? {} : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
+}

@@ -11,7 +11,7 @@ import type { Admitted, Limiter, ReadSession } from '../features/limits/limiter.
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
 import type { BodyRules } from './body.ts';
-import { corsHeaders } from './cors.ts';
+import type { Cors } from './cors.ts';
 import type { HostCheck } from './host.ts';
 import { checkNavigation } from './navigation.ts';
 import { type Resource, type Router, routeFor } from './router.ts';
@@ -39,6 +39,7 @@ export interface PipelineDeps {
   readonly site: Site;
   readonly checkHost: HostCheck;
   readonly isAllowedOrigin: (origin: string) => boolean;
+  readonly cors: Cors;
   /** Of BASE_URL. */
   readonly ownOrigin: string;
   readonly limiter: Limiter;
@@ -72,8 +73,8 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const origin = originOf(incoming.request);
     const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
     const granted = origin.isAllowed && !target.resource?.navigation;
-    const cors = corsHeaders(granted ? origin.value : undefined);
-    return { reply: finished(reply, deps.securityHeaders, cors), route: target.route };
+    const grant = deps.cors(granted ? origin.value : undefined);
+    return { reply: finished(reply, deps.securityHeaders, grant), route: target.route };
   };
 
   function targetOf(request: GatewayRequest): Target {

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderSite } from '../../scripts/render-site.ts';
 import type { GatewayRequest, Reply } from '../../src/core/message.ts';
 import { createSite, type Site } from '../../src/features/site/site.ts';
+import { createCors } from '../../src/http/cors.ts';
 import { createPipeline } from '../../src/http/pipeline.ts';
 import { createRouter } from '../../src/http/router.ts';
 import { collectLog } from '../support/log.ts';
@@ -150,6 +151,7 @@ describe('§4.1 pages over HTTP', () => {
       router: createRouter([]),
       site,
       checkHost: () => {},
+      cors: createCors([]),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
       limiter: async () => ({ session: { record: undefined } }),

@@ -8,6 +8,7 @@ import { JSONRPC } from '../../src/core/errors/render.ts';
 import { EVENT_STREAM_HEADERS, sseEvent } from '../../src/core/event-stream.ts';
 import type { GatewayRequest, Reply } from '../../src/core/message.ts';
 import type { Served } from '../../src/http/access-log.ts';
+import { createCors } from '../../src/http/cors.ts';
 import { createPipeline, type Pipeline } from '../../src/http/pipeline.ts';
 import { createRouter } from '../../src/http/router.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
@@ -430,6 +431,7 @@ describe('§4.1 streams as they come', () => {
         ]),
         site: { find: () => undefined, notFoundPage: () => undefined },
         checkHost: () => {},
+        cors: createCors([]),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
         limiter: async () => ({

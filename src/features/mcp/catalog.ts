@@ -1,6 +1,7 @@
 import type { UserContext } from '../../core/user-context.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
+import type { MirroredParam } from './define/mirrored.ts';
 import type {
   PromptDescription,
   ResourceDescription,
@@ -19,10 +20,14 @@ import type {
 export interface Catalog {
   /** What there is: the rest is neither advertised nor answered. */
   readonly offers: Offers;
+  /** All headers in which arguments of tools are repeated, for browsers to send. */
+  readonly mirrorHeaders: readonly string[];
   /** For the client's model: how to use this service. */
   readonly instructions?: string;
   listTools(cursor: Cursor, context: Context): Promise<Page<ToolDescription>>;
   callTool(name: string, args: Arguments, context: Context): Promise<ToolResult>;
+  /** Arguments of the tool that clients repeat in headers (`x-mcp-header`); none of an unknown one. */
+  mirroredParams(tool: string): readonly MirroredParam[];
   listPrompts(cursor: Cursor, context: Context): Promise<Page<PromptDescription>>;
   getPrompt(name: string, args: Arguments, context: Context): Promise<PromptResult>;
   listResources(cursor: Cursor, context: Context): Promise<Page<ResourceDescription>>;

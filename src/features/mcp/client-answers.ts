@@ -1,7 +1,7 @@
 // What clients answer to our questions, read without trust.
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Answers, ClientRequest, ClientRequests } from './client-requests.ts';
-import { checkOnce } from './define/schema.ts';
+import { problemBy } from './define/schema.ts';
 import { isObject } from './json-rpc.ts';
 
 /**
@@ -31,19 +31,27 @@ function problemOf(request: ClientRequest, answer: unknown): string | undefined 
     case 'elicitation/create':
       return formProblem(request.params.requestedSchema, answer);
     case 'sampling/createMessage':
-      return isObject(answer.content) || Array.isArray(answer.content)
-        ? undefined
-        : 'must have a content';
+      return isSample(answer) ? undefined : 'must have a role, a model and a content';
     case 'roots/list':
-      return Array.isArray(answer.roots) ? undefined : 'must have a list of roots';
+      return isRoots(answer) ? undefined : 'must have a list of roots, each with a uri';
   }
 }
 
-function formProblem(
-  schema: object,
-  { action, content }: Readonly<Record<string, unknown>>,
-): string | undefined {
+type Fields = Readonly<Record<string, unknown>>;
+
+function formProblem(schema: object, { action, content }: Fields): string | undefined {
   if (action === 'decline' || action === 'cancel') return undefined;
   if (action !== 'accept') return 'must have the action accept, decline or cancel';
-  return checkOnce('content', schema, content);
+  return problemBy(schema, 'content', content);
 }
+
+const isSample = ({ role, model, content }: Fields): boolean =>
+  (role === 'user' || role === 'assistant') &&
+  typeof model === 'string' &&
+  (isObject(content) || Array.isArray(content));
+
+const isRoots = ({ roots }: Fields): boolean =>
+  Array.isArray(roots) &&
+  roots.every((root) => isObject(root) && typeof root.uri === 'string' && isText(root.name));
+
+const isText = (name: unknown): boolean => name === undefined || typeof name === 'string';

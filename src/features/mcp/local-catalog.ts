@@ -3,6 +3,7 @@ import { DefinitionError } from '../../core/errors/definition-error.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
 import type { CacheHint } from './content.ts';
+import type { MirroredParam } from './define/mirrored.ts';
 import type { Completers, Prompt } from './define/prompt.ts';
 import type { Resource, ResourceTemplate } from './define/resource.ts';
 import type { Tool } from './define/tool.ts';
@@ -61,6 +62,9 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     },
     ...(instructions !== undefined && { instructions }),
 
+    mirrorHeaders: [...tools.values()].flatMap(({ mirrored }) => mirrored.map(headerOf)),
+    mirroredParams: (name) => tools.get(name)?.mirrored ?? [],
+
     listTools: paged(tools, pageSize),
     async callTool(name, args, context) {
       const tool = tools.get(name) ?? unknown('tool', name);
@@ -107,6 +111,8 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     },
   };
 }
+
+const headerOf = ({ header }: MirroredParam): string => header;
 
 /** The entries by name, in the order in which they were given. */
 function named<Entry>(

@@ -1,8 +1,9 @@
 // JSON Schema, compiled once where a tool is defined, or for one answer of a client.
-import { Ajv, type ErrorObject, type Options } from 'ajv';
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DefinitionError } from '../../../core/errors/definition-error.ts';
 import type { ObjectSchema } from '../descriptions.ts';
+import { MIRROR } from './mirrored.ts';
 
 /** What is wrong with a value, naming the member; undefined when it fits. */
 export type Check = (value: unknown) => string | undefined;
@@ -11,8 +12,8 @@ const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
 // Formats are for people: the schema's keywords are what is held to.
 const OPTIONS: Options = { allowUnionTypes: true, validateFormats: false, logger: false };
-const draft7 = new Ajv(OPTIONS);
-const draft2020 = new Ajv2020(OPTIONS).addVocabulary(['$anchor']);
+const draft7 = new Ajv(OPTIONS).addVocabulary([MIRROR]);
+const draft2020 = new Ajv2020(OPTIONS).addVocabulary([MIRROR, '$anchor']);
 
 /**
  * The check for an author's schema: Draft 7 (Spec §2.4), or 2020-12 where `$schema` says so.
@@ -33,12 +34,22 @@ export function compile(owner: string, subject: string, schema: ObjectSchema): C
   }
 }
 
-/** The check for a schema that is used once: nothing of it stays in memory. */
-export function checkOnce(subject: string, schema: object, value: unknown): string | undefined {
-  const passing = new Ajv({ ...OPTIONS, strict: false });
-  const fits = passing.compile(schema);
+/**
+ * What is wrong with a value by a schema that nobody defined beforehand. The compiled schema lives
+ * as long as the schema: one that was made for a single question goes with it.
+ */
+export function problemBy(schema: object, subject: string, value: unknown): string | undefined {
+  let fits = passing.get(schema);
+  if (fits === undefined) {
+    fits = lenient.compile(schema);
+    lenient.removeSchema(schema);
+    passing.set(schema, fits);
+  }
   return fits(value) ? undefined : problemOf(subject, fits.errors?.[0]);
 }
+
+const lenient = new Ajv({ ...OPTIONS, strict: false });
+const passing = new WeakMap<object, ValidateFunction>();
 
 function problemOf(subject: string, error: ErrorObject | undefined): string {
   if (error === undefined) return `${subject} does not fit its schema`;

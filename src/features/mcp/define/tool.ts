@@ -4,11 +4,14 @@ import type { Arguments, Context } from '../catalog.ts';
 import type { Content, ToolResult } from '../content.ts';
 import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';
 import type { Fitting } from './fitting.ts';
+import { type MirroredParam, mirroredParams } from './mirrored.ts';
 import { type Check, compile } from './schema.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {
   readonly description: ToolDescription;
+  /** Arguments that clients repeat in headers (`x-mcp-header`). */
+  readonly mirrored: readonly MirroredParam[];
   /** What is wrong with the arguments, naming the member; undefined when they fit. */
   problem(args: Arguments): string | undefined;
   /** @throws Error when the result does not fit `outputSchema`. */
@@ -60,6 +63,7 @@ export function defineTool({ run, ...description }: UntypedTool): Tool {
     outputSchema && compile(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
   return {
     description,
+    mirrored: mirroredParams(name, inputSchema),
     problem,
     run: async (args, context) => finished(await run(args, context), outputProblem),
   };

@@ -6,7 +6,8 @@ import { answered, type Line, takesEventStream } from '../answer.ts';
 import type { Catalog, ServiceInfo } from '../catalog.ts';
 import type { Codec, McpCall } from '../codec.ts';
 import { createContext, createSignal } from '../context.ts';
-import { paramsOf, type Request } from '../json-rpc.ts';
+import type { MirroredParam } from '../define/mirrored.ts';
+import { isObject, paramsOf, type Request } from '../json-rpc.ts';
 import {
   capabilitiesOf,
   type Method,
@@ -16,7 +17,8 @@ import {
 } from '../methods.ts';
 import { replyTo } from '../reply-to.ts';
 import { SUPPORTED_VERSIONS } from '../revisions.ts';
-import { checkSubject, type Envelope, readEnvelope } from './envelope.ts';
+import { type Envelope, readEnvelope } from './envelope.ts';
+import { checkMirrored, checkSubject } from './headers.ts';
 import type { Listen } from './listen.ts';
 import type { RequestState } from './request-state.ts';
 import { beginRound } from './round.ts';
@@ -56,11 +58,17 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
       }
       const method = methods.get(message.method) ?? noSuchMethod('unknown_method', message.method);
       checkSubject(call.request, method, message.params);
+      checkMirrored(call.request, mirroredBy(message), message.params);
       return answered(takesStream, async (line) =>
         line.finish(await run(call, message, { envelope, method, line })),
       );
     },
   };
+
+  function mirroredBy({ method, params }: Request): readonly MirroredParam[] {
+    const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
+    return typeof name === 'string' ? catalog.mirroredParams(name) : [];
+  }
 
   function run({ request, user }: McpCall, message: Request, way: Way): Promise<Reply> {
     return replyTo(message.id, async () => {

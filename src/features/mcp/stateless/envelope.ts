@@ -7,8 +7,8 @@ import { type ClientCapabilities, readCapabilities } from '../client-requests.ts
 import { isLogSeverity } from '../context.ts';
 import { PROTOCOL_VERSION } from '../eras.ts';
 import { isObject, metaOf, type Request } from '../json-rpc.ts';
-import type { Method } from '../methods.ts';
 import { eraOf, SUPPORTED_VERSIONS } from '../revisions.ts';
+import { checkHeader } from './headers.ts';
 
 export interface Envelope {
   readonly client: ClientCapabilities;
@@ -51,47 +51,6 @@ const unsupported = (claimed: string) =>
   eraOf(claimed) === 'session'
     ? `${claimed} begins with initialize, and its requests carry no version in _meta.`
     : `This service speaks ${SUPPORTED_VERSIONS.join(', ')}.`;
-
-/** `Mcp-Name` says the tool, prompt or resource; a body without one is the method's matter. */
-export function checkSubject(request: GatewayRequest, { subject }: Method, params: unknown): void {
-  if (subject === undefined) return;
-  const named = header(request, 'mcp-name');
-  const said = isObject(params) ? params[subject] : undefined;
-  if (named === undefined && typeof said !== 'string') return;
-  checkHeader('Mcp-Name', named === undefined ? undefined : plain(named), said);
-}
-
-function checkHeader(name: string, value: string | undefined, said: unknown): void {
-  if (value === said) return;
-  const problem = value === undefined ? 'is missing' : 'does not say the same as the body';
-  fail('header_mismatch', { details: `The header ${name} ${problem}.` });
-}
-
-/** Values that a header cannot carry come as `=?base64?…?=`. */
-function plain(value: string): string {
-  const encoded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
-  const text = encoded === undefined ? printable(value) : decoded(encoded);
-  return (
-    text ??
-    fail('header_mismatch', {
-      details: 'The header Mcp-Name must be printable ASCII, or =?base64?<UTF-8 in base64>?=.',
-    })
-  );
-}
-
-const printable = (value: string) => (/^[\t\x20-\x7E]*$/.test(value) ? value : undefined);
-
-function decoded(base64: string): string | undefined {
-  const bytes = Buffer.from(base64, 'base64');
-  if (bytes.toString('base64') !== base64) return undefined;
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 const lacks = (key: string, type: string): never =>
   fail('invalid_envelope', { details: `params._meta["${key}"] must be ${type}` });

@@ -1,0 +1,77 @@
+// MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
+// limits without reading bodies; so they must not say anything else.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { type GatewayRequest, header } from '../../../core/message.ts';
+import type { MirroredParam } from '../define/mirrored.ts';
+import { isObject } from '../json-rpc.ts';
+import type { Method } from '../methods.ts';
+
+/** @throws GatewayError `header_mismatch` naming the header. */
+export function checkHeader(name: string, value: string | undefined, said: unknown): void {
+  if (value !== said) mismatch(name, value);
+}
+
+/** `Mcp-Name` says the tool, prompt or resource; a body without one is the method's matter. */
+export function checkSubject(request: GatewayRequest, { subject }: Method, params: unknown): void {
+  if (subject === undefined) return;
+  const named = header(request, 'mcp-name');
+  const said = isObject(params) ? params[subject] : undefined;
+  if (named === undefined && typeof said !== 'string') return;
+  checkHeader('Mcp-Name', plain('Mcp-Name', named), said);
+}
+
+/** `Mcp-Param-*` of a tool's arguments; a body without the argument expects no header. */
+export function checkMirrored(
+  request: GatewayRequest,
+  mirrored: readonly MirroredParam[],
+  params: unknown,
+): void {
+  for (const { header: name, path } of mirrored) {
+    const said = at(isObject(params) ? params.arguments : undefined, path);
+    if (typeof said !== 'string' && typeof said !== 'number' && typeof said !== 'boolean') continue;
+    const value = plain(name, header(request, name.toLowerCase()));
+    const isSame = typeof said === 'number' ? isNumber(value, said) : value === String(said);
+    if (!isSame) mismatch(name, value);
+  }
+}
+
+const at = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
+  key === undefined
+    ? value
+    : at(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
+
+/** 42 and 42.0 are one number. */
+const isNumber = (value: string | undefined, said: number): boolean =>
+  value !== undefined && /^-?\d+(\.\d+)?$/.test(value) && Number(value) === said;
+
+function mismatch(name: string, value: string | undefined): never {
+  const problem = value === undefined ? 'is missing' : 'does not say the same as the body';
+  return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
+}
+
+/** Values that a header cannot carry come as `=?base64?…?=`. */
+function plain(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const encoded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
+  const text = encoded === undefined ? printable(value) : decoded(encoded);
+  return (
+    text ??
+    fail('header_mismatch', {
+      details: `The header ${name} must be printable ASCII, or =?base64?<UTF-8 in base64>?=.`,
+    })
+  );
+}
+
+const printable = (value: string) => (/^[\t\x20-\x7E]*$/.test(value) ? value : undefined);
+
+function decoded(base64: string): string | undefined {
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes.toString('base64') !== base64) return undefined;
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
