@@ -1,7 +1,8 @@
-// npm run docs: writes what follows from tables in the code. With --check it writes nothing and
-// fails when a file is out of date.
+// npm run docs: writes what follows from tables and examples in the code. With --check it writes
+// nothing and fails when a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
 import { errorsPage } from './docs/errors-page.ts';
+import { authorsPage } from './docs/examples.ts';
 import { envExample, settingsPage, settingsTables } from './docs/settings-page.ts';
 
 const root = new URL('../', import.meta.url);
@@ -10,6 +11,7 @@ const read = (name: string) => readFile(new URL(name, root), 'utf8').catch(() =>
 const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/settings.md': settingsPage,
   'docs/errors.md': errorsPage,
+  'docs/authors.md': authorsPage,
   '.env.example': envExample,
   'README.md': (present) => between(present, settingsTables('###')),
 };

@@ -10,6 +10,8 @@ const PAGES = [
   { name: 'settings', title: 'Settings' },
   { name: 'modes', title: 'Modes' },
   { name: 'providers', title: 'Identity providers' },
+  { name: 'authors', title: 'Your own tools' },
+  { name: 'protocol', title: 'Protocol' },
   { name: 'operations', title: 'Operations' },
   { name: 'architecture', title: 'Architecture' },
 ] as const;
@@ -67,8 +69,11 @@ function render(file: string, markdown: string): string {
   // A wide table scrolls in its own frame; the keyboard must reach it.
   rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
   rules.table_close = () => '</table></div>\n';
-  return md.render(markdown);
+  return md.render(markdown.replace(MARKERS, ''));
 }
+
+/** What npm run docs goes by, on lines of their own. */
+const MARKERS = /^<!-- .* -->\n/gm;
 
 /** As the common forges make them, so that one link works there and here. */
 const anchor = (heading: string): string =>

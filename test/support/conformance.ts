@@ -1,25 +1,19 @@
 // The official conformance tool, as a process of its own.
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
+import { inFolder, installNpxTool, type NpxTool } from './npx-tool.ts';
 
-const TOOL = '@modelcontextprotocol/conformance@0.2.0-alpha.12';
-/** The tool asks for more than the product does. */
-const NODE_MAJOR = 22;
-/** Plain binaries of Node, for whoever has an older one; there is no such package but for Linux. */
-const NODE = `node-linux-${process.arch}@24.21.0`;
+export { INSTALLATION_MS } from './npx-tool.ts';
 
-/** Enough for a slow line: some 60 MB where nothing is in npm's cache. */
-export const INSTALLATION_MS = 300_000;
+const TOOL = {
+  name: '@modelcontextprotocol/conformance@0.2.0-alpha.12',
+  command: 'conformance',
+} as const;
 
-export interface ConformanceTool {
-  readonly node: string;
-  readonly script: string;
-}
+export type ConformanceTool = NpxTool;
 
 /** By scenario, each of its checks as `id: STATUS`, with the tool's reason where it gives one. */
 export type Report = Readonly<Record<string, readonly string[]>>;
@@ -61,32 +55,7 @@ export interface Errand {
   readonly visit?: (url: string) => Promise<void>;
 }
 
-/**
- * Brings the tool by npx into npm's cache, exact versions and no install scripts. Not among our
- * own packages: they have to install on Node 20.
- */
-export async function installConformance(): Promise<ConformanceTool> {
-  const isNewEnough = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
-  const packages = isNewEnough ? [TOOL] : [NODE, TOOL];
-  return inFolder(async (cwd) => {
-    const { stdout } = await promisify(execFile)(
-      'npx',
-      [
-        '--yes',
-        '--ignore-scripts',
-        ...packages.map((name) => `--package=${name}`),
-        '--',
-        'sh',
-        '-c',
-        'command -v node; command -v conformance',
-      ],
-      { cwd, timeout: INSTALLATION_MS },
-    );
-    const [node, script] = stdout.trim().split('\n');
-    if (!node || !script) throw new Error(`npx brought no ${packages.join(' and ')}: ${stdout}`);
-    return { node, script };
-  });
-}
+export const installConformance = (): Promise<ConformanceTool> => installNpxTool(TOOL);
 
 /** @throws what `visit` throws, and when the tool leaves no results; it has ended in any case. */
 export async function runConformance(
@@ -183,13 +152,4 @@ async function readChecks(path: string): Promise<readonly string[]> {
   return checks.map(({ id, status, errorMessage }) =>
     errorMessage === undefined ? `${id}: ${status}` : `${id}: ${status}, ${errorMessage}`,
   );
-}
-
-async function inFolder<Result>(work: (path: string) => Promise<Result>): Promise<Result> {
-  const path = await mkdtemp(join(tmpdir(), 'postern-conformance-'));
-  try {
-    return await work(path);
-  } finally {
-    await rm(path, { recursive: true, force: true });
-  }
 }

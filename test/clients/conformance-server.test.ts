@@ -1,0 +1,59 @@
+// The official conformance tool's scenarios for servers, all that it requires of both revisions.
+// Its warnings count as failures here, too.
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import {
+  type ConformanceTool,
+  INSTALLATION_MS,
+  installConformance,
+} from '../support/conformance.ts';
+import {
+  type ConformanceGateway,
+  startConformanceGateway,
+} from '../support/conformance-gateway.ts';
+import { type RequirementSet, runSet, SETS } from '../support/conformance-sets.ts';
+import { freePort } from '../support/ports.ts';
+import { type RedisServer, startRedis } from '../support/redis.ts';
+
+const SLOW = { timeout: 120_000 } as const;
+
+let tool: ConformanceTool;
+let redis: RedisServer;
+let gateway: ConformanceGateway | undefined;
+
+beforeAll(async () => {
+  tool = await installConformance();
+  redis = await startRedis();
+}, INSTALLATION_MS);
+
+afterEach(async () => {
+  await gateway?.close();
+  gateway = undefined;
+});
+
+afterAll(() => redis?.close());
+
+test.for(SETS)(
+  '§4.4 conformance: $requirements, all $scenarios required scenarios pass',
+  SLOW,
+  async (set, { signal }) => {
+    await passes(set, {}, signal);
+  },
+);
+
+test('§4.4 conformance: the session era passes on Redis, too', SLOW, async ({ signal }) => {
+  await passes(SETS[0], { REDIS_URL: redis.url }, signal);
+});
+
+async function passes(
+  set: RequirementSet,
+  env: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  gateway = await startConformanceGateway({ PORT: String(await freePort()), ...env });
+  const errand = { url: gateway.mcpUrl, signal };
+  const { required, complaints, exitCode, output } = await runSet(tool, set, errand);
+  expect(complaints, output).toEqual({});
+  expect(required.failed, output).toEqual([]);
+  expect(required.passed, output).toHaveLength(set.scenarios);
+  expect(exitCode, output).toBe(0);
+}
