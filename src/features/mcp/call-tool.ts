@@ -2,7 +2,9 @@
 import type { Clock } from '../../core/clock.ts';
 import { fail, GatewayError, stackOf } from '../../core/errors/gateway-error.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
-import type { Catalog } from './catalog.ts';
+import type { Arguments, Catalog } from './catalog.ts';
+import type { ToolResult } from './content.ts';
+import type { CallContext } from './context.ts';
 import { InputRequired } from './input-required.ts';
 import type { Era } from './revisions.ts';
 
@@ -12,15 +14,16 @@ export interface CallToolDeps {
   readonly clock: Clock;
 }
 
+export type CallTool = (name: string, args: Arguments, context: CallContext) => Promise<ToolResult>;
+
 /** Known tools only; a refused call (unknown tool, wrong input, a question) is not counted. */
-export function createCallTool(
-  { catalog, metrics, clock }: CallToolDeps,
-  era: Era,
-): Catalog['callTool'] {
+export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: Era): CallTool {
   return async function callTool(name, args, context) {
     const started = clock.monotonic();
-    const record = (status: 'success' | 'error' | 'exception') =>
+    const record = (status: 'success' | 'error' | 'exception') => {
+      if (context.isAsking()) return;
       metrics.toolInvocation(name, status, era, (clock.monotonic() - started) / 1000);
+    };
     try {
       const result = await catalog.callTool(name, args, context);
       record(result.isError ? 'error' : 'success');

@@ -23,10 +23,17 @@ export interface Circumstances {
   readonly logLevel: LogSeverity | undefined;
   /** Made on first use: most calls never ask for it. */
   signal(): AbortSignal;
+  /** Whether the call ends with a question, whatever its tool returns. */
+  isAsking(): boolean;
 }
 
-export function createContext(given: Circumstances): Context {
-  const { params, user, service, line, ask, logLevel } = given;
+/** What the methods get; authors see the Context in it. */
+export interface CallContext extends Context {
+  isAsking(): boolean;
+}
+
+export function createContext(given: Circumstances): CallContext {
+  const { params, user, service, line, ask, logLevel, isAsking } = given;
   const meta = metaOf(params);
   const { progressToken } = meta;
 
@@ -37,6 +44,7 @@ export function createContext(given: Circumstances): Context {
       return given.client();
     },
     ask,
+    isAsking,
     trace: traceOf(meta),
     get signal() {
       return given.signal();

@@ -1,22 +1,16 @@
 // Spec §4.4: the methods that both eras share, in one table.
 import { fail } from '../../core/errors/gateway-error.ts';
-import type {
-  Arguments,
-  Catalog,
-  CompletionRequest,
-  Context,
-  Cursor,
-  Offers,
-  Page,
-} from './catalog.ts';
+import type { CallTool } from './call-tool.ts';
+import type { Arguments, Catalog, CompletionRequest, Cursor, Offers, Page } from './catalog.ts';
 import type { CacheHint } from './content.ts';
+import type { CallContext } from './context.ts';
 import { isObject } from './json-rpc.ts';
 
 export interface Method {
   /** The parameter that says what the call is about; repeated in `Mcp-Name` (2026-07-28). */
   readonly subject?: 'name' | 'uri';
   /** @throws GatewayError for what the caller did wrong. */
-  run(params: Arguments, context: Context): Promise<Outcome>;
+  run(params: Arguments, context: CallContext): Promise<Outcome>;
 }
 
 export interface Outcome {
@@ -28,7 +22,7 @@ export interface Outcome {
 export type Methods = ReadonlyMap<string, Method>;
 
 /** Those of what the catalogue offers: others do not exist. `callTool` in place of its own. */
-export function createMethods(catalog: Catalog, callTool: Catalog['callTool']): Methods {
+export function createMethods(catalog: Catalog, callTool: CallTool): Methods {
   const { offers } = catalog;
   return new Map([
     ...given(offers.tools, toolMethods(catalog, callTool)),
@@ -58,7 +52,7 @@ type Table = Readonly<Record<string, Method>>;
 const given = (offered: Offers[keyof Offers], table: Table): [string, Method][] =>
   offered ? Object.entries(table) : [];
 
-const toolMethods = (catalog: Catalog, callTool: Catalog['callTool']): Table => ({
+const toolMethods = (catalog: Catalog, callTool: CallTool): Table => ({
   'tools/list': {
     run: async (params, context) =>
       listed('tools', await catalog.listTools(cursorOf(params), context)),

@@ -7,10 +7,10 @@ import { parseObject } from '../../../core/json.ts';
 import { type GatewayRequest, header, json, type Reply } from '../../../core/message.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { answered, type Line, takesEventStream } from '../answer.ts';
-import type { Catalog, Context, LogSeverity, ServiceInfo } from '../catalog.ts';
+import type { Catalog, LogSeverity, ServiceInfo } from '../catalog.ts';
 import type { ClientCapabilities } from '../client-requests.ts';
 import type { Codec, McpCall } from '../codec.ts';
-import { createContext, createSignal, isLogSeverity } from '../context.ts';
+import { type CallContext, createContext, createSignal, isLogSeverity } from '../context.ts';
 import {
   idOf,
   isObject,
@@ -156,7 +156,7 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     { user }: McpCall,
     { sessionId, clientCapabilities, logLevel }: SessionRecord,
     { params, line, signal }: Way,
-  ): Context {
+  ): CallContext {
     const client = () => declared(clientCapabilities);
     return createContext({
       params,
@@ -167,6 +167,7 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
       signal,
       ask: questions.askOn({ sessionId, client, line, signal }),
       logLevel: catalog.offers.logging ? levelOf(logLevel) : undefined,
+      isAsking: () => false,
     });
   }
 }

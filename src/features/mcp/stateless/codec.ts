@@ -82,6 +82,7 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
         line,
         signal,
         ask: round.ask,
+        isAsking: round.isAsking,
         client: () => envelope.client,
         logLevel: catalog.offers.logging ? envelope.logLevel : undefined,
       });

@@ -15,6 +15,8 @@ import type { BoundCall, Given, RequestState } from './request-state.ts';
 
 export interface Round {
   readonly ask: Ask;
+  /** Whether something was asked that has no answer yet. */
+  isAsking(): boolean;
   /** The result that asks the client, once something was asked; whatever the tool did then. */
   inputRequired(): Promise<Readonly<Record<string, unknown>> | undefined>;
 }
@@ -28,11 +30,13 @@ export async function beginRound(
   const given = await givenIn(call, states);
   const used: Record<string, unknown> = {};
   const open: Record<string, ClientRequest> = {};
+  const isAsking = () => Object.keys(open).length > 0;
 
   return {
+    isAsking,
     async ask(requests) {
       const missing = withoutAnswer(requests, given);
-      const answered = Object.keys(requests).filter((key) => !(key in missing));
+      const answered = Object.keys(requests).filter((key) => !Object.hasOwn(missing, key));
       for (const key of answered) used[key] = given[key];
       if (Object.keys(missing).length === 0) return readAnswers(requests, given);
       readAnswers(pick(requests, answered), given);
@@ -48,7 +52,7 @@ export async function beginRound(
     },
 
     async inputRequired() {
-      if (Object.keys(open).length === 0) return undefined;
+      if (!isAsking()) return undefined;
       return {
         resultType: 'input_required',
         inputRequests: open,
