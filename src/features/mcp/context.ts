@@ -2,15 +2,10 @@
 import type { GatewayRequest } from '../../core/message.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { Line } from './answer.ts';
-import {
-  type Context,
-  LOG_SEVERITIES,
-  type LogSeverity,
-  type ServiceInfo,
-  type TraceContext,
-} from './catalog.ts';
+import { type Context, LOG_SEVERITIES, type LogSeverity, type ServiceInfo } from './catalog.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import { isRequestId, metaOf } from './json-rpc.ts';
+import { traceOf } from './trace.ts';
 
 export interface Circumstances {
   readonly params: unknown;
@@ -45,7 +40,9 @@ export function createContext(given: Circumstances): CallContext {
     },
     ask,
     isAsking,
-    trace: traceOf(meta),
+    get trace() {
+      return traceOf(meta);
+    },
     get signal() {
       return given.signal();
     },
@@ -66,16 +63,6 @@ const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
 
 export const isLogSeverity = (value: unknown): value is LogSeverity =>
   LOG_SEVERITIES.some((severity) => severity === value);
-
-/** W3C Trace Context and Baggage, as MCP carries them in `_meta`. */
-function traceOf(meta: Readonly<Record<string, unknown>>): TraceContext {
-  const { traceparent, tracestate, baggage } = meta;
-  return {
-    ...(typeof traceparent === 'string' && { traceparent }),
-    ...(typeof tracestate === 'string' && { tracestate }),
-    ...(typeof baggage === 'string' && { baggage }),
-  };
-}
 
 /** The call's signal: aborted when the caller hangs up, or by `abort`. */
 export function createSignal(request: GatewayRequest): {

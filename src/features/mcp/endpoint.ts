@@ -6,10 +6,11 @@ import type { Metrics } from '../../core/metrics/metrics.ts';
 import { takesEventStream } from './answer.ts';
 import type { Codec, McpCall } from './codec.ts';
 import { eraOfMessage } from './eras.ts';
-import { idOf, isObject, type Message, parseMessage } from './json-rpc.ts';
+import { idOf, isObject, type Message, metaOf, parseMessage } from './json-rpc.ts';
 import type { Era } from './revisions.ts';
 import type { Sessions } from './session/sessions.ts';
 import type { Streams } from './session/streams.ts';
+import { traceIdOf, traceOf } from './trace.ts';
 
 export interface McpDeps {
   readonly codecs: Readonly<Record<Era, Codec>>;
@@ -72,7 +73,12 @@ function subjectOf(message: Message): Readonly<Record<string, unknown>> {
   const { method, params } = message;
   const { name, uri } = isObject(params) ? params : {};
   const subject = name ?? uri;
-  return { rpc: shown(method), ...(typeof subject === 'string' && { of: shown(subject) }) };
+  const trace = traceIdOf(traceOf(metaOf(params)));
+  return {
+    rpc: shown(method),
+    ...(typeof subject === 'string' && { of: shown(subject) }),
+    ...(trace !== undefined && { trace }),
+  };
 }
 
 const shown = (text: string) => text.slice(0, 200);

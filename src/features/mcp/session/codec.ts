@@ -3,12 +3,10 @@
 import type { Clock } from '../../../core/clock.ts';
 import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
-import { parseObject } from '../../../core/json.ts';
 import { type GatewayRequest, header, json, type Reply } from '../../../core/message.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { answered, type Line, takesEventStream } from '../answer.ts';
 import type { Catalog, LogSeverity, ServiceInfo } from '../catalog.ts';
-import type { ClientCapabilities } from '../client-requests.ts';
 import type { Codec, McpCall } from '../codec.ts';
 import { type CallContext, createContext, createSignal, isLogSeverity } from '../context.ts';
 import {
@@ -25,7 +23,7 @@ import type { Replicas } from '../replicas.ts';
 import { replyTo } from '../reply-to.ts';
 import { SESSION_VERSIONS } from '../revisions.ts';
 import { inRevision } from './content.ts';
-import { readInitialize } from './initialize.ts';
+import { readInitialize, storedCapabilities } from './initialize.ts';
 import { createSessionMethods } from './methods.ts';
 import { createQuestions } from './questions.ts';
 import { createRunning } from './running.ts';
@@ -157,7 +155,7 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     { sessionId, clientCapabilities, logLevel }: SessionRecord,
     { params, line, signal }: Way,
   ): CallContext {
-    const client = () => declared(clientCapabilities);
+    const client = () => storedCapabilities(clientCapabilities);
     return createContext({
       params,
       user,
@@ -177,16 +175,6 @@ interface Way {
   readonly params: unknown;
   readonly line: Line;
   signal(): AbortSignal;
-}
-
-/** What `initialize` stored; nothing in sessions from before it did. */
-function declared(clientCapabilities = '{}'): ClientCapabilities {
-  const stored = parseObject(Buffer.from(clientCapabilities)) ?? {};
-  return {
-    elicitation: stored.elicitation === true,
-    sampling: stored.sampling === true,
-    roots: stored.roots === true,
-  };
 }
 
 /** MCP, logging: until the client says more, the server decides. */

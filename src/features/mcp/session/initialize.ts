@@ -1,6 +1,7 @@
 // Spec §4.4, decisions 3: initialize, which makes a session.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { readCapabilities } from '../client-requests.ts';
+import { parseObject } from '../../../core/json.ts';
+import { type ClientCapabilities, readCapabilities } from '../client-requests.ts';
 import { isObject, paramsOf } from '../json-rpc.ts';
 import { negotiateVersion } from '../revisions.ts';
 import type { NewSession } from './sessions.ts';
@@ -22,6 +23,16 @@ export function readInitialize(params: unknown): NewSession {
     protocolVersion: negotiateVersion(protocolVersion),
     clientCapabilities: JSON.stringify(readCapabilities(capabilities)),
     ...(isObject(clientInfo) && { clientInfo: JSON.stringify(nameAndVersion(clientInfo)) }),
+  };
+}
+
+/** What was stored then; sessions from before it was stored declared nothing. */
+export function storedCapabilities(clientCapabilities = '{}'): ClientCapabilities {
+  const stored = parseObject(Buffer.from(clientCapabilities)) ?? {};
+  return {
+    elicitation: stored.elicitation === true,
+    sampling: stored.sampling === true,
+    roots: stored.roots === true,
   };
 }
 
