@@ -33,7 +33,7 @@ export function routeFor({ routes, allow }: Resource, method: string): Route {
 function resourceOf(path: string, all: readonly Route[]): Resource {
   const routes = all.filter((route) => route.path === path);
   const listed = routes.filter(({ unlisted }) => !unlisted).map(({ method }) => method);
-  const allow = listed.includes('GET') ? ['GET', 'HEAD', ...listed.slice(1)] : listed;
+  const allow = listed.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return {
     path,
     routes: new Map(routes.map((route) => [route.method, route])),

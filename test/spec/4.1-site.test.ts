@@ -18,6 +18,8 @@ const PAGES = [
   '/errors',
   '/settings',
   '/providers',
+  '/authors',
+  '/protocol',
   '/operations',
   '/architecture',
   ...PROVIDERS.map((name) => `/provider-${name}`),

@@ -10,6 +10,7 @@ import { idOf, isObject, type Message, metaOf, parseMessage } from './json-rpc.t
 import type { Era } from './revisions.ts';
 import type { Sessions } from './session/sessions.ts';
 import type { Streams } from './session/streams.ts';
+import { checkVersionHeader } from './session/version-header.ts';
 import { traceIdOf, traceOf } from './trace.ts';
 
 export interface McpDeps {
@@ -59,6 +60,7 @@ export function createMcpEndpoint({ codecs, sessions, streams, metrics }: McpDep
   async function openStream(call: McpCall, { open }: Streams): Promise<Reply> {
     if (call.sessionId === undefined) fail('missing_session_id');
     const session = (await sessions.of(call)) ?? fail('session_not_found');
+    checkVersionHeader(call.request);
     if (!takesEventStream(header(call.request, 'accept'))) fail('not_acceptable');
     const expiresAt = sessions.expiresAt();
     if (!(await sessions.touch(session.sessionId, call.user))) fail('session_not_found');

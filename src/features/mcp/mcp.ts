@@ -81,7 +81,7 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
           methods: methodsOf('stateless'),
           requestState: createRequestState(parts.seal, clock),
           listen: mcpStreams
-            ? createListen({ catalog, streams: eventStreams, updates })
+            ? createListen({ catalog, streams: eventStreams, updates, service })
             : undefined,
           service,
         }),

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
-import { type GatewayRequest, header, json, type Reply } from '../../../core/message.ts';
+import { header, json, type Reply } from '../../../core/message.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { answered, type Line, takesEventStream } from '../answer.ts';
 import type { Catalog, LogSeverity, ServiceInfo } from '../catalog.ts';
@@ -21,7 +21,6 @@ import {
 import { capabilitiesOf, type Methods, noSuchMethod } from '../methods.ts';
 import type { Replicas } from '../replicas.ts';
 import { replyTo } from '../reply-to.ts';
-import { SESSION_VERSIONS } from '../revisions.ts';
 import { inRevision } from './content.ts';
 import { readInitialize, storedCapabilities } from './initialize.ts';
 import { createSessionMethods } from './methods.ts';
@@ -29,6 +28,7 @@ import { createQuestions } from './questions.ts';
 import { createRunning } from './running.ts';
 import type { Sessions } from './sessions.ts';
 import type { Streams } from './streams.ts';
+import { checkVersionHeader } from './version-header.ts';
 
 export interface SessionCodecDeps {
   readonly catalog: Catalog;
@@ -180,11 +180,3 @@ interface Way {
 /** MCP, logging: until the client says more, the server decides. */
 const levelOf = (stored: string | undefined): LogSeverity =>
   isLogSeverity(stored) ? stored : 'info';
-
-function checkVersionHeader(request: GatewayRequest): void {
-  const version = header(request, 'mcp-protocol-version');
-  if (version === undefined || SESSION_VERSIONS.includes(version)) return;
-  fail('unsupported_protocol_version', {
-    details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}.`,
-  });
-}

@@ -22,6 +22,7 @@ import { checkMirrored, checkSubject } from './headers.ts';
 import type { Listen } from './listen.ts';
 import type { RequestState } from './request-state.ts';
 import { beginRound } from './round.ts';
+import { serverInfoOf } from './server-info.ts';
 
 export interface StatelessCodecDeps {
   readonly catalog: Catalog;
@@ -39,7 +40,7 @@ const DISCOVERED = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
   const { catalog, requestState, service, listen } = deps;
-  const serverInfo = { name: service.name, version: service.version };
+  const serverInfo = serverInfoOf(service);
   const listens = listen !== undefined && catalog.offers.subscriptions;
   const methods: Methods = new Map([['server/discover', discover()], ...deps.methods]);
 
@@ -94,7 +95,7 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
 
   /** Every result says whose it is. */
   function signed(result: Readonly<Record<string, unknown>>) {
-    return { ...result, _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } };
+    return { ...result, _meta: serverInfo };
   }
 
   function discover(): Method {

@@ -1,15 +1,17 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
-import type { Catalog } from '../catalog.ts';
+import type { Catalog, ServiceInfo } from '../catalog.ts';
 import type { EventStreams } from '../event-streams.ts';
 import { isObject, paramsOf, type Request } from '../json-rpc.ts';
 import type { Updates } from '../updates.ts';
+import { serverInfoOf } from './server-info.ts';
 
 export interface ListenDeps {
   readonly catalog: Catalog;
   readonly streams: EventStreams;
   readonly updates: Updates;
+  readonly service: ServiceInfo;
 }
 
 /** Answers with a stream of what the client opted in to, and this service can tell. */
@@ -17,17 +19,18 @@ export type Listen = (request: Request) => Reply;
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-export function createListen({ catalog, streams, updates }: ListenDeps): Listen {
+export function createListen({ catalog, streams, updates, service }: ListenDeps): Listen {
   return function listen({ id, params }) {
     const uris = new Set(urisIn(params).filter((uri) => catalog.canWatch(uri)));
-    const tagged = (members: object) => ({ ...members, _meta: { [SUBSCRIPTION_ID]: id } });
+    const tag = { [SUBSCRIPTION_ID]: id };
+    const tagged = (members: object) => ({ ...members, _meta: tag });
     const stop = updates((uri) => {
       if (!uris.has(uri)) return;
       stream.say({ method: 'notifications/resources/updated', params: tagged({ uri }) });
     });
     const stream = streams.open(stop, {
       jsonrpc: '2.0',
-      result: tagged({ resultType: 'complete' }),
+      result: { resultType: 'complete', _meta: { ...tag, ...serverInfoOf(service) } },
       id,
     });
     const notifications = uris.size > 0 ? { resourceSubscriptions: [...uris] } : {};
