@@ -7,7 +7,11 @@ import {
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
 import { logInAs } from '../../scripts/demo/log-in.ts';
-import { createMemory as createMemory1, type Memory as Memory1 } from './mcp-client.ts';
+import {
+  createMemory as createMemory1,
+  type Making,
+  type Memory as Memory1,
+} from './mcp-client.ts';
 import { REDIRECT_URI } from './service.ts';
 
 /** Beside what version 1 keeps, whom it asked: the callback must come from there. */
@@ -34,10 +38,13 @@ export async function connect(
   url: URL,
   memory: Memory,
   change: (query: URLSearchParams) => void = () => {},
+  { newClient = plainClient, fetch }: Making<Client> = {},
 ): Promise<Connection> {
-  const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
+  const newTransport = () =>
+    new StreamableHTTPClientTransport(url, { authProvider: memory, ...(fetch && { fetch }) });
+  const first = newTransport();
   try {
-    return await open(first);
+    return await open(newClient(), first);
   } catch (error) {
     if (!(error instanceof UnauthorizedError)) throw error;
   }
@@ -47,11 +54,12 @@ export async function connect(
   const query = new URLSearchParams(back?.search);
   change(query);
   await first.finishAuth(query);
-  return open(new StreamableHTTPClientTransport(url, { authProvider: memory }));
+  return open(newClient(), newTransport());
 }
 
-async function open(transport: StreamableHTTPClientTransport): Promise<Connection> {
-  const client = new Client({ name: 'test', version: '1' });
+const plainClient = () => new Client({ name: 'test', version: '1' });
+
+async function open(client: Client, transport: StreamableHTTPClientTransport): Promise<Connection> {
   await client.connect(transport);
   return { client, transport };
 }

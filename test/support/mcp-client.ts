@@ -66,11 +66,24 @@ export interface Connection {
   readonly transport: StreamableHTTPClientTransport;
 }
 
+/** What a test wants of its client beyond the usual. */
+export interface Making<Client> {
+  readonly newClient?: () => Client;
+  readonly fetch?: typeof fetch;
+}
+
 /** Connects, logging `name` in where the gateway asks for it. */
-export async function connect(url: URL, memory: Memory, name = 'ada'): Promise<Connection> {
-  const first = new StreamableHTTPClientTransport(url, { authProvider: memory });
+export async function connect(
+  url: URL,
+  memory: Memory,
+  name = 'ada',
+  { newClient = plainClient, fetch }: Making<Client> = {},
+): Promise<Connection> {
+  const newTransport = () =>
+    new StreamableHTTPClientTransport(url, { authProvider: memory, ...(fetch && { fetch }) });
+  const first = newTransport();
   try {
-    return await open(first);
+    return await open(newClient(), first);
   } catch (error) {
     if (!(error instanceof UnauthorizedError)) throw error;
   }
@@ -78,11 +91,12 @@ export async function connect(url: URL, memory: Memory, name = 'ada'): Promise<C
   if (authorization === undefined) throw new Error('The client was not sent to log in.');
   const back = await logInAs(name, authorization, REDIRECT_URI);
   await first.finishAuth(back?.searchParams.get('code') ?? '');
-  return open(new StreamableHTTPClientTransport(url, { authProvider: memory }));
+  return open(newClient(), newTransport());
 }
 
-async function open(transport: StreamableHTTPClientTransport): Promise<Connection> {
-  const client = new Client({ name: 'test', version: '1' });
+const plainClient = () => new Client({ name: 'test', version: '1' });
+
+async function open(client: Client, transport: StreamableHTTPClientTransport): Promise<Connection> {
   // The SDK's own types do not fit exactOptionalPropertyTypes.
   await client.connect(transport as Transport);
   return { client, transport };

@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loadConfig } from '../../src/core/config/load.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { createGateway, type Deps } from '../../src/gateway.ts';
 import { askAt } from './ask.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { createSteps } from './log-in-steps.ts';
@@ -26,8 +26,8 @@ export interface Replicas {
 const COUNT = 3;
 const CHOICE = 'x-replica';
 
-/** Three of them in broker mode. */
-export async function startReplicas(): Promise<Replicas> {
+/** Three of them in broker mode; with a catalogue of the test's own, where one is given. */
+export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): Promise<Replicas> {
   const redis = await startRedis();
   const served: string[] = [];
   let ports: readonly number[] = [];
@@ -53,7 +53,7 @@ export async function startReplicas(): Promise<Replicas> {
   const open = () =>
     Promise.all(
       // Port 0, which the settings refuse: the system picks a free one.
-      Array.from({ length: COUNT }, () => createGateway({ ...config, port: 0 }, { log })),
+      Array.from({ length: COUNT }, () => createGateway({ ...config, port: 0 }, { log, ...deps })),
     );
   const listen = () => Promise.all(gateways.map((gateway) => gateway.listen()));
   const end = () => Promise.all(gateways.map((gateway) => gateway.close()));
@@ -90,6 +90,8 @@ const onwardTo =
       res.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(res);
     });
-    onward.on('error', () => res.writeHead(502).end());
+    onward.on('error', () => (res.headersSent ? res.destroy() : res.writeHead(502).end()));
+    // Whoever hangs up here hangs up there.
+    res.on('close', () => onward.destroy());
     req.pipe(onward);
   };

@@ -1,0 +1,45 @@
+// Every official client in every era, logged in for real, and the same steps for each.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createEraCatalog } from '../support/era-catalog.ts';
+import { ERA_CLIENTS, type EraClient } from '../support/era-clients.ts';
+import { ERA_STEPS } from '../support/era-steps.ts';
+import { type Service, startService } from '../support/service.ts';
+
+const own = createEraCatalog();
+const clients = new Map<string, EraClient>();
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService({ mode: 'broker', deps: { catalog: own.catalog } });
+  for (const row of ERA_CLIENTS) clients.set(row.title, await row.connect(service.mcpUrl));
+});
+afterAll(async () => {
+  for (const client of clients.values()) await client.close();
+  await service?.close();
+});
+
+function clientOf(title: string): EraClient {
+  const client = clients.get(title);
+  if (client === undefined) throw new Error(`There is no client ${title}.`);
+  return client;
+}
+
+const rows = ERA_CLIENTS.flatMap((row) =>
+  ERA_STEPS.map(([step, take]) => [row.title, step, row, take] as const),
+);
+
+test.for(rows)('§4.4 official client %s: %s', async ([title, , row, take]) => {
+  await take(clientOf(title), row, own);
+});
+
+test.for(ERA_CLIENTS.map(({ title }) => title))(
+  '§4.6 official client %s: was refused once, logged in once, and goes on after a restart',
+  async (title) => {
+    const client = clientOf(title);
+    await service.restart();
+    const { content } = await client.call('who-am-i');
+    expect(content).toEqual([{ type: 'text', text: 'ada' }]);
+    expect(client.memory.saved.authorizations).toHaveLength(1);
+    expect(client.sent.filter((line) => line.endsWith(' 401'))).toHaveLength(1);
+  },
+);
