@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { oneAtATime } from './one-at-a-time.ts';
 
 /** The tools ask for more than the product does. */
 const NODE_MAJOR = 22;
@@ -25,23 +26,28 @@ export interface NpxToolSource {
   readonly command: string;
 }
 
-/** Brings a tool by npx into npm's cache, with no install scripts, and a Node that can run it. */
+/**
+ * Brings a tool by npx into npm's cache, with no install scripts, and a Node that can run it. One at
+ * a time: npx itself lets two installations of the same set run into each other.
+ */
 export async function installNpxTool({ name, command }: NpxToolSource): Promise<NpxTool> {
   const isNewEnough = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
   const packages = isNewEnough ? [name] : [NODE, name];
   return inFolder(async (cwd) => {
-    const { stdout } = await promisify(execFile)(
-      'npx',
-      [
-        '--yes',
-        '--ignore-scripts',
-        ...packages.map((one) => `--package=${one}`),
-        '--',
-        'sh',
-        '-c',
-        `command -v node; command -v ${command}`,
-      ],
-      { cwd, timeout: INSTALLATION_MS },
+    const { stdout } = await oneAtATime('npx', () =>
+      promisify(execFile)(
+        'npx',
+        [
+          '--yes',
+          '--ignore-scripts',
+          ...packages.map((one) => `--package=${one}`),
+          '--',
+          'sh',
+          '-c',
+          `command -v node; command -v ${command}`,
+        ],
+        { cwd, timeout: INSTALLATION_MS },
+      ),
     );
     const [node, script] = stdout.trim().split('\n');
     if (!node || !script) throw new Error(`npx brought no ${packages.join(' and ')}: ${stdout}`);
