@@ -8,9 +8,7 @@ import type { Fetch } from './core/fetch-limited.ts';
 import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
-import { keptSecret } from './core/seal/kept-secret.ts';
-import { createSeal, type Seal } from './core/seal/seal.ts';
-import { sharedSecret } from './core/seal/shared-secret.ts';
+import { createLoginSeal, createReplicaSeal } from './core/seal/seals.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
@@ -96,7 +94,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     config.authRequired && metadata
       ? createAuth(config, metadata, { fetch, clock, log, metrics, keySet: given.keySet })
       : anonymous;
-  const stateSeal = await createStateSeal(config);
+  const loginSeal = await createLoginSeal(config);
   const mcp = createMcp(config, {
     catalog,
     service: {
@@ -106,7 +104,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       environment: config.nodeEnv,
     },
     store,
-    seal: stateSeal === undefined ? lazily(() => sharedSeal(config, store)) : async () => stateSeal,
+    seal: createReplicaSeal(config, store, loginSeal),
     clock,
     metrics,
     log,
@@ -119,7 +117,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     mcp: mcp.endpoint,
     oauth: createOAuth(config, {
       store,
-      seal: stateSeal,
+      seal: loginSeal,
       fetch,
       clock,
       documents: createClientDocuments({
@@ -177,31 +175,6 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       auth.close();
       await store.close();
     },
-  };
-}
-
-/** Only where something of a log-in has to lie in the store. */
-async function createStateSeal(config: Config): Promise<Seal | undefined> {
-  const { oauthMode, oauthConsent, oauthStateSecrets, dataDir } = config;
-  if (oauthMode === 'proxy' && oauthConsent === 'off') return undefined;
-  return createSeal(oauthStateSecrets ?? [await keptSecret(dataDir)]);
-}
-
-/** Where nothing of a log-in is sealed: by the secret of the settings, or one of the replicas' own. */
-const sharedSeal = async (
-  { oauthStateSecrets, sessionKeyPrefix }: Config,
-  store: Store,
-): Promise<Seal> => createSeal(oauthStateSecrets ?? [await sharedSecret(store, sessionKeyPrefix)]);
-
-/** Made once, when it is asked for; a failure is tried again. */
-function lazily<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let made: Promise<Value> | undefined;
-  return function get() {
-    made ??= make().catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
   };
 }
 

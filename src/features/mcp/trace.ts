@@ -2,7 +2,8 @@
 // so that a tool can send it on in headers as it is.
 import type { TraceContext } from './catalog.ts';
 
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** Trace Context §3.2: no version ff, and no id of zeros only. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Characters of a header; W3C asks for 512 of tracestate and 8,192 bytes of baggage at least. */
 const VALUE = /^[\x20-\x7E]{1,8192}$/;
