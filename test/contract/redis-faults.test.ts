@@ -34,6 +34,12 @@ async function outcome(operation: Promise<unknown>) {
   return { error, ms: performance.now() - started };
 }
 
+/** Keeps this process busy, as a slow tool would. */
+function stall(ms: number): void {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
 const isUp = async () => (await outcome(store.ping())).error === undefined;
 
 beforeEach(async () => {
@@ -67,6 +73,22 @@ describe('§8.5 Redis that goes away', () => {
       expect(error).toBeInstanceOf(StoreUnavailable);
       expect(ms).toBeLessThan(2000);
     }
+  });
+
+  test('§8.5 stalls of this process are no outage: what Redis answers meanwhile counts', async () => {
+    store = open(redis.url);
+    await store.set('key', 'value', 60);
+    for (let round = 0; round < 5; round++) {
+      // From a timer: the commands leave after the stall, when their time would be over.
+      const read = await new Promise((resolve) =>
+        setTimeout(() => {
+          resolve(Promise.all([store.get('key'), store.get('key')]));
+          stall(300);
+        }, 0),
+      );
+      expect(read).toEqual(['value', 'value']);
+    }
+    expect(lines).toEqual([]);
   });
 
   test('§8.5 one line says that the store is gone and one that it is back', async () => {

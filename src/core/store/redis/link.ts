@@ -3,7 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
-import { DEADLINE_MS, withDeadline } from './deadline.ts';
+import { createDeadline, DEADLINE_MS } from './deadline.ts';
 
 export type Client = Redis | Cluster;
 
@@ -32,6 +32,7 @@ export function createLink(
   let probing = false;
   let cause: unknown;
   const waiters = new Set<() => void>();
+  const within = createDeadline();
 
   client.on('ready', freezes ? probe : answered);
   client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
@@ -95,7 +96,7 @@ export function createLink(
       wake = resolve;
       waiters.add(wake);
     });
-    await withDeadline(DEADLINE_MS, up, unavailable).finally(() => waiters.delete(wake));
+    await within(up, unavailable).finally(() => waiters.delete(wake));
   }
 
   const unavailable = () => new StoreUnavailable('Redis does not answer', { cause });
@@ -104,7 +105,7 @@ export function createLink(
     async run(commands) {
       if (state !== 'up') await untilUp();
       try {
-        return await withDeadline(DEADLINE_MS, commands(client), timedOut);
+        return await within(commands(client), timedOut);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
         // A lost connection says more than the command that it took along.
