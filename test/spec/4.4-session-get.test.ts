@@ -102,6 +102,27 @@ describe('§4.1 who gets the stream', () => {
     },
   );
 
+  test('§4.1 HEAD says what GET would, and the stream that is open stays', async () => {
+    const client = await openClient(gateway);
+    const own = await client.watch();
+    const answer = await openEvents({
+      port: await gateway.listen(),
+      method: 'HEAD',
+      headers: {
+        authorization: `Bearer ${await gateway.issuer.sign()}`,
+        accept: 'text/event-stream',
+        'mcp-session-id': client.session,
+      },
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toBe('text/event-stream');
+    expect(await answer.text()).toBe('');
+    await client.ask('resources/subscribe', { uri: 'watched://a' });
+    change('a');
+    expect(await own.next()).toEqual(updated('a'));
+    own.hangUp();
+  });
+
   test.each([
     { what: 'without a token', headers: { authorization: '' } },
     { what: 'with a token of nobody', headers: { authorization: 'Bearer x.y.z' } },

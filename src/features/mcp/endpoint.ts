@@ -1,6 +1,7 @@
 // Spec §4.4, §4.5: POST and DELETE /mcp, and GET with MCP_STREAMS=true.
 import { asGatewayError, fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../core/errors/render.ts';
+import { EVENT_STREAM_HEADERS } from '../../core/event-stream.ts';
 import { header, type Reply } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { takesEventStream } from './answer.ts';
@@ -64,7 +65,11 @@ export function createMcpEndpoint({ codecs, sessions, streams, metrics }: McpDep
     if (!takesEventStream(header(call.request, 'accept'))) fail('not_acceptable');
     const expiresAt = sessions.expiresAt();
     if (!(await sessions.touch(session.sessionId, call.user))) fail('session_not_found');
-    const reply = await open(session.sessionId);
+    // HEAD asks what GET would say: a stream of the session that is open must not end for it.
+    const reply =
+      call.request.method === 'HEAD'
+        ? { status: 200, headers: EVENT_STREAM_HEADERS }
+        : await open(session.sessionId);
     return { ...reply, headers: { ...reply.headers, 'X-Session-Expires-At': expiresAt } };
   }
 }
