@@ -99,10 +99,13 @@ describe.each(ERAS)('in the %s era', (era) => {
       { signal: cancelled.signal, onprogress: () => cancelled.abort('No longer needed') },
     );
     await expect(called).rejects.toThrow();
-    const stopped = `mcp_tool_invocations_total{tool="restart_service",status="exception",era="${era}"} 1`;
-    await expect
-      .poll(async () => (await gateway.ask({ path: '/metrics' })).text)
-      .toContain(stopped);
+    const cancelledCalls = () =>
+      gateway.log.filter(
+        ({ of, error }) => of === 'restart_service' && error === 'request_cancelled',
+      );
+    await expect.poll(cancelledCalls).toMatchObject([{ level: 'info', msg: 'Refused.' }]);
+    const { text } = await gateway.ask({ path: '/metrics' });
+    expect(text).not.toContain('tool="restart_service",status="exception"');
   });
 
   test('§2.4 examples: log.ts reaches a client from its level on', async () => {

@@ -47,7 +47,9 @@ test.each([
 });
 
 test.each([
-  ['is missing', { region: 'eu' }, {}, 'Mcp-Param-Region is missing'],
+  ['is missing', { region: 'eu' }, {}, 'Mcp-Param-Region is missing; it must say "eu"'],
+  ['has no argument', {}, { 'mcp-param-region': 'eu' }, 'says "eu", and the body nothing'],
+  ['has null for its argument', { region: null }, { 'mcp-param-region': 'eu' }, 'says "eu"'],
   ['says something else', { region: 'eu' }, { 'mcp-param-region': 'us' }, 'Mcp-Param-Region'],
   ['is no base64', { region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG8?=' }, 'base64'],
   ['says another number', { limit: 42 }, { 'mcp-param-limit': '43' }, 'Mcp-Param-Limit'],

@@ -70,7 +70,7 @@ export function createAskingCatalog(): AskingCatalog {
           log('info', 'first');
           const { form: first } = await ask({ form: QUESTIONS.form });
           log('info', 'second');
-          const { form: second } = await ask({ form: QUESTIONS.form });
+          const { again: second } = await ask({ again: QUESTIONS.form });
           return result([first, second]);
         },
       }),

@@ -64,7 +64,7 @@ export const catalogue = {
   missing_session_id: row({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request', reason: 'missing_session_id' },
-    details: 'Send the header mcp-session-id, or initialize first.',
+    details: 'Initialize, then send the header mcp-session-id of the answer with each request.',
   }),
   session_not_found: row({
     status: 404,
@@ -200,7 +200,7 @@ export const catalogue = {
   not_found: row({
     status: 404,
     jsonrpc: { code: -32000, message: 'Not Found' },
-    details: 'There is nothing at this path.',
+    details: 'There is nothing at this path. MCP is at /mcp.',
   }),
   method_not_allowed: row({
     status: 405,

@@ -30,6 +30,8 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       return result;
     } catch (cause) {
       if (cause instanceof GatewayError || cause instanceof InputRequired) throw cause;
+      // Nobody waits for it any more, and most tools end so when they are told.
+      if (context.signal.aborted) throw cause;
       record('exception');
       return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
     }

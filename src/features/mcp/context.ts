@@ -28,7 +28,8 @@ export interface CallContext extends Context {
 }
 
 export function createContext(given: Circumstances): CallContext {
-  const { params, user, service, line, ask, logLevel, isAsking } = given;
+  const { params, user, service, line, logLevel, isAsking } = given;
+  const asked = new Set<string>();
   const meta = metaOf(params);
   const { progressToken } = meta;
 
@@ -38,7 +39,14 @@ export function createContext(given: Circumstances): CallContext {
     get client() {
       return given.client();
     },
-    ask,
+    async ask(requests) {
+      for (const key of Object.keys(requests)) {
+        // In the stateless era the second would get the answer to the first.
+        if (asked.has(key)) throw new Error(`"${key}" was asked twice; each question has its key`);
+        asked.add(key);
+      }
+      return given.ask(requests);
+    },
     isAsking,
     get trace() {
       return traceOf(meta);

@@ -4,7 +4,7 @@ import { fail } from '../../core/errors/gateway-error.ts';
 import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
 import type { CacheHint } from './content.ts';
 import type { MirroredParam } from './define/mirrored.ts';
-import type { Completers, Prompt } from './define/prompt.ts';
+import type { Prompt } from './define/prompt.ts';
 import type { Resource, ResourceTemplate } from './define/resource.ts';
 import type { Tool } from './define/tool.ts';
 
@@ -40,7 +40,6 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     entries.resourceTemplates,
     ({ description }) => description.uriTemplate,
   );
-  const completes = (entry: { readonly completers: Completers }) => entry.completers.size > 0;
 
   async function readTemplated(uri: string, context: Context) {
     for (const { match, read, description } of templates.values()) {
@@ -57,7 +56,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       prompts: prompts.size > 0,
       resources: resources.size + templates.size > 0,
       subscriptions: [...resources.values()].some(({ watch }) => watch !== undefined),
-      completions: [...prompts.values()].some(completes) || [...templates.values()].some(completes),
+      completions: [...prompts.values(), ...templates.values()].some(({ completes }) => completes),
       logging,
     },
     ...(instructions !== undefined && { instructions }),

@@ -33,8 +33,15 @@ export function createMethods(catalog: Catalog, callTool: CallTool): Methods {
 }
 
 export function noSuchMethod(key: 'method_not_found' | 'unknown_method', method: string): never {
-  return fail(key, { details: `There is no method ${JSON.stringify(method.slice(0, 100))}` });
+  const hint = STREAMED.has(method)
+    ? ' here: it needs MCP_STREAMS=true, and resources that tell when they change'
+    : '';
+  return fail(key, {
+    details: `There is no method ${JSON.stringify(method.slice(0, 100))}${hint}`,
+  });
 }
+
+const STREAMED = new Set(['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen']);
 
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
 export const capabilitiesOf = ({ offers }: Catalog, subscriptions: boolean) => ({

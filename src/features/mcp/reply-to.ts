@@ -4,17 +4,27 @@ import { JSONRPC, renderError } from '../../core/errors/render.ts';
 import { json, type Reply } from '../../core/message.ts';
 import type { RequestId } from './json-rpc.ts';
 
-/** The reply with what `work` resolves to, or with what it throws. Never rejects. */
-export async function replyTo(id: RequestId, work: () => Promise<object>): Promise<Reply> {
+/**
+ * The reply with what `work` resolves to, or with what it throws. Never rejects. `signal` tells
+ * whether anybody still waits for it.
+ */
+export async function replyTo(
+  id: RequestId,
+  signal: () => AbortSignal,
+  work: () => Promise<object>,
+): Promise<Reply> {
   try {
     return json(200, { jsonrpc: '2.0', result: await work(), id });
   } catch (thrown) {
-    return renderError(asMethodError(thrown), JSONRPC, id);
+    return renderError(asMethodError(thrown, signal), JSONRPC, id);
   }
 }
 
 /** What a method throws beside GatewayErrors is unexpected: -32603, its cause in the log. */
-const asMethodError = (thrown: unknown): GatewayError =>
-  thrown instanceof GatewayError
-    ? thrown
-    : new GatewayError('method_failed', { cause: thrown, facts: stackOf(thrown) });
+function asMethodError(thrown: unknown, signal: () => AbortSignal): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  const facts = stackOf(thrown);
+  return signal().aborted
+    ? new GatewayError('request_cancelled', { facts })
+    : new GatewayError('method_failed', { cause: thrown, facts });
+}

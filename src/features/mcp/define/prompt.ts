@@ -8,8 +8,10 @@ export interface Prompt {
   readonly description: PromptDescription;
   problem(args: Arguments): string | undefined;
   get(args: Arguments, context: Context): Promise<PromptResult>;
-  /** By argument; empty when the prompt completes nothing. */
+  /** By argument. */
   readonly completers: Completers;
+  /** Whether an argument has `complete`; those with `values` are completed beside. */
+  readonly completes: boolean;
 }
 
 /**
@@ -62,12 +64,19 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
     problem: (args) => firstProblem(all, args),
     get: async (args, context) => get(args as PromptArguments<All>, context),
     completers: new Map(
-      all.flatMap(({ name, complete }): [string, Complete][] =>
-        complete === undefined ? [] : [[name, complete]],
-      ),
+      all.flatMap(({ name, complete, values }): [string, Complete][] => {
+        const completer = complete ?? (values && beginningWith(values));
+        return completer === undefined ? [] : [[name, completer]];
+      }),
     ),
+    completes: all.some(({ complete }) => complete !== undefined),
   };
 }
+
+const beginningWith =
+  (values: readonly string[]): Complete =>
+  (typed) =>
+    values.filter((value) => value.startsWith(typed));
 
 function firstProblem(known: readonly PromptArgument[], args: Arguments): string | undefined {
   return known.map((argument) => argumentProblem(argument, args)).find(Boolean);

@@ -27,6 +27,7 @@ export interface ResourceTemplate {
     context: Context,
   ): Promise<ResourceContent | undefined>;
   readonly completers: Completers;
+  readonly completes: boolean;
 }
 
 /** Calls `changed` after each change until the returned function is called. Neither throws. */
@@ -79,6 +80,7 @@ export function defineResourceTemplate(
     match,
     read: async (values, context) => read(values, context),
     completers: new Map(Object.entries(complete)),
+    completes: Object.keys(complete).length > 0,
   };
 }
 

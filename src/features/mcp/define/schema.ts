@@ -3,6 +3,7 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DefinitionError } from '../../../core/errors/definition-error.ts';
 import type { ObjectSchema } from '../descriptions.ts';
+import { isObject } from '../json-rpc.ts';
 import { MIRROR } from './mirrored.ts';
 
 /** What is wrong with a value, naming the member; undefined when it fits. */
@@ -22,6 +23,7 @@ const draft2020 = new Ajv2020(OPTIONS).addVocabulary([MIRROR, '$anchor']);
  * @throws DefinitionError when it is no such schema; `owner` is named.
  */
 export function compile(owner: string, subject: string, schema: ObjectSchema): Check {
+  if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
   const ajv = schema.$schema === DRAFT_2020_12 ? draft2020 : draft7;
   try {
@@ -56,6 +58,8 @@ function problemOf(subject: string, error: ErrorObject | undefined): string {
   const path = shortened(`${subject}${error.instancePath}`);
   const extra: unknown = error.params.additionalProperty;
   if (typeof extra === 'string') return `${path} must not have the member "${shortened(extra)}"`;
+  const allowed: unknown = error.params.allowedValues;
+  if (Array.isArray(allowed)) return `${path} must be one of ${shortened(allowed.join(', '))}`;
   return `${path} ${error.message ?? 'does not fit its schema'}`;
 }
 

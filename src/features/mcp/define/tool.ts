@@ -3,6 +3,7 @@ import { DefinitionError } from '../../../core/errors/definition-error.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { Content, ToolResult } from '../content.ts';
 import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';
+import { isObject } from '../json-rpc.ts';
 import type { Fitting } from './fitting.ts';
 import { type MirroredParam, mirroredParams } from './mirrored.ts';
 import { type Check, compile } from './schema.ts';
@@ -88,13 +89,17 @@ interface UntypedTool extends ToolDescription {
 
 type AnyResult = ToolResult | StructuredResult<unknown> | ToolFailure;
 
-function finished(result: AnyResult, problem: Check | undefined): ToolResult {
-  if (problem === undefined || !('structuredContent' in result)) {
-    if (problem !== undefined && !('isError' in result && result.isError)) {
-      throw new Error('The tool returned no structuredContent, which its outputSchema asks for');
-    }
-    return result as ToolResult;
+function finished(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
+  if (!isObject(result)) throw new Error('The tool returned no result');
+  if (problem !== undefined && 'structuredContent' in result) return structured(result, problem);
+  if (!Array.isArray(result.content)) throw new Error('The tool returned no content');
+  if (problem !== undefined && result.isError !== true) {
+    throw new Error('The tool returned no structuredContent, which its outputSchema asks for');
   }
+  return result as unknown as ToolResult;
+}
+
+function structured(result: Readonly<Record<string, unknown>>, problem: Check): ToolResult {
   const { structuredContent } = result;
   const wrong = problem(structuredContent);
   if (wrong !== undefined) throw new Error(`The tool's result is not as it promised: ${wrong}`);

@@ -140,7 +140,7 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
         line.finish(renderError(new GatewayError('request_cancelled'), JSONRPC, id));
       });
       line.finish(
-        await replyTo(id, async () => {
+        await replyTo(id, signal, async () => {
           const context = contextOf(call, record, { params, line, signal });
           const { result } = await run(paramsOf(params), context);
           return inRevision(protocolVersion, result);

@@ -100,7 +100,12 @@ export function createQuestions(replicas: Replicas, clock: Clock): Questions {
             details: `The client did not declare ${lacking.join(', ')} when it initialized.`,
           });
         }
-        if (!asker.line.isOpen) fail('client_cannot_be_asked');
+        if (!asker.line.isOpen) {
+          fail('client_cannot_be_asked', {
+            details:
+              'The client is asked by a stream; send Accept: application/json, text/event-stream.',
+          });
+        }
         return readAnswers(requests, await askAll(asker, requests));
       },
     async answered(sessionId, { id, result }) {

@@ -8,6 +8,6 @@ export function checkVersionHeader(request: GatewayRequest): void {
   const version = header(request, 'mcp-protocol-version');
   if (version === undefined || SESSION_VERSIONS.includes(version)) return;
   fail('unsupported_protocol_version', {
-    details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}.`,
+    details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}, or 2026-07-28 with the same in params._meta.`,
   });
 }

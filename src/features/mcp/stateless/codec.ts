@@ -72,10 +72,10 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
   }
 
   function run({ request, user }: McpCall, message: Request, way: Way): Promise<Reply> {
-    return replyTo(message.id, async () => {
+    const { signal } = createSignal(request);
+    return replyTo(message.id, signal, async () => {
       const { envelope, method, line } = way;
       const round = await beginRound({ user, request: message }, envelope.client, requestState);
-      const { signal } = createSignal(request);
       const context = createContext({
         params: message.params,
         user,

@@ -41,11 +41,17 @@ function checkVersion(named: string | undefined, claim: unknown): void {
   if (eraOf(claimed) !== 'stateless') {
     fail('unsupported_version', {
       details: unsupported(claimed),
-      data: { supported: SUPPORTED_VERSIONS.filter((one) => one !== claimed), requested: claimed },
+      data: { supported: supportedFor(claimed), requested: claimed },
     });
   }
   checkHeader('MCP-Protocol-Version', named, claimed);
 }
+
+/** To whom claims a revision of sessions, others of them are no help. */
+const supportedFor = (claimed: string): readonly string[] =>
+  eraOf(claimed) === 'session'
+    ? SUPPORTED_VERSIONS.filter((version) => eraOf(version) === 'stateless')
+    : SUPPORTED_VERSIONS;
 
 const unsupported = (claimed: string) =>
   eraOf(claimed) === 'session'
@@ -53,4 +59,6 @@ const unsupported = (claimed: string) =>
     : `This service speaks ${SUPPORTED_VERSIONS.join(', ')}.`;
 
 const lacks = (key: string, type: string): never =>
-  fail('invalid_envelope', { details: `params._meta["${key}"] must be ${type}` });
+  fail('invalid_envelope', {
+    details: `params._meta["${key}"] must be ${type}, in each request of 2026-07-28`,
+  });

@@ -8,7 +8,7 @@ import type { Method } from '../methods.ts';
 
 /** @throws GatewayError `header_mismatch` naming the header. */
 export function checkHeader(name: string, value: string | undefined, said: unknown): void {
-  if (value !== said) mismatch(name, value);
+  if (value !== said) mismatch(name, value, said);
 }
 
 /** `Mcp-Name` says the tool, prompt or resource; a body without one is the method's matter. */
@@ -20,7 +20,7 @@ export function checkSubject(request: GatewayRequest, { subject }: Method, param
   checkHeader('Mcp-Name', plain('Mcp-Name', named), said);
 }
 
-/** `Mcp-Param-*` of a tool's arguments; a body without the argument expects no header. */
+/** `Mcp-Param-*` of a tool's arguments: neither without the other. */
 export function checkMirrored(
   request: GatewayRequest,
   mirrored: readonly MirroredParam[],
@@ -28,10 +28,8 @@ export function checkMirrored(
 ): void {
   for (const { header: name, path } of mirrored) {
     const said = at(isObject(params) ? params.arguments : undefined, path);
-    if (typeof said !== 'string' && typeof said !== 'number' && typeof said !== 'boolean') continue;
     const value = plain(name, header(request, name.toLowerCase()));
-    const isSame = typeof said === 'number' ? isNumber(value, said) : value === String(said);
-    if (!isSame) mismatch(name, value);
+    if (!isSame(value, said)) mismatch(name, value, said);
   }
 }
 
@@ -40,14 +38,26 @@ const at = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
     ? value
     : at(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
 
+/** What no header can say (null, an object) is the schema's matter. */
+function isSame(value: string | undefined, said: unknown): boolean {
+  if (typeof said === 'number') return isNumber(value, said);
+  if (typeof said === 'string' || typeof said === 'boolean') return value === String(said);
+  return value === undefined;
+}
+
 /** 42 and 42.0 are one number. */
 const isNumber = (value: string | undefined, said: number): boolean =>
   value !== undefined && /^-?\d+(\.\d+)?$/.test(value) && Number(value) === said;
 
-function mismatch(name: string, value: string | undefined): never {
-  const problem = value === undefined ? 'is missing' : 'does not say the same as the body';
+function mismatch(name: string, value: string | undefined, said: unknown): never {
+  const problem =
+    value === undefined
+      ? `is missing; it must say ${shown(said)}, as the body does`
+      : `says ${shown(value)}, and the body ${shown(said)}`;
   return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
 }
+
+const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 100);
 
 /** Values that a header cannot carry come as `=?base64?…?=`. */
 function plain(name: string, value: string | undefined): string | undefined {
