@@ -104,7 +104,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       environment: config.nodeEnv,
     },
     store,
-    seal: createReplicaSeal(config, store, loginSeal),
+    seal: createReplicaSeal(config, { store, clock, loginSeal }),
     clock,
     metrics,
     log,
@@ -169,7 +169,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       draining = true;
       server.startDraining();
       await pause(clock, config.shutdownDelayMs);
-      mcp.endStreams();
+      mcp.stopWaiting();
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
       auth.close();

@@ -7,6 +7,7 @@ export type { Clock } from './core/clock.ts';
 export type { Config } from './core/config/config.ts';
 export { ConfigError, loadConfig } from './core/config/load.ts';
 export { DefinitionError } from './core/errors/definition-error.ts';
+export { fail } from './core/errors/gateway-error.ts';
 export type { Log } from './core/log.ts';
 export type { Store } from './core/store/store.ts';
 export type { UserContext } from './core/user-context.ts';

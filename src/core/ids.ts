@@ -8,6 +8,13 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** True for what could be a session id at all; anything else must never reach the store. */
 export const isSessionId = (value: string): boolean => uuid.test(value);
 
+/** Requests of ours to a client: nobody else's id looks so by chance. */
+export const newQuestionId: () => string = randomUUID;
+
+/** True for what could be an answer's id at all. */
+export const isQuestionId = (value: unknown): value is string =>
+  typeof value === 'string' && uuid.test(value);
+
 /** Spec §2.2: the prefix that marks a dynamically registered client. */
 export const DYNAMIC_CLIENT_PREFIX = 'svc-';
 

@@ -212,6 +212,11 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Not Acceptable' },
     details: 'This is answered with a stream; send Accept: text/event-stream.',
   }),
+  too_many_streams: row({
+    status: 503,
+    jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'too_many_streams' },
+    details: 'Too many streams are open, of this user or in all. Close one, or try again later.',
+  }),
   body_too_large: row({
     status: 413,
     jsonrpc: { code: -32000, message: 'Content Too Large' },

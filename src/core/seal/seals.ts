@@ -1,4 +1,5 @@
 // Which secret seals what.
+import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Store } from '../store/store.ts';
 import { keptSecret } from './kept-secret.ts';
@@ -12,26 +13,32 @@ export async function createLoginSeal(config: Config): Promise<Seal | undefined>
   return createSeal(oauthStateSecrets ?? [await keptSecret(dataDir)]);
 }
 
+export interface ReplicaSealDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly loginSeal: Seal | undefined;
+}
+
+/** A store that has lost its data has another secret, or none: replicas must not keep the old one. */
+const REMEMBERED_MS = 60_000;
+
 /** For what clients carry from one replica to another: the same, or one by a secret of the store. */
 export function createReplicaSeal(
   { oauthStateSecrets, sessionKeyPrefix }: Config,
-  store: Store,
-  loginSeal: Seal | undefined,
+  { store, clock, loginSeal }: ReplicaSealDeps,
 ): () => Promise<Seal> {
   if (loginSeal !== undefined) return async () => loginSeal;
-  return lazily(async () =>
-    createSeal(oauthStateSecrets ?? [await sharedSecret(store, sessionKeyPrefix)]),
-  );
-}
+  if (oauthStateSecrets !== undefined) {
+    const seal = createSeal(oauthStateSecrets);
+    return async () => seal;
+  }
+  let made: { readonly seal: Seal; readonly at: number } | undefined;
 
-/** Made once, when it is asked for; a failure is tried again. */
-function lazily<Value>(make: () => Promise<Value>): () => Promise<Value> {
-  let made: Promise<Value> | undefined;
-  return function get() {
-    made ??= make().catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
+  return async function get() {
+    if (made === undefined || clock.monotonic() - made.at > REMEMBERED_MS) {
+      const secret = await sharedSecret(store, sessionKeyPrefix);
+      made = { seal: createSeal([secret]), at: clock.monotonic() };
+    }
+    return made.seal;
   };
 }

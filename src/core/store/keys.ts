@@ -18,6 +18,10 @@ export const channelKey = (prefix: string): string => `${prefix}bus`;
 export const subscriptionKey = (prefix: string, sessionId: string, hash: string): string =>
   `${prefix}${sessionId}:subscription:${hash}`;
 
+/** The replica that waits for a client's answer. */
+export const questionKey = (prefix: string, sessionId: string, id: string): string =>
+  `${prefix}${sessionId}:question:${id}`;
+
 /** The secret that all replicas seal with where the settings give none. */
 export const sharedSecretKey = (prefix: string): string => `${prefix}secret`;
 

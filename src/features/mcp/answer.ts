@@ -15,9 +15,6 @@ export interface Line {
   finish(reply: Reply): void;
 }
 
-/** Messages that wait for a slow reader before notifications are dropped. */
-const MAX_WAITING = 1000;
-
 /** Resolves to the answer, or to a stream at the first word that `work` says on the line. */
 export function answered(takesStream: boolean, work: (line: Line) => void): Promise<Reply> {
   return new Promise((resolve) => {
@@ -44,7 +41,7 @@ export function answered(takesStream: boolean, work: (line: Line) => void): Prom
 }
 
 function beginStream() {
-  const queue = createQueue<string>();
+  const queue = createQueue();
   let last: Reply | undefined;
   return {
     reply: {
@@ -57,7 +54,7 @@ function beginStream() {
       }),
     } as const satisfies Reply,
     say(message: Outgoing) {
-      if (message.id === undefined && queue.size() >= MAX_WAITING) return;
+      if (message.id === undefined && queue.isFull()) return;
       queue.push(sseEvent({ jsonrpc: '2.0', ...message }));
     },
     /** A reply of ours holds the JSON-RPC response as text. */

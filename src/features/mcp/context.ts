@@ -1,10 +1,11 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
+import { fail } from '../../core/errors/gateway-error.ts';
 import type { GatewayRequest } from '../../core/message.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { Line } from './answer.ts';
 import { type Context, LOG_SEVERITIES, type LogSeverity, type ServiceInfo } from './catalog.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
-import { isRequestId, metaOf } from './json-rpc.ts';
+import { isRequestId, isShort, metaOf } from './json-rpc.ts';
 import { traceOf } from './trace.ts';
 
 export interface Circumstances {
@@ -32,6 +33,18 @@ export function createContext(given: Circumstances): CallContext {
   const asked = new Set<string>();
   const meta = metaOf(params);
   const { progressToken } = meta;
+  if (isRequestId(progressToken) && !isShort(progressToken)) {
+    fail('invalid_params', { details: 'A progressToken has at most 256 characters' });
+  }
+
+  const askOnce: Ask = async (requests) => {
+    for (const key of Object.keys(requests)) {
+      // In the stateless era the second would get the answer to the first.
+      if (asked.has(key)) throw new Error(`"${key}" was asked twice; each question has its key`);
+      asked.add(key);
+    }
+    return given.ask(requests);
+  };
 
   return {
     user,
@@ -39,13 +52,11 @@ export function createContext(given: Circumstances): CallContext {
     get client() {
       return given.client();
     },
-    async ask(requests) {
-      for (const key of Object.keys(requests)) {
-        // In the stateless era the second would get the answer to the first.
-        if (asked.has(key)) throw new Error(`"${key}" was asked twice; each question has its key`);
-        asked.add(key);
-      }
-      return given.ask(requests);
+    ask(requests) {
+      const answers = askOnce(requests);
+      // A tool may look at it later, or never: that must not end the process.
+      answers.catch(() => {});
+      return answers;
     },
     isAsking,
     get trace() {

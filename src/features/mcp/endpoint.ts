@@ -69,7 +69,7 @@ export function createMcpEndpoint({ codecs, sessions, streams, metrics }: McpDep
     const reply =
       call.request.method === 'HEAD'
         ? { status: 200, headers: EVENT_STREAM_HEADERS }
-        : await open(session.sessionId);
+        : await open(session.sessionId, call.user);
     return { ...reply, headers: { ...reply.headers, 'X-Session-Expires-At': expiresAt } };
   }
 }

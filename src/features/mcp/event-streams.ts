@@ -1,5 +1,6 @@
 // MCP "Streamable HTTP": streams that stay open for what a server has to say by itself.
 import type { Clock } from '../../core/clock.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
 import { EVENT_STREAM_HEADERS, sseEvent } from '../../core/event-stream.ts';
 import type { Reply } from '../../core/message.ts';
 import type { Outgoing } from './json-rpc.ts';
@@ -12,12 +13,20 @@ export interface EventStream {
   end(): void;
 }
 
+export interface Opening {
+  /** Whose it is; undefined without authentication. */
+  readonly user: string | undefined;
+  /** Called once, however the stream ends. */
+  onEnd(): void;
+  /** The last message, where it is not the client that leaves. */
+  readonly farewell?: object;
+}
+
 export interface EventStreams {
   /**
-   * `onEnd` is called once, however the stream ends. `farewell` is its last message, where it is
-   * not the client that leaves.
+   * @throws GatewayError `too_many_streams` for its user, or for the process.
    */
-  open(onEnd: () => void, farewell?: object): EventStream;
+  open(opening: Opening): EventStream;
   /** Ends all: a process that stops must not wait for them. */
   close(): void;
 }
@@ -25,19 +34,31 @@ export interface EventStreams {
 /** Clients open the next one by themselves; with it token and session are checked again. */
 const LIFETIME_MS = 300_000;
 
-const MAX_WAITING = 1000;
+/** A stream holds a connection and hears of each change: what many clients of one user need. */
+const MAX_PER_USER = 50;
+const MAX_OPEN = 2000;
 
 export function createEventStreams(clock: Clock): EventStreams {
-  const ends = new Set<() => void>();
+  const open = new Map<() => void, string | undefined>();
+  let isClosed = false;
+
+  function checkRoom(user: string | undefined): void {
+    const own = user === undefined ? 0 : [...open.values()].filter((one) => one === user).length;
+    if (own < MAX_PER_USER && open.size < MAX_OPEN) return;
+    fail('too_many_streams');
+  }
 
   return {
-    open(onEnd, farewell) {
-      const queue = createQueue<string>(end);
+    open({ user, onEnd, farewell }) {
+      checkRoom(user);
+      const queue = createQueue(end);
       const cancel = clock.after(LIFETIME_MS, end);
-      ends.add(end);
+      open.set(end, user);
+      // The process stops: the client hears so at once, and comes again elsewhere.
+      if (isClosed) queueMicrotask(end);
 
       function end(): void {
-        if (!ends.delete(end)) return;
+        if (!open.delete(end)) return;
         cancel();
         onEnd();
         if (farewell !== undefined) queue.push(sseEvent(farewell));
@@ -47,13 +68,14 @@ export function createEventStreams(clock: Clock): EventStreams {
       return {
         reply: { status: 200, headers: EVENT_STREAM_HEADERS, stream: queue.items },
         say(message) {
-          if (queue.size() < MAX_WAITING) queue.push(sseEvent({ jsonrpc: '2.0', ...message }));
+          if (!queue.isFull()) queue.push(sseEvent({ jsonrpc: '2.0', ...message }));
         },
         end,
       };
     },
     close() {
-      for (const end of ends) end();
+      isClosed = true;
+      for (const end of open.keys()) end();
     },
   };
 }

@@ -54,6 +54,9 @@ export function parseMessage(value: unknown): Message {
 export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
 
+/** What is repeated in each notification must be short: a progress token, or a subscription's id. */
+export const isShort = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
+
 const refuse = (details: string): never => fail('invalid_request', { details });
 
 /**

@@ -13,6 +13,7 @@ import { createMethods } from './methods.ts';
 import { createReplicas } from './replicas.ts';
 import type { Era } from './revisions.ts';
 import { createSessionCodec } from './session/codec.ts';
+import { createQuestions } from './session/questions.ts';
 import { createSessions } from './session/sessions.ts';
 import { createStreams } from './session/streams.ts';
 import { createStatelessCodec } from './stateless/codec.ts';
@@ -42,8 +43,8 @@ export interface Mcp {
   readonly endpoint: McpEndpoint;
   /** Live sessions in the store (the gauge). */
   countSessions(): Promise<number>;
-  /** Ends the streams that would never end by themselves: their clients come again elsewhere. */
-  endStreams(): void;
+  /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
+  stopWaiting(): void;
   close(): void;
 }
 
@@ -53,10 +54,20 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
   const sessions = createSessions(options.sessionTtlSeconds, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
   const replicas = createReplicas({ store, log, channel: channelKey(prefix) });
+  const questions = createQuestions({ replicas, store, clock, prefix });
   const eventStreams = createEventStreams(clock);
-  const updates = createUpdates(catalog);
+  const updates = createUpdates(catalog, clock);
   const streams = mcpStreams
-    ? createStreams({ catalog, store, replicas, streams: eventStreams, updates, log, prefix })
+    ? createStreams({
+        catalog,
+        store,
+        replicas,
+        streams: eventStreams,
+        updates,
+        clock,
+        log,
+        prefix,
+      })
     : undefined;
   const methodsOf = (era: Era) =>
     createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
@@ -72,9 +83,9 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
           methods: methodsOf('session'),
           sessions,
           replicas,
+          questions,
           streams,
           service,
-          clock,
         }),
         stateless: createStatelessCodec({
           catalog,
@@ -88,7 +99,10 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
       },
     }),
     countSessions: sessions.countActive,
-    endStreams: eventStreams.close,
+    stopWaiting() {
+      eventStreams.close();
+      questions.close();
+    },
     close() {
       stopSweeping();
       replicas.close();

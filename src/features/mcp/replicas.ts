@@ -1,4 +1,5 @@
 // Word from replica to replica: what reached one and is waited for at another.
+import { randomUUID } from 'node:crypto';
 import { parseObject } from '../../core/json.ts';
 import type { Log } from '../../core/log.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -16,8 +17,10 @@ export type Word =
   | { readonly about: 'stream'; readonly sessionId: string; readonly id: string };
 
 export interface Replicas {
-  /** Says it to all replicas, this one included. */
-  tell(word: Word): Promise<void>;
+  /** The name of this one, new with each start. */
+  readonly own: string;
+  /** Says it to all replicas, this one included, or to the one of that name. */
+  tell(word: Word, name?: string): Promise<void>;
   hear(listener: (word: Word) => void): void;
   close(): void;
 }
@@ -29,8 +32,12 @@ export interface ReplicasDeps {
 }
 
 export function createReplicas({ store, log, channel }: ReplicasDeps): Replicas {
+  const own = randomUUID();
+  const channelOf = (name: string) => `${channel}:${name}`;
   const listeners = new Set<(word: Word) => void>();
-  const close = store.subscribe(channel, (message) => {
+  const ends = [store.subscribe(channel, listen), store.subscribe(channelOf(own), listen)];
+
+  function listen(message: string): void {
     const word = parseObject(Buffer.from(message));
     if (!isWord(word)) {
       log.warn('A message of another program on the channel of the replicas was ignored.', {
@@ -39,12 +46,16 @@ export function createReplicas({ store, log, channel }: ReplicasDeps): Replicas 
       return;
     }
     for (const listener of listeners) listener(word);
-  });
+  }
 
   return {
-    tell: (word) => store.publish(channel, JSON.stringify(word)),
+    own,
+    tell: (word, name) =>
+      store.publish(name === undefined ? channel : channelOf(name), JSON.stringify(word)),
     hear: (listener) => void listeners.add(listener),
-    close,
+    close() {
+      for (const end of ends) end();
+    },
   };
 }
 

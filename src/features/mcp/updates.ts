@@ -1,14 +1,30 @@
+import type { Clock } from '../../core/clock.ts';
 import type { Catalog } from './catalog.ts';
 
 /** Calls `listener` with the URI of each resource that has changed, until the result is called. */
 export type Updates = (listener: (uri: string) => void) => () => void;
 
+/** Each stream asks the store at each change: what changes all the time is told at this pace. */
+const PACE_MS = 250;
+
 /** The catalogue is watched once for all, and only while somebody listens. */
-export function createUpdates(catalog: Catalog): Updates {
+export function createUpdates(catalog: Catalog, clock: Clock): Updates {
   const listeners = new Set<(uri: string) => void>();
+  /** Told a moment ago; true where it has changed since. */
+  const paced = new Map<string, boolean>();
   let stop: (() => void) | undefined;
 
   function changed(uri: string): void {
+    if (paced.has(uri)) {
+      paced.set(uri, true);
+      return;
+    }
+    paced.set(uri, false);
+    clock.after(PACE_MS, () => {
+      const again = paced.get(uri);
+      paced.delete(uri);
+      if (again) changed(uri);
+    });
     for (const listener of listeners) listener(uri);
   }
 
@@ -20,6 +36,7 @@ export function createUpdates(catalog: Catalog): Updates {
       if (listeners.size > 0) return;
       stop?.();
       stop = undefined;
+      paced.clear();
     };
   };
 }

@@ -37,21 +37,33 @@ export function compile(owner: string, subject: string, schema: ObjectSchema): C
 }
 
 /**
- * What is wrong with a value by a schema that nobody defined beforehand. The compiled schema lives
- * as long as the schema: one that was made for a single question goes with it.
+ * What is wrong with a value by a schema that nobody defined beforehand. What is compiled goes with
+ * the schema: one that was made for a single question leaves nothing behind.
  */
 export function problemBy(schema: object, subject: string, value: unknown): string | undefined {
-  let fits = passing.get(schema);
-  if (fits === undefined) {
-    fits = lenient.compile(schema);
-    lenient.removeSchema(schema);
-    passing.set(schema, fits);
-  }
+  const fits = passing.get(schema) ?? compilePassing(schema);
   return fits(value) ? undefined : problemOf(subject, fits.errors?.[0]);
 }
 
-const lenient = new Ajv({ ...OPTIONS, strict: false });
 const passing = new WeakMap<object, ValidateFunction>();
+
+/** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
+const SCHEMAS_PER_AJV = 100;
+
+const compilePassing = (() => {
+  let left = 0;
+  let ajv: Ajv | undefined;
+  return (schema: object): ValidateFunction => {
+    if (ajv === undefined || left === 0) {
+      ajv = new Ajv({ ...OPTIONS, strict: false });
+      left = SCHEMAS_PER_AJV;
+    }
+    left -= 1;
+    const fits = ajv.compile(schema);
+    passing.set(schema, fits);
+    return fits;
+  };
+})();
 
 function problemOf(subject: string, error: ErrorObject | undefined): string {
   if (error === undefined) return `${subject} does not fit its schema`;

@@ -1,6 +1,5 @@
 // The session era, 2024-11-05 to 2025-11-25 (Spec §4.4, decisions 3): sessions that begin with
 // `initialize`, notifications, and requests to the client.
-import type { Clock } from '../../../core/clock.ts';
 import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
 import { header, json, type Reply } from '../../../core/message.ts';
@@ -24,7 +23,7 @@ import { replyTo } from '../reply-to.ts';
 import { inRevision } from './content.ts';
 import { readInitialize, storedCapabilities } from './initialize.ts';
 import { createSessionMethods } from './methods.ts';
-import { createQuestions } from './questions.ts';
+import type { Questions } from './questions.ts';
 import { createRunning } from './running.ts';
 import type { Sessions } from './sessions.ts';
 import type { Streams } from './streams.ts';
@@ -35,17 +34,16 @@ export interface SessionCodecDeps {
   readonly methods: Methods;
   readonly sessions: Sessions;
   readonly replicas: Replicas;
+  readonly questions: Questions;
   /** Undefined without `MCP_STREAMS`. */
   readonly streams: Streams | undefined;
   readonly service: ServiceInfo;
-  readonly clock: Clock;
 }
 
 export function createSessionCodec(deps: SessionCodecDeps): Codec {
-  const { catalog, methods, sessions, replicas, service, streams, clock } = deps;
+  const { catalog, methods, sessions, replicas, questions, service, streams } = deps;
   const ownMethods = createSessionMethods({ catalog, sessions, streams });
   const running = createRunning(replicas);
-  const questions = createQuestions(replicas, clock);
 
   return {
     era: 'session',
@@ -84,24 +82,28 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
   /** Decisions 3: accepted. The touch runs beside the work and is done before the reply. */
   async function inSession(call: McpCall, record: SessionRecord, message: Message) {
     const expiresAt = sessions.expiresAt();
-    const [touched, reply] = await Promise.all([
-      sessions.touch(record.sessionId, call.user),
-      accepted(call, record, message).catch((thrown: unknown) =>
-        renderError(asGatewayError(thrown), JSONRPC, idOf(message)),
-      ),
-    ]);
-    if (touched) {
+    const { signal, abort } = createSignal(call.request);
+    const working = accepted({ call, record, signal, abort }, message).catch((thrown: unknown) =>
+      renderError(asGatewayError(thrown), JSONRPC, idOf(message)),
+    );
+    try {
+      const touched = sessions.touch(record.sessionId, call.user).then(orNotFound);
+      const [reply] = await Promise.all([working, touched]);
       return { ...reply, headers: { ...reply.headers, 'X-Session-Expires-At': expiresAt } };
+    } catch (error) {
+      // Nobody will hear what the tool says.
+      abort();
+      void working.then(({ stream }) => stream?.[Symbol.asyncIterator]().return?.());
+      throw error;
     }
-    await reply.stream?.[Symbol.asyncIterator]().return?.();
-    return fail('session_not_found');
   }
 
-  async function accepted(call: McpCall, record: SessionRecord, message: Message): Promise<Reply> {
+  async function accepted(accepted: Accepted, message: Message): Promise<Reply> {
+    const { call, record } = accepted;
     checkVersionHeader(call.request);
     switch (message.kind) {
       case 'request':
-        return requested(call, record, message);
+        return requested(accepted, message);
       case 'notification':
         await notified(record.sessionId, message);
         return { status: 202 };
@@ -116,7 +118,8 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     if (isRequestId(params.requestId)) await running.cancel(sessionId, params.requestId);
   }
 
-  async function requested(call: McpCall, record: SessionRecord, message: Request) {
+  async function requested(accepted: Accepted, message: Request) {
+    const { call, record } = accepted;
     const { id, method, params } = message;
     if (method === 'initialize') {
       fail('invalid_request', {
@@ -124,15 +127,14 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
       });
     }
     const own = ownMethods.get(method);
-    if (own === undefined) return run(call, record, message);
+    if (own === undefined) return run(accepted, message);
     await own(paramsOf(params), { sessionId: record.sessionId, user: call.user });
     return json(200, { jsonrpc: '2.0', result: {}, id });
   }
 
-  function run(call: McpCall, record: SessionRecord, { id, method, params }: Request) {
+  function run({ call, record, signal, abort }: Accepted, { id, method, params }: Request) {
     const { run } = methods.get(method) ?? noSuchMethod('method_not_found', method);
     const { sessionId, protocolVersion } = record;
-    const { signal, abort } = createSignal(call.request);
 
     return answered(takesEventStream(header(call.request, 'accept')), async (line) => {
       const over = running.add(sessionId, id, () => {
@@ -169,6 +171,18 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     });
   }
 }
+
+/** A call in its session; `abort` tells the tool that nobody waits for it. */
+interface Accepted {
+  readonly call: McpCall;
+  readonly record: SessionRecord;
+  signal(): AbortSignal;
+  abort(): void;
+}
+
+const orNotFound = (touched: boolean): void => {
+  if (!touched) fail('session_not_found');
+};
 
 /** How one request reaches its tool, and the tool its client. */
 interface Way {

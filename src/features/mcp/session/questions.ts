@@ -1,8 +1,10 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { isQuestionId, newQuestionId } from '../../../core/ids.ts';
+import { questionKey } from '../../../core/store/keys.ts';
+import type { Store } from '../../../core/store/store.ts';
 import type { Line } from '../answer.ts';
 import { readAnswers } from '../client-answers.ts';
 import {
@@ -20,6 +22,8 @@ export interface Questions {
   askOn(asker: Asker): Ask;
   /** Hands a client's answer to whoever waits for it, on any replica. */
   answered(sessionId: string, response: Response): Promise<void>;
+  /** Waits no longer: a process that stops answers what it can. */
+  close(): void;
 }
 
 export interface Asker {
@@ -32,6 +36,9 @@ export interface Asker {
 /** People take their time; whoever has left does not come back. */
 const PATIENCE_MS = 300_000;
 
+/** Answers come no later than this. */
+const NOTED_SECONDS = PATIENCE_MS / 1000 + 10;
+
 /** One question under way. */
 interface Pending {
   readonly result: Promise<unknown>;
@@ -39,30 +46,39 @@ interface Pending {
   withdraw(): void;
 }
 
-export function createQuestions(replicas: Replicas, clock: Clock): Questions {
-  const waiting = new Map<string, (result: unknown) => void>();
+export interface QuestionsDeps {
+  readonly replicas: Replicas;
+  readonly store: Pick<Store, 'set' | 'take'>;
+  readonly clock: Clock;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly prefix: string;
+}
+
+export function createQuestions({ replicas, store, clock, prefix }: QuestionsDeps): Questions {
+  const waiting = new Map<string, Waiting>();
 
   function answerHere(sessionId: string, id: string, result: unknown): boolean {
-    const answer = waiting.get(keyOf(sessionId, id));
-    answer?.(result);
-    return answer !== undefined;
+    const own = waiting.get(keyOf(sessionId, id));
+    own?.answer(result);
+    return own !== undefined;
   }
 
   replicas.hear((word) => {
     if (word.about === 'answer') answerHere(word.sessionId, word.id, word.result);
   });
 
-  function put({ sessionId, line, signal }: Asker, request: ClientRequest): Pending {
-    const id = randomUUID();
+  function put({ sessionId, line, signal }: Asker, request: ClientRequest, id: string): Pending {
     const { promise, resolve, reject } = deferred();
     const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
     const leave = () => giveUp('The client left, or cancelled, before it answered.');
     const stopWaiting = clock.after(PATIENCE_MS, () =>
       giveUp(`The client did not answer within ${PATIENCE_MS / 1000} s.`),
     );
-    waiting.set(keyOf(sessionId, id), (result) =>
-      result === undefined ? giveUp('The client answered with an error.') : resolve(result),
-    );
+    waiting.set(keyOf(sessionId, id), {
+      giveUp,
+      answer: (result) =>
+        result === undefined ? giveUp('The client answered with an error.') : resolve(result),
+    });
     const left = signal();
     if (left.aborted) leave();
     else left.addEventListener('abort', leave);
@@ -78,16 +94,23 @@ export function createQuestions(replicas: Replicas, clock: Clock): Questions {
   }
 
   async function askAll(asker: Asker, requests: ClientRequests) {
-    const asked = Object.entries(requests).map(([key, request]): [string, Pending] => [
-      key,
-      put(asker, request),
-    ]);
+    const questions = Object.entries(requests).map(([key, request]) => {
+      // What JSON cannot say fails here, and not when it is on its way.
+      JSON.stringify(request);
+      return { key, request, id: newQuestionId() };
+    });
+    const note = ({ id }: { readonly id: string }) =>
+      store.set(questionKey(prefix, asker.sessionId, id), replicas.own, NOTED_SECONDS);
+    await Promise.all(questions.map(note)).catch((cause: unknown) =>
+      fail('internal_error', { cause }),
+    );
+    const asked = questions.map(({ key, request, id }) => ({ key, ...put(asker, request, id) }));
     try {
       return Object.fromEntries(
-        await Promise.all(asked.map(async ([key, { result }]) => [key, await result])),
+        await Promise.all(asked.map(async ({ key, result }) => [key, await result])),
       );
     } finally {
-      for (const [, { withdraw }] of asked) withdraw();
+      for (const { withdraw } of asked) withdraw();
     }
   }
 
@@ -109,10 +132,21 @@ export function createQuestions(replicas: Replicas, clock: Clock): Questions {
         return readAnswers(requests, await askAll(asker, requests));
       },
     async answered(sessionId, { id, result }) {
-      if (typeof id !== 'string' || answerHere(sessionId, id, result)) return;
-      await replicas.tell({ about: 'answer', sessionId, id, result });
+      if (!isQuestionId(id) || answerHere(sessionId, id, result)) return;
+      // Only to who waits for it: nobody can make replicas talk about what was never asked.
+      const replica = await store.take(questionKey(prefix, sessionId, id));
+      if (replica === undefined || replica === replicas.own) return;
+      await replicas.tell({ about: 'answer', sessionId, id, result }, replica);
+    },
+    close() {
+      for (const { giveUp } of waiting.values()) giveUp('The service is stopping; call again.');
     },
   };
+}
+
+interface Waiting {
+  answer(result: unknown): void;
+  giveUp(details: string): void;
 }
 
 const keyOf = (sessionId: string, id: string): string => `${sessionId} ${id}`;

@@ -1,6 +1,6 @@
 // MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
 // any replica.
-import type { RequestId } from '../json-rpc.ts';
+import { isShort, type RequestId } from '../json-rpc.ts';
 import type { Replicas } from '../replicas.ts';
 
 export interface Running {
@@ -33,7 +33,8 @@ export function createRunning(replicas: Replicas): Running {
       };
     },
     async cancel(sessionId, id) {
-      if (!cancelHere(sessionId, id)) await replicas.tell({ about: 'cancelled', sessionId, id });
+      if (cancelHere(sessionId, id) || !isShort(id)) return;
+      await replicas.tell({ about: 'cancelled', sessionId, id });
     },
   };
 }

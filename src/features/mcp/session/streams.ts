@@ -1,12 +1,14 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Reply } from '../../../core/message.ts';
 import { hashOf } from '../../../core/seal/seal.ts';
 import { subscriptionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
+import type { UserContext } from '../../../core/user-context.ts';
 import type { Catalog } from '../catalog.ts';
 import type { EventStream, EventStreams } from '../event-streams.ts';
 import type { Replicas } from '../replicas.ts';
@@ -14,7 +16,7 @@ import type { Updates } from '../updates.ts';
 
 export interface Streams {
   /** The stream of a session; one that it has elsewhere is over. */
-  open(sessionId: string): Promise<Reply>;
+  open(sessionId: string, user: UserContext | undefined): Promise<Reply>;
   /** Ends the session's stream, wherever it is. */
   end(sessionId: string): Promise<void>;
   /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
@@ -28,6 +30,7 @@ export interface StreamsDeps {
   readonly replicas: Replicas;
   readonly streams: EventStreams;
   readonly updates: Updates;
+  readonly clock: Clock;
   readonly log: Log;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly prefix: string;
@@ -35,6 +38,10 @@ export interface StreamsDeps {
 
 /** From the last change that was told, or from the subscription. */
 const SUBSCRIPTION_TTL_SECONDS = 604_800;
+const RENEW_AFTER_MS = 86_400_000;
+
+/** Sorts after every id of a stream. */
+const NEWEST = '~';
 
 interface Own {
   readonly id: string;
@@ -42,36 +49,44 @@ interface Own {
 }
 
 export function createStreams(deps: StreamsDeps): Streams {
-  const { catalog, store, replicas, streams, updates, log, prefix } = deps;
+  const { catalog, store, replicas, streams, updates, clock, log, prefix } = deps;
   const open = new Map<string, Own>();
   const keyOf = (sessionId: string, uri: string) => subscriptionKey(prefix, sessionId, hashOf(uri));
 
   replicas.hear((word) => {
     if (word.about !== 'stream') return;
     const own = open.get(word.sessionId);
-    if (own !== undefined && own.id !== word.id) own.stream.end();
+    if (own !== undefined && own.id < word.id) own.stream.end();
   });
 
   async function tell(sessionId: string, stream: EventStream, uri: string): Promise<void> {
     const key = keyOf(sessionId, uri);
-    if ((await store.get(key)) === undefined) return;
+    const noted = await store.get(key);
+    if (noted === undefined) return;
     stream.say({ method: 'notifications/resources/updated', params: { uri } });
-    await store.set(key, uri, SUBSCRIPTION_TTL_SECONDS);
+    // Seldom: a set at this moment would undo what unsubscribe does.
+    if (clock.now() - Number(noted) > RENEW_AFTER_MS) await note(key);
   }
 
+  const note = (key: string) => store.set(key, String(clock.now()), SUBSCRIPTION_TTL_SECONDS);
+
   return {
-    async open(sessionId) {
-      const id = randomUUID();
+    async open(sessionId, user) {
+      // Of two that come at one moment, everywhere the same one is the newer.
+      const id = `${String(clock.now()).padStart(16, '0')}-${randomUUID()}`;
+      const stream = streams.open({
+        user: user?.sub,
+        onEnd() {
+          stop();
+          if (open.get(sessionId)?.id === id) open.delete(sessionId);
+        },
+      });
       const stop = updates((uri) => {
         tell(sessionId, stream, uri).catch((cause: unknown) =>
           log.warn('A client was not told that a resource changed: the store does not answer.', {
             cause,
           }),
         );
-      });
-      const stream = streams.open(() => {
-        stop();
-        if (open.get(sessionId)?.id === id) open.delete(sessionId);
       });
       open.get(sessionId)?.stream.end();
       open.set(sessionId, { id, stream });
@@ -82,7 +97,15 @@ export function createStreams(deps: StreamsDeps): Streams {
       return stream.reply;
     },
 
-    end: (sessionId) => replicas.tell({ about: 'stream', sessionId, id: '' }),
+    async end(sessionId) {
+      open.get(sessionId)?.stream.end();
+      // The session has ended in any case: its streams elsewhere do after their five minutes.
+      await replicas
+        .tell({ about: 'stream', sessionId, id: NEWEST })
+        .catch((cause: unknown) =>
+          log.warn('A stream of an ended session may be open.', { cause }),
+        );
+    },
 
     async subscribe(sessionId, uri) {
       if (!catalog.canWatch(uri)) {
@@ -91,7 +114,7 @@ export function createStreams(deps: StreamsDeps): Streams {
           data: { uri },
         });
       }
-      await store.set(keyOf(sessionId, uri), uri, SUBSCRIPTION_TTL_SECONDS);
+      await note(keyOf(sessionId, uri));
     },
 
     unsubscribe: (sessionId, uri) => store.delete(keyOf(sessionId, uri)),

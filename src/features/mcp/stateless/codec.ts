@@ -55,7 +55,7 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
       const envelope = readEnvelope(call.request, message);
       const takesStream = takesEventStream(header(call.request, 'accept'));
       if (message.method === LISTEN && listens) {
-        return takesStream ? listen(message) : fail('not_acceptable');
+        return takesStream ? listen(message, call.user) : fail('not_acceptable');
       }
       const method = methods.get(message.method) ?? noSuchMethod('unknown_method', message.method);
       checkSubject(call.request, method, message.params);

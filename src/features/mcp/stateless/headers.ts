@@ -45,9 +45,12 @@ function isSame(value: string | undefined, said: unknown): boolean {
   return value === undefined;
 }
 
-/** 42 and 42.0 are one number. */
+/** 42 and 42.0 are one number; beyond the safe ones two may look like one. */
 const isNumber = (value: string | undefined, said: number): boolean =>
-  value !== undefined && /^-?\d+(\.\d+)?$/.test(value) && Number(value) === said;
+  value !== undefined &&
+  /^-?\d+(\.\d+)?$/.test(value) &&
+  Number.isSafeInteger(said) &&
+  Number(value) === said;
 
 function mismatch(name: string, value: string | undefined, said: unknown): never {
   const problem =

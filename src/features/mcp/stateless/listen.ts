@@ -1,9 +1,10 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
+import type { UserContext } from '../../../core/user-context.ts';
 import type { Catalog, ServiceInfo } from '../catalog.ts';
 import type { EventStreams } from '../event-streams.ts';
-import { isObject, paramsOf, type Request } from '../json-rpc.ts';
+import { isObject, isShort, paramsOf, type Request } from '../json-rpc.ts';
 import type { Updates } from '../updates.ts';
 import { serverInfoOf } from './server-info.ts';
 
@@ -15,23 +16,27 @@ export interface ListenDeps {
 }
 
 /** Answers with a stream of what the client opted in to, and this service can tell. */
-export type Listen = (request: Request) => Reply;
+export type Listen = (request: Request, user: UserContext | undefined) => Reply;
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 export function createListen({ catalog, streams, updates, service }: ListenDeps): Listen {
-  return function listen({ id, params }) {
+  return function listen({ id, params }, user) {
+    if (!isShort(id)) {
+      fail('invalid_params', { details: 'The id of a subscription has at most 256 characters' });
+    }
     const uris = new Set(urisIn(params).filter((uri) => catalog.canWatch(uri)));
     const tag = { [SUBSCRIPTION_ID]: id };
     const tagged = (members: object) => ({ ...members, _meta: tag });
+    const result = { resultType: 'complete', _meta: { ...tag, ...serverInfoOf(service) } };
+    const stream = streams.open({
+      user: user?.sub,
+      onEnd: () => stop(),
+      farewell: { jsonrpc: '2.0', result, id },
+    });
     const stop = updates((uri) => {
       if (!uris.has(uri)) return;
       stream.say({ method: 'notifications/resources/updated', params: tagged({ uri }) });
-    });
-    const stream = streams.open(stop, {
-      jsonrpc: '2.0',
-      result: { resultType: 'complete', _meta: { ...tag, ...serverInfoOf(service) } },
-      id,
     });
     const notifications = uris.size > 0 ? { resourceSubscriptions: [...uris] } : {};
     stream.say({

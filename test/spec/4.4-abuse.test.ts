@@ -1,0 +1,210 @@
+// What one caller must not be able to do to the process, to other replicas or to an author's tool.
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createLocalCatalog, defineResource, defineTool, elicit } from '../../src/index.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { seriesOf } from '../support/metrics.ts';
+import { type Pair, startPair } from '../support/pair.ts';
+import { lastOf, openClient, type SessionClient } from '../support/session-client.ts';
+import { stateless } from '../support/stateless.ts';
+
+const OBJECT = { type: 'object' } as const;
+const form = elicit('Name?', { type: 'object', properties: { name: { type: 'string' } } });
+let told = 0;
+
+const catalog = createLocalCatalog({
+  tools: [
+    defineTool({
+      name: 'steps',
+      description: 'Says more than anybody reads.',
+      inputSchema: OBJECT,
+      run(_args, { progress }) {
+        for (let step = 1; step <= 5000; step++) progress(step, 5000, 'x'.repeat(1000));
+        return { content: [] };
+      },
+    }),
+    defineTool({
+      name: 'forgets-to-wait',
+      description: 'Asks and does not look at the answer.',
+      inputSchema: OBJECT,
+      run(_args, { ask }) {
+        ask({ form });
+        return { content: [{ type: 'text', text: 'done' }] };
+      },
+    }),
+    defineTool({
+      name: 'until-told',
+      description: 'Ends when nobody waits for it.',
+      inputSchema: OBJECT,
+      run: (_args, { signal }) =>
+        new Promise<never>((_resolve, reject) => {
+          const stop = () => {
+            told += 1;
+            reject(new Error('told'));
+          };
+          if (signal.aborted) stop();
+          else signal.addEventListener('abort', stop);
+        }),
+    }),
+  ],
+  resources: [
+    defineResource({
+      uri: 'test://watched',
+      name: 'watched',
+      description: '',
+      mimeType: 'text/plain',
+      watch: () => () => {},
+      read: () => ({ text: '' }),
+    }),
+  ],
+});
+
+const ENV = {
+  MCP_STREAMS: 'true',
+  METRICS_ENABLED: 'true',
+  MCP_RATE_LIMIT_MAX: '100000',
+  MCP_GLOBAL_RATE_LIMIT_MAX: '100000',
+};
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway({ env: ENV, deps: { catalog } });
+});
+afterAll(() => gateway.close());
+
+const operations = (operation: string) =>
+  seriesOf(gateway, 'redis_operations_total', { operation });
+
+describe('§4.4 what is repeated must be short', () => {
+  test.each([256, 257])('§4.4 a progressToken of %i characters', async (length) => {
+    const progressToken = 't'.repeat(length);
+    const client = await openClient(gateway);
+    const answers = [
+      await lastOf(await client.call('forgets-to-wait', {}, { progressToken })),
+      (
+        await stateless(
+          gateway,
+          'tools/call',
+          { name: 'forgets-to-wait' },
+          { meta: { progressToken } },
+        )
+      ).json,
+    ];
+    const codes = answers.map(({ error }) => error?.code);
+    if (length > 256) expect(codes).toEqual([-32602, -32602]);
+    else expect(codes).not.toContain(-32602);
+  });
+
+  test('§4.4 subscriptions/listen under an id of 257 characters', async () => {
+    const { status, json } = await stateless(
+      gateway,
+      'subscriptions/listen',
+      { notifications: {} },
+      { id: 'i'.repeat(257), headers: { accept: 'text/event-stream' } },
+    );
+    expect(status).toBe(200);
+    expect(json.error.code).toBe(-32602);
+  });
+
+  test('§4.4 a client that reads slower than a tool speaks misses notifications, and no result', async () => {
+    const client = await openClient(gateway);
+    // All of it is said before anybody can read: some 5 MB, of which a part waits.
+    const messages = await (await client.call('steps', {}, { progressToken: 1 })).rest();
+    expect(messages.at(-1)).toMatchObject({ id: 1, result: { content: [] } });
+    expect(messages.length).toBeGreaterThan(100);
+    expect(messages.length).toBeLessThan(500);
+  });
+});
+
+test('§4.4 a question that its tool does not wait for ends no process', async () => {
+  const client = await openClient(gateway);
+  const { result } = await lastOf(await client.call('forgets-to-wait'));
+  expect(result.content[0].text).toBe('done');
+});
+
+test('§4.4 answers to what was never asked, and long ids, are told to no other replica', async () => {
+  const client = await openClient(gateway);
+  const before = (await operations('publish')) ?? 0;
+  expect(await client.answer(randomUUID(), {})).toBe(202);
+  expect(await client.answer('x', {})).toBe(202);
+  expect(await client.cancel('i'.repeat(257))).toBe(202);
+  expect(await operations('publish')).toBe(before);
+  expect(await client.cancel(77)).toBe(202);
+  expect(await operations('publish')).toBe(before + 1);
+});
+
+test('§3.1 a tool whose session ends before its call was accepted is told', async () => {
+  const client = await openClient(gateway);
+  const admitted = (await operations('admit')) ?? 0;
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'until-told' },
+  });
+  const late = request({
+    host: '127.0.0.1',
+    port: await gateway.listen(),
+    method: 'POST',
+    path: '/mcp',
+    agent: false,
+    headers: {
+      authorization: `Bearer ${client.token}`,
+      'mcp-session-id': client.session,
+      'content-type': 'application/json',
+      'content-length': body.length,
+    },
+  });
+  late.flushHeaders();
+  await expect.poll(() => operations('admit')).toBe(admitted + 1);
+  expect(await client.end()).toBe(204);
+  const before = told;
+  late.end(body);
+  const [answer] = await once(late, 'response');
+  answer.resume();
+  expect(answer.statusCode).toBe(404);
+  await expect.poll(() => told).toBe(before + 1);
+});
+
+test('§4.1 one user has 50 streams at most, and another one still gets one', async () => {
+  const token = await gateway.issuer.sign({ sub: 'greedy' });
+  const streams = [];
+  for (let count = 0; count < 50; count++) {
+    const stream = await (await openClient(gateway, { token })).watch();
+    expect(stream.status).toBe(200);
+    streams.push(stream);
+  }
+  const refused = await (await openClient(gateway, { token })).watch();
+  expect(refused.status).toBe(503);
+  expect(JSON.parse(await refused.text()).error.data.reason).toBe('too_many_streams');
+  const other = await (await openClient(gateway)).watch();
+  expect(other.status).toBe(200);
+  for (const stream of [...streams, other]) stream.hangUp();
+});
+
+describe('§4.1 two replicas', () => {
+  let pair: Pair;
+  beforeAll(async () => {
+    pair = await startPair({ env: ENV, deps: { catalog } });
+  });
+  afterAll(() => pair.close());
+
+  test('§4.1 of two streams that a session opens at one moment, one stays', async () => {
+    for (let round = 0; round < 10; round++) {
+      const here = await openClient(pair.one);
+      const there = await here.at(pair.other);
+      const open = await Promise.all([here.watch(), there.watch()]);
+      const ended = await Promise.any(open.map((stream) => stream.rest().then(() => stream)));
+      const kept = open.find((stream) => stream !== ended);
+      await end(here, kept);
+    }
+  });
+
+  /** The one that stayed is still there to be ended by DELETE. */
+  async function end(client: SessionClient, kept: { rest(): Promise<unknown[]> } | undefined) {
+    expect(kept).toBeDefined();
+    expect(await client.end()).toBe(204);
+    expect(await kept?.rest()).toEqual([]);
+  }
+});
