@@ -89,7 +89,7 @@ async function load(options: DevProviderOptions): Promise<RequestListener> {
   } catch (error) {
     if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new StartError([
-      'The development provider is missing: install it with npm ci --include=dev.',
+      'The development provider is missing. It comes with a checkout of Postern only, where npm ci --include=dev installs it. Elsewhere set OIDC_ISSUER to a provider, or AUTH_REQUIRED=false for no log-in.',
     ]);
   }
 }

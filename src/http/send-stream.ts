@@ -45,7 +45,8 @@ export function createStreamSender({ clock, log }: StreamSenderDeps): StreamSend
       for (let piece = await next(); piece !== undefined; piece = await next()) {
         await writer.write(piece);
       }
-      await writer.end();
+      // Ending what has closed would make it look as if everything had been sent.
+      if (!res.closed) await writer.end();
     }
 
     /** Undefined when there is nothing more to send, or nobody to send it to. */

@@ -1,6 +1,6 @@
 // What one caller must not be able to do to the process, to other replicas or to an author's tool.
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineResource, defineTool, elicit } from '../../src/index.ts';
@@ -13,6 +13,10 @@ import { stateless } from '../support/stateless.ts';
 const OBJECT = { type: 'object' } as const;
 const form = elicit('Name?', { type: 'object', properties: { name: { type: 'string' } } });
 let told = 0;
+let watchers = 0;
+let watchFails = false;
+let change = () => {};
+const late = new EventEmitter();
 
 const catalog = createLocalCatalog({
   tools: [
@@ -35,6 +39,17 @@ const catalog = createLocalCatalog({
       },
     }),
     defineTool({
+      name: 'looks-late',
+      description: 'Speaks, and asks only later whether anybody is there.',
+      inputSchema: OBJECT,
+      async run(_args, context) {
+        context.progress(1);
+        await once(late, 'left');
+        late.emit('looked', context.signal.aborted);
+        return { content: [] };
+      },
+    }),
+    defineTool({
       name: 'until-told',
       description: 'Ends when nobody waits for it.',
       inputSchema: OBJECT,
@@ -50,16 +65,34 @@ const catalog = createLocalCatalog({
     }),
   ],
   resources: [
-    defineResource({
-      uri: 'test://watched',
-      name: 'watched',
-      description: '',
-      mimeType: 'text/plain',
-      watch: () => () => {},
-      read: () => ({ text: '' }),
+    watched('calls-at-once', (changed) => {
+      changed();
+      return () => {};
+    }),
+    watched('counted', () => {
+      watchers += 1;
+      return () => {
+        watchers -= 1;
+      };
+    }),
+    watched('may-fail', (changed) => {
+      if (watchFails) throw new Error('no such file');
+      change = changed;
+      return () => {};
     }),
   ],
 });
+
+function watched(name: string, watch: (changed: () => void) => () => void) {
+  return defineResource({
+    uri: `test://${name}`,
+    name,
+    description: '',
+    mimeType: 'text/plain',
+    watch,
+    read: () => ({ text: '' }),
+  });
+}
 
 const ENV = {
   MCP_STREAMS: 'true',
@@ -165,6 +198,37 @@ test('§3.1 a tool whose session ends before its call was accepted is told', asy
   answer.resume();
   expect(answer.statusCode).toBe(404);
   await expect.poll(() => told).toBe(before + 1);
+});
+
+test('§4.4 a tool that looks late sees that its client has left the stream', async () => {
+  const client = await openClient(gateway);
+  const stream = await client.call('looks-late', {}, { progressToken: 1 });
+  await stream.next();
+  const count = () =>
+    gateway.log.filter(({ of, msg }) => of === 'looks-late' && msg === 'Answered.').length;
+  stream.hangUp();
+  // The line comes when the connection has closed.
+  await expect.poll(count).toBe(1);
+  const looked = once(late, 'looked');
+  late.emit('left');
+  expect(await looked).toEqual([true]);
+});
+
+test('§4.4 a watch that fails once refuses the stream, leaves nothing, and works again later', async () => {
+  const client = await openClient(gateway);
+  watchFails = true;
+  const refused = await client.watch();
+  expect(refused.status).toBe(500);
+  await refused.text();
+  expect(watchers).toBe(0);
+  watchFails = false;
+  const stream = await client.watch();
+  expect(watchers).toBe(1);
+  await client.ask('resources/subscribe', { uri: 'test://may-fail' });
+  change();
+  expect((await stream.next()).params).toEqual({ uri: 'test://may-fail' });
+  stream.hangUp();
+  await expect.poll(() => watchers).toBe(0);
 });
 
 test('§4.1 one user has 50 streams at most, and another one still gets one', async () => {

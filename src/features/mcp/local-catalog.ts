@@ -103,10 +103,17 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
 
     canWatch: (uri) => resources.get(uri)?.watch !== undefined,
     watchResources(changed) {
-      const stops = [...resources].map(([uri, { watch }]) => watch?.(() => changed(uri)));
-      return () => {
-        for (const stop of stops) stop?.();
+      const stops: (() => void)[] = [];
+      const stopAll = () => {
+        for (const stop of stops) stop();
       };
+      try {
+        for (const [uri, { watch }] of resources) if (watch) stops.push(watch(() => changed(uri)));
+      } catch (error) {
+        stopAll();
+        throw error;
+      }
+      return stopAll;
     },
   };
 }

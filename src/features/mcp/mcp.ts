@@ -56,7 +56,7 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
   const replicas = createReplicas({ store, log, channel: channelKey(prefix) });
   const questions = createQuestions({ replicas, store, clock, prefix });
   const eventStreams = createEventStreams(clock);
-  const updates = createUpdates(catalog, clock);
+  const updates = createUpdates({ catalog, clock, log });
   const streams = mcpStreams
     ? createStreams({
         catalog,

@@ -74,6 +74,7 @@ export function createStreams(deps: StreamsDeps): Streams {
     async open(sessionId, user) {
       // Of two that come at one moment, everywhere the same one is the newer.
       const id = `${String(clock.now()).padStart(16, '0')}-${randomUUID()}`;
+      let stop = () => {};
       const stream = streams.open({
         user: user?.sub,
         onEnd() {
@@ -81,13 +82,18 @@ export function createStreams(deps: StreamsDeps): Streams {
           if (open.get(sessionId)?.id === id) open.delete(sessionId);
         },
       });
-      const stop = updates((uri) => {
-        tell(sessionId, stream, uri).catch((cause: unknown) =>
-          log.warn('A client was not told that a resource changed: the store does not answer.', {
-            cause,
-          }),
-        );
-      });
+      try {
+        stop = updates((uri) => {
+          tell(sessionId, stream, uri).catch((cause: unknown) =>
+            log.warn('A client was not told that a resource changed: the store does not answer.', {
+              cause,
+            }),
+          );
+        });
+      } catch (error) {
+        stream.end();
+        throw error;
+      }
       open.get(sessionId)?.stream.end();
       open.set(sessionId, { id, stream });
       await replicas.tell({ about: 'stream', sessionId, id }).catch((cause: unknown) => {

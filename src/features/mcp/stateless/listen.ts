@@ -29,20 +29,26 @@ export function createListen({ catalog, streams, updates, service }: ListenDeps)
     const tag = { [SUBSCRIPTION_ID]: id };
     const tagged = (members: object) => ({ ...members, _meta: tag });
     const result = { resultType: 'complete', _meta: { ...tag, ...serverInfoOf(service) } };
+    let stop = () => {};
     const stream = streams.open({
       user: user?.sub,
       onEnd: () => stop(),
       farewell: { jsonrpc: '2.0', result, id },
-    });
-    const stop = updates((uri) => {
-      if (!uris.has(uri)) return;
-      stream.say({ method: 'notifications/resources/updated', params: tagged({ uri }) });
     });
     const notifications = uris.size > 0 ? { resourceSubscriptions: [...uris] } : {};
     stream.say({
       method: 'notifications/subscriptions/acknowledged',
       params: tagged({ notifications }),
     });
+    try {
+      stop = updates((uri) => {
+        if (!uris.has(uri)) return;
+        stream.say({ method: 'notifications/resources/updated', params: tagged({ uri }) });
+      });
+    } catch (error) {
+      stream.end();
+      throw error;
+    }
     return stream.reply;
   };
 }
