@@ -35,7 +35,14 @@ async function demo(): Promise<void> {
     heading('Good-bye');
     await transport.terminateSession();
     await client.close();
-    if (tokenOnly) console.log(token ?? '');
+    if (tokenOnly) {
+      if (token === undefined) {
+        console.error('This gateway needs no token (AUTH_REQUIRED=false).');
+        process.exitCode = 1;
+        return;
+      }
+      console.log(token);
+    }
   } finally {
     callback.close();
   }

@@ -1,7 +1,7 @@
 // Spec §4.1: the documentation site, from the Markdown pages that also read well where they lie.
 // `{base_url}`, `{base_path}` and `{version}` stay in the pages: the service fills them in.
 import { readFile } from 'node:fs/promises';
-import MarkdownIt from 'markdown-it';
+import MarkdownIt, { type Token } from 'markdown-it';
 
 /** The pages in the order of the navigation. The first one is the front page. */
 const PAGES = [
@@ -69,8 +69,31 @@ function render(file: string, markdown: string): string {
   // A wide table scrolls in its own frame; the keyboard must reach it.
   rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
   rules.table_close = () => '</table></div>\n';
-  return md.render(markdown.replace(MARKERS, ''));
+  const tokens = md.parse(markdown.replace(MARKERS, ''), {});
+  const sections = tokens.flatMap(({ type, tag }, at) =>
+    type === 'heading_open' && tag === 'h2' ? [at] : [],
+  );
+  const [first] = sections;
+  if (first === undefined || sections.length <= SECTIONS_WITHOUT_LIST) return asWritten(tokens);
+  const labels = sections.map((at) => tokens[at + 1]?.content ?? '');
+  const links = labels.map((label) => `<li><a href="#${anchor(label)}">${inline(label)}</a></li>`);
+  const list = `<nav aria-label="On this page"><ul>\n${links.join('\n')}\n</ul></nav>\n`;
+  return asWritten(tokens.slice(0, first)) + list + asWritten(tokens.slice(first));
+
+  function asWritten(some: Token[]): string {
+    return keptInCode(md.renderer.render(some, md.options, {}));
+  }
+
+  function inline(label: string): string {
+    return keptInCode(md.renderInline(label));
+  }
 }
+
+/** A page with more sections than this lists them at its top. */
+const SECTIONS_WITHOUT_LIST = 8;
+
+/** `${version}` is an example's own: nothing is to be filled in there. */
+const keptInCode = (html: string): string => html.replace(/\$\{(?=\w+\})/g, '$$&#123;');
 
 /** What npm run docs goes by, on lines of their own. */
 const MARKERS = /^<!-- .* -->\n/gm;

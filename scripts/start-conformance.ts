@@ -1,6 +1,7 @@
 // npm run start:conformance: the gateway that the official conformance tool expects, until a
 // signal ends it.
 import { endWithProcess } from '../src/cli/end.ts';
+import { StartError } from '../src/cli/start-error.ts';
 import { createLog } from '../src/core/log.ts';
 import { ConfigError } from '../src/index.ts';
 import { startConformanceGateway } from '../test/support/conformance-gateway.ts';
@@ -10,7 +11,12 @@ endWithProcess(createLog('error'), async () => (await starting).close());
 starting.then(
   ({ mcpUrl }) => console.log(`MCP URL: ${mcpUrl}`),
   (error: unknown) => {
-    console.error(error instanceof ConfigError ? error.problems.join('\n') : String(error));
+    console.error(explain(error));
     process.exit(1);
   },
 );
+
+function explain(error: unknown): string {
+  if (error instanceof ConfigError) return error.problems.join('\n');
+  return error instanceof StartError ? error.message : String(error);
+}

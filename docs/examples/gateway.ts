@@ -6,7 +6,7 @@ try {
   const catalog = createPlatformCatalog(ROTA_URL);
   const gateway = await createGateway(loadConfig(process.env), { catalog });
   await gateway.listen();
-  process.once('SIGTERM', () => gateway.close());
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => gateway.close());
 } catch (error) {
   if (!(error instanceof ConfigError)) throw error;
   process.stderr.write(`${error.problems.join('\n')}\n`);

@@ -1,6 +1,6 @@
 import { defineTool } from 'postern';
 
-/** The address is the caller's matter: a test gives that of a server of its own. */
+/** The URL is a parameter, so that tests can pass their own. */
 export const createOnCall = (url: string) =>
   defineTool({
     name: 'on_call',

@@ -4,7 +4,7 @@ import { createLog, type Log } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
 import { endWithProcess } from './end.ts';
-import { codeOf, StartError } from './start-error.ts';
+import { listenProblem, StartError } from './start-error.ts';
 
 /**
  * Starts the service, which ends with the process. `alsoClose` is closed after it.
@@ -40,18 +40,6 @@ async function listen(gateway: Gateway, { host, port }: Config): Promise<void> {
   try {
     await gateway.listen();
   } catch (error) {
-    const code = codeOf(error);
-    const known = code === undefined ? undefined : LISTEN_PROBLEMS[code];
-    throw new StartError([
-      known?.(host, port) ??
-        `HOST: cannot listen on ${host}:${port} (${code ?? String(error)}). Set HOST to an address of this machine.`,
-    ]);
+    throw new StartError([listenProblem(error, host, port)]);
   }
 }
-
-const LISTEN_PROBLEMS: Readonly<Record<string, (host: string, port: number) => string>> = {
-  EADDRINUSE: (host, port) =>
-    `PORT: ${port} on ${host} is taken by another process. Stop it, or set PORT to a free one.`,
-  EACCES: (_host, port) =>
-    `PORT: ${port} needs more rights than this process has. Set PORT to 1024 or above.`,
-};

@@ -1,5 +1,6 @@
 // npm run start:conformance: for whoever points a tool of their own at it.
 import { readdir } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { endPosterns, folder, isGroupAlive, runPostern, startPostern } from '../support/process.ts';
 
@@ -37,6 +38,22 @@ test('§2.4 conformance: its settings are the service’s own', SLOW, async () =
   expect(stderr).toContain('OIDC_ISSUER is missing');
   expect(stderr).toContain('PORT: "many" is not allowed');
   expect(await dataIn(temporary)).toEqual([]);
+});
+
+test('§2.4 conformance: a taken port is said as npm start says it', SLOW, async () => {
+  const other = createServer();
+  await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
+  const { port } = other.address() as AddressInfo;
+  const env = { HOST: '127.0.0.1', AUTH_REQUIRED: 'false', PORT: String(port) };
+  const [own, service] = await Promise.all([
+    runPostern({ ...env, TMPDIR: await folder() }, NPM),
+    runPostern({ ...env, DATA_DIR: await folder() }),
+  ]);
+  await new Promise((closed) => other.close(closed));
+  const [, said] = /^ {2}- (PORT: .* is taken .*)$/m.exec(service.stderr) ?? [];
+  expect(own.code).toBe(1);
+  expect(own.stderr.split('\n')).toContain(said);
+  expect(own.stderr).not.toMatch(/^\s+at |EADDRINUSE/m);
 });
 
 const dataIn = async (temporary: string): Promise<readonly string[]> =>

@@ -32,27 +32,30 @@ async function start(env: Readonly<Record<string, string>>) {
   return { child, url: `http://127.0.0.1:${port}`, ended: once(child, 'close') };
 }
 
-test('§2.4 examples: gateway.ts serves its own catalogue, and ends on SIGTERM', async () => {
-  const { child, url, ended } = await start({ AUTH_REQUIRED: 'false' });
-  const isUp = () =>
-    fetch(`${url}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  await expect.poll(isUp, { timeout: 30_000 }).toBe(true);
-  const params = { name: 'deployed_version', arguments: { service: 'search' } };
-  const { message, headers } = statelessRequest('tools/call', params);
-  const answer = await fetch(`${url}/mcp`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(message),
-  });
-  expect(await answer.json()).toMatchObject({
-    result: { content: [{ type: 'text', text: 'search runs 5.0.3.' }] },
-  });
-  child.kill('SIGTERM');
-  expect(await ended).toEqual([0, null]);
-});
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '§2.4 examples: gateway.ts serves its own catalogue, and ends on %s',
+  async (signal) => {
+    const { child, url, ended } = await start({ AUTH_REQUIRED: 'false' });
+    const isUp = () =>
+      fetch(`${url}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await expect.poll(isUp, { timeout: 30_000 }).toBe(true);
+    const params = { name: 'deployed_version', arguments: { service: 'search' } };
+    const { message, headers } = statelessRequest('tools/call', params);
+    const answer = await fetch(`${url}/mcp`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(message),
+    });
+    expect(await answer.json()).toMatchObject({
+      result: { content: [{ type: 'text', text: 'search runs 5.0.3.' }] },
+    });
+    child.kill(signal);
+    expect(await ended).toEqual([0, null]);
+  },
+);
 
 test('§2.4 examples: gateway.ts says which setting is wrong', async () => {
   const { child, ended } = await start({ AUTH_REQUIRED: 'false', LOG_LEVEL: 'loud' });

@@ -26,6 +26,9 @@ const PAGES = [
 ];
 const root = new URL('../../', import.meta.url);
 
+const examples = new URL('docs/examples/', root);
+const EXAMPLES = readdirSync(examples);
+
 let folder: string;
 let site: Site;
 
@@ -44,6 +47,12 @@ const open = (baseUrl: string) =>
   createSite({ baseUrl, log: collectLog().log, folder: pathToFileURL(`${folder}/`) });
 
 const textOf = (reply: Reply | undefined): string => Buffer.from(reply?.body ?? '').toString();
+
+const CHARACTERS: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', amp: '&' };
+const unescaped = (html: string): string =>
+  html
+    .replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+    .replace(/&(lt|gt|quot|amp);/g, (_, name: string) => CHARACTERS[name] ?? '');
 
 describe('§4.1 pages', () => {
   test.each(PAGES)('§4.1 GET %s is a page that runs nothing and loads nothing foreign', (path) => {
@@ -73,6 +82,26 @@ describe('§4.1 pages', () => {
       expect(there !== '' || served.includes(target), `${path} → ${href}`).toBe(true);
       if (fragment) expect(there, `${path} → ${href}`).toContain(`id="${fragment}"`);
     }
+  });
+
+  test.each(EXAMPLES)('§4.1 /authors shows the code of %s as its file has it', (name) => {
+    const blocks = [...textOf(site.find('/authors')).matchAll(/<pre><code[^>]*>([^<]*)</g)];
+    const file = readFileSync(new URL(name, examples), 'utf8');
+    expect(blocks.map(([, code = '']) => unescaped(code))).toContain(file);
+  });
+
+  test.each([
+    { path: '/authors', lists: true },
+    { path: '/settings', lists: false },
+  ])('§4.1 a page of many sections lists them at its top ($path: $lists)', ({ path, lists }) => {
+    const html = textOf(site.find(path));
+    const sections = [...html.matchAll(/<h2 id="([^"]*)">(.*?)<\/h2>/g)];
+    const [, list = ''] = /<nav aria-label="On this page">([\s\S]*?)<\/nav>/.exec(html) ?? [];
+    const links = [...list.matchAll(/<a href="#([^"]*)">(.*?)<\/a>/g)];
+    const said = (found: readonly RegExpExecArray[]) =>
+      found.map(([, id, label]) => ({ id, label }));
+    expect(sections.length).toBeGreaterThan(1);
+    expect(said(links)).toEqual(lists ? said(sections) : []);
   });
 
   test('§4.1 the front page names the address to give to a client', async () => {

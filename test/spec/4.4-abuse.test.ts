@@ -3,15 +3,22 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLocalCatalog, defineResource, defineTool, elicit } from '../../src/index.ts';
+import {
+  createLocalCatalog,
+  definePrompt,
+  defineResource,
+  defineTool,
+  elicit,
+} from '../../src/index.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { seriesOf } from '../support/metrics.ts';
 import { type Pair, startPair } from '../support/pair.ts';
 import { lastOf, openClient, type SessionClient } from '../support/session-client.ts';
-import { stateless } from '../support/stateless.ts';
+import { CLIENT_CAPABILITIES, stateless } from '../support/stateless.ts';
 
 const OBJECT = { type: 'object' } as const;
-const form = elicit('Name?', { type: 'object', properties: { name: { type: 'string' } } });
+const NAME = { type: 'object', properties: { name: { type: 'string' } } } as const;
+const form = elicit('Name?', NAME);
 let told = 0;
 let watchers = 0;
 let watchFails = false;
@@ -39,6 +46,16 @@ const catalog = createLocalCatalog({
       },
     }),
     defineTool({
+      name: 'asks-by-id',
+      description: 'Makes its form anew each time.',
+      inputSchema: OBJECT,
+      async run(_args, { ask }) {
+        const named = { $id: 'https://example.com/form', type: 'object', properties: { name: { type: 'string' } } };
+        const { form: answer } = await ask({ form: elicit('Name?', named as typeof NAME) });
+        return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
+      },
+    }),
+    defineTool({
       name: 'looks-late',
       description: 'Speaks, and asks only later whether anybody is there.',
       inputSchema: OBJECT,
@@ -62,6 +79,24 @@ const catalog = createLocalCatalog({
           if (signal.aborted) stop();
           else signal.addEventListener('abort', stop);
         }),
+    }),
+  ],
+  prompts: [
+    definePrompt({
+      name: 'asking',
+      description: 'Completes by a question.',
+      arguments: [
+        {
+          name: 'topic',
+          description: '',
+          required: false,
+          async complete(_typed, _known, { ask }) {
+            await ask({ form });
+            return [];
+          },
+        },
+      ],
+      get: () => ({ messages: [] }),
     }),
   ],
   resources: [
@@ -231,11 +266,44 @@ test('§4.4 a watch that fails once refuses the stream, leaves nothing, and work
   await expect.poll(() => watchers).toBe(0);
 });
 
+test('§4.4 a form that is made anew for each call may have an $id', async () => {
+  const answer = { action: 'accept', content: { name: 'Ada' } };
+  for (let call = 0; call < 3; call++) {
+    const { json } = await stateless(
+      gateway,
+      'tools/call',
+      { name: 'asks-by-id', inputResponses: { form: answer } },
+      { meta: { [CLIENT_CAPABILITIES]: { elicitation: {} } } },
+    );
+    expect(json.result.content[0].text).toBe(JSON.stringify(answer));
+  }
+});
+
+test.each(['session', 'stateless'])(
+  '§4.4 a completion that asks fails in the %s era',
+  async (era) => {
+    const params = {
+      ref: { type: 'ref/prompt', name: 'asking' },
+      argument: { name: 'topic', value: '' },
+    };
+    const { json } =
+      era === 'session'
+        ? await gateway.call((await openClient(gateway)).session, 'completion/complete', params)
+        : await stateless(gateway, 'completion/complete', params, {
+            meta: { [CLIENT_CAPABILITIES]: { elicitation: {} } },
+          });
+    expect(json.error.code).toBe(-32603);
+  },
+);
+
 test('§4.1 one user has 50 streams at most, and another one still gets one', async () => {
   const token = await gateway.issuer.sign({ sub: 'greedy' });
   const streams = [];
+  const sessions = [];
   for (let count = 0; count < 50; count++) {
-    const stream = await (await openClient(gateway, { token })).watch();
+    const session = await openClient(gateway, { token });
+    sessions.push(session);
+    const stream = await session.watch();
     expect(stream.status).toBe(200);
     streams.push(stream);
   }
@@ -244,6 +312,9 @@ test('§4.1 one user has 50 streams at most, and another one still gets one', as
   expect(JSON.parse(await refused.text()).error.data.reason).toBe('too_many_streams');
   const other = await (await openClient(gateway)).watch();
   expect(other.status).toBe(200);
+  // Its own session may have a new one all the same: the old one makes room.
+  const [session] = sessions;
+  expect((await session?.watch())?.status).toBe(200);
   for (const stream of [...streams, other]) stream.hangUp();
 });
 

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { listenProblem, StartError } from '../../src/cli/start-error.ts';
 import { createGateway, loadConfig } from '../../src/index.ts';
 import { conformanceCatalog } from './conformance-catalog/index.ts';
 
@@ -25,7 +26,7 @@ const DEFAULTS: Env = {
  * Listens as `env` says (PORT, BASE_URL, REDIS_URL …). The embedded store lies in a folder of its
  * own, removed at the end.
  *
- * @throws ConfigError for settings that are not right, Error when the port is taken.
+ * @throws ConfigError for settings that are not right, StartError when it cannot listen.
  */
 export async function startConformanceGateway(env: Env): Promise<ConformanceGateway> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
@@ -39,7 +40,7 @@ export async function startConformanceGateway(env: Env): Promise<ConformanceGate
       await gateway.listen();
     } catch (error) {
       await close();
-      throw error;
+      throw new StartError([listenProblem(error, config.host, config.port)]);
     }
     return { mcpUrl: `${config.baseUrl}/mcp`, close };
   } catch (error) {

@@ -34,10 +34,19 @@ export function createReplicaSeal(
   }
   let made: { readonly seal: Seal; readonly at: number } | undefined;
 
+  async function renew(known: Seal | undefined): Promise<Seal> {
+    try {
+      return createSeal([await sharedSecret(store, sessionKeyPrefix)]);
+    } catch (error) {
+      // The one in memory is as good as it was a moment ago.
+      if (known !== undefined) return known;
+      throw error;
+    }
+  }
+
   return async function get() {
     if (made === undefined || clock.monotonic() - made.at > REMEMBERED_MS) {
-      const secret = await sharedSecret(store, sessionKeyPrefix);
-      made = { seal: createSeal([secret]), at: clock.monotonic() };
+      made = { seal: await renew(made?.seal), at: clock.monotonic() };
     }
     return made.seal;
   };

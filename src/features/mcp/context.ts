@@ -9,6 +9,8 @@ import { isRequestId, isShort, metaOf } from './json-rpc.ts';
 import { traceOf } from './trace.ts';
 
 export interface Circumstances {
+  /** Whether the method's answer may be a question. */
+  readonly mayAsk: boolean;
   readonly params: unknown;
   readonly user: UserContext | undefined;
   readonly service: ServiceInfo;
@@ -38,6 +40,10 @@ export function createContext(given: Circumstances): CallContext {
   }
 
   const askOnce: Ask = async (requests) => {
+    // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
+    if (!given.mayAsk) {
+      throw new Error('Only tools, prompts and resources may ask');
+    }
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would get the answer to the first.
       if (asked.has(key)) throw new Error(`"${key}" was asked twice; each question has its key`);

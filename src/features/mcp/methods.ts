@@ -13,6 +13,9 @@ export interface Method {
   run(params: Arguments, context: CallContext): Promise<Outcome>;
 }
 
+/** Those that are about one tool, prompt or resource (MCP 2026-07-28 "Supported Requests"). */
+export const mayAsk = ({ subject }: Method): boolean => subject !== undefined;
+
 export interface Outcome {
   readonly result: Readonly<Record<string, unknown>>;
   /** Only of what may be kept at all; sent in the stateless era. */

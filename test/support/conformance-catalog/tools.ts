@@ -152,6 +152,17 @@ const jsonSchema202012 = defineTool({
   run: (args) => said(`Fits: ${JSON.stringify(args)}`),
 });
 
+const customHeader = defineTool({
+  name: 'test_custom_header',
+  description: 'Takes an argument that clients repeat in a header.',
+  inputSchema: {
+    type: 'object',
+    properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+    additionalProperties: false,
+  },
+  run: ({ region = 'nowhere' }) => said(`Region: ${region}`),
+});
+
 /** The first one is called with no arguments by whoever looks for any tool. */
 export const tools = [
   simpleText,
@@ -165,4 +176,5 @@ export const tools = [
   logging,
   reconnection,
   jsonSchema202012,
+  customHeader,
 ];

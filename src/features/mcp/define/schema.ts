@@ -60,6 +60,8 @@ const compilePassing = (() => {
     }
     left -= 1;
     const fits = ajv.compile(schema);
+    // Or the next one with its `$id` would be refused.
+    ajv.removeSchema(schema);
     passing.set(schema, fits);
     return fits;
   };

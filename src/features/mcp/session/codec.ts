@@ -17,7 +17,7 @@ import {
   paramsOf,
   type Request,
 } from '../json-rpc.ts';
-import { capabilitiesOf, type Methods, noSuchMethod } from '../methods.ts';
+import { capabilitiesOf, type Method, type Methods, mayAsk, noSuchMethod } from '../methods.ts';
 import type { Replicas } from '../replicas.ts';
 import { replyTo } from '../reply-to.ts';
 import { inRevision } from './content.ts';
@@ -133,7 +133,7 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
   }
 
   function run({ call, record, signal, abort }: Accepted, { id, method, params }: Request) {
-    const { run } = methods.get(method) ?? noSuchMethod('method_not_found', method);
+    const row = methods.get(method) ?? noSuchMethod('method_not_found', method);
     const { sessionId, protocolVersion } = record;
 
     return answered(takesEventStream(header(call.request, 'accept')), async (line) => {
@@ -143,8 +143,8 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
       });
       line.finish(
         await replyTo(id, signal, async () => {
-          const context = contextOf(call, record, { params, line, signal });
-          const { result } = await run(paramsOf(params), context);
+          const context = contextOf(call, record, { method: row, params, line, signal });
+          const { result } = await row.run(paramsOf(params), context);
           return inRevision(protocolVersion, result);
         }),
       );
@@ -155,10 +155,11 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
   function contextOf(
     { user }: McpCall,
     { sessionId, clientCapabilities, logLevel }: SessionRecord,
-    { params, line, signal }: Way,
+    { method, params, line, signal }: Way,
   ): CallContext {
     const client = () => storedCapabilities(clientCapabilities);
     return createContext({
+      mayAsk: mayAsk(method),
       params,
       user,
       service,
@@ -186,6 +187,7 @@ const orNotFound = (touched: boolean): void => {
 
 /** How one request reaches its tool, and the tool its client. */
 interface Way {
+  readonly method: Method;
   readonly params: unknown;
   readonly line: Line;
   signal(): AbortSignal;

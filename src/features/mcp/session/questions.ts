@@ -48,7 +48,7 @@ interface Pending {
 
 export interface QuestionsDeps {
   readonly replicas: Replicas;
-  readonly store: Pick<Store, 'set' | 'take'>;
+  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly prefix: string;
@@ -134,9 +134,11 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     async answered(sessionId, { id, result }) {
       if (!isQuestionId(id) || answerHere(sessionId, id, result)) return;
       // Only to who waits for it: nobody can make replicas talk about what was never asked.
-      const replica = await store.take(questionKey(prefix, sessionId, id));
+      const key = questionKey(prefix, sessionId, id);
+      const replica = await store.get(key);
       if (replica === undefined || replica === replicas.own) return;
       await replicas.tell({ about: 'answer', sessionId, id, result }, replica);
+      await store.delete(key);
     },
     close() {
       for (const { giveUp } of waiting.values()) giveUp('The service is stopping; call again.');

@@ -51,6 +51,8 @@ interface Own {
 export function createStreams(deps: StreamsDeps): Streams {
   const { catalog, store, replicas, streams, updates, clock, log, prefix } = deps;
   const open = new Map<string, Own>();
+  let opened = 0;
+  let isFailing = false;
   const keyOf = (sessionId: string, uri: string) => subscriptionKey(prefix, sessionId, hashOf(uri));
 
   replicas.hear((word) => {
@@ -68,12 +70,30 @@ export function createStreams(deps: StreamsDeps): Streams {
     if (clock.now() - Number(noted) > RENEW_AFTER_MS) await note(key);
   }
 
+  function toldAgain(): void {
+    isFailing = false;
+  }
+
+  function notTold(cause: unknown): void {
+    if (!isFailing) {
+      log.warn('Clients are not told that resources change: the store does not answer.', { cause });
+    }
+    isFailing = true;
+  }
+
+  /** Sorts by time: of two that come at one moment, everywhere the same one is the newer. */
+  function nextId(): string {
+    opened += 1;
+    return [digits(clock.now()), digits(opened), randomUUID()].join('-');
+  }
+
   const note = (key: string) => store.set(key, String(clock.now()), SUBSCRIPTION_TTL_SECONDS);
 
   return {
     async open(sessionId, user) {
-      // Of two that come at one moment, everywhere the same one is the newer.
-      const id = `${String(clock.now()).padStart(16, '0')}-${randomUUID()}`;
+      const id = nextId();
+      // First, so that it does not count against the new one.
+      open.get(sessionId)?.stream.end();
       let stop = () => {};
       const stream = streams.open({
         user: user?.sub,
@@ -84,17 +104,12 @@ export function createStreams(deps: StreamsDeps): Streams {
       });
       try {
         stop = updates((uri) => {
-          tell(sessionId, stream, uri).catch((cause: unknown) =>
-            log.warn('A client was not told that a resource changed: the store does not answer.', {
-              cause,
-            }),
-          );
+          tell(sessionId, stream, uri).then(toldAgain, notTold);
         });
       } catch (error) {
         stream.end();
         throw error;
       }
-      open.get(sessionId)?.stream.end();
       open.set(sessionId, { id, stream });
       await replicas.tell({ about: 'stream', sessionId, id }).catch((cause: unknown) => {
         stream.end();
@@ -126,3 +141,5 @@ export function createStreams(deps: StreamsDeps): Streams {
     unsubscribe: (sessionId, uri) => store.delete(keyOf(sessionId, uri)),
   };
 }
+
+const digits = (number: number): string => String(number).padStart(16, '0');

@@ -12,6 +12,7 @@ import {
   capabilitiesOf,
   type Method,
   type Methods,
+  mayAsk,
   noSuchMethod,
   type Outcome,
 } from '../methods.ts';
@@ -77,6 +78,7 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
       const { envelope, method, line } = way;
       const round = await beginRound({ user, request: message }, envelope.client, requestState);
       const context = createContext({
+        mayAsk: mayAsk(method),
         params: message.params,
         user,
         service,
