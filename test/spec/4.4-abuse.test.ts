@@ -50,7 +50,11 @@ const catalog = createLocalCatalog({
       description: 'Makes its form anew each time.',
       inputSchema: OBJECT,
       async run(_args, { ask }) {
-        const named = { $id: 'https://example.com/form', type: 'object', properties: { name: { type: 'string' } } };
+        const named = {
+          $id: 'https://example.com/form',
+          type: 'object',
+          properties: { name: { type: 'string' } },
+        };
         const { form: answer } = await ask({ form: elicit('Name?', named as typeof NAME) });
         return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
       },
