@@ -36,7 +36,7 @@ export interface StreamsDeps {
   readonly prefix: string;
 }
 
-/** From the last change that was told, or from the subscription. */
+/** From the subscription, or the last change that was told a day or more after it. */
 const SUBSCRIPTION_TTL_SECONDS = 604_800;
 const RENEW_AFTER_MS = 86_400_000;
 
