@@ -1,12 +1,23 @@
 // JSON from elsewhere, read without trust.
 
-/** The object that the bytes spell, or undefined. */
-export function parseObject(bytes: Buffer): Readonly<Record<string, unknown>> | undefined {
+/** The object that the text, or its bytes in UTF-8, spells, or undefined. */
+export function parseObject(
+  source: Buffer | string,
+): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(utf8.decode(bytes));
+    const value: unknown = JSON.parse(typeof source === 'string' ? source : utf8.decode(source));
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Readonly<Record<string, unknown>>)
       : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The text that the bytes spell, or undefined for what is no UTF-8. */
+export function decodeUtf8(bytes: Buffer): string | undefined {
+  try {
+    return utf8.decode(bytes);
   } catch {
     return undefined;
   }

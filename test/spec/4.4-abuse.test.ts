@@ -10,9 +10,11 @@ import {
   defineTool,
   elicit,
 } from '../../src/index.ts';
+import { manualClock } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { seriesOf } from '../support/metrics.ts';
 import { type Pair, startPair } from '../support/pair.ts';
+import { startRedis } from '../support/redis.ts';
 import { lastOf, openClient, type SessionClient } from '../support/session-client.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../support/stateless.ts';
 
@@ -299,6 +301,48 @@ test.each(['session', 'stateless'])(
     expect(json.error.code).toBe(-32603);
   },
 );
+
+test('§4.4 what changes all the time is told at a pace, the last change included', async () => {
+  const clock = manualClock();
+  const paced = await startGateway({ env: ENV, deps: { catalog, clock } });
+  try {
+    const client = await openClient(paced);
+    const stream = await client.watch();
+    await client.ask('resources/subscribe', { uri: 'test://may-fail' });
+    for (let time = 0; time < 100; time++) change();
+    expect((await stream.next()).params).toEqual({ uri: 'test://may-fail' });
+    clock.advance(250);
+    expect((await stream.next()).params).toEqual({ uri: 'test://may-fail' });
+    clock.advance(250);
+    expect(await client.end()).toBe(204);
+    expect(await stream.rest()).toEqual([]);
+  } finally {
+    await paced.close();
+  }
+});
+
+test('§4.4 a secret that is known goes on to seal while the store is away', async () => {
+  const redis = await startRedis();
+  const clock = manualClock();
+  const env = { ...ENV, REDIS_URL: redis.url };
+  const shared = await startGateway({ env, deps: { catalog, clock } });
+  try {
+    const ask = () =>
+      stateless(
+        shared,
+        'tools/call',
+        { name: 'asks-by-id' },
+        { meta: { [CLIENT_CAPABILITIES]: { elicitation: {} } } },
+      );
+    expect((await ask()).json.result.resultType).toBe('input_required');
+    await redis.kill();
+    clock.advance(61_000);
+    expect((await ask()).json.result.resultType).toBe('input_required');
+  } finally {
+    await shared.close();
+    await redis.close();
+  }
+});
 
 test('§4.1 one user has 50 streams at most, and another one still gets one', async () => {
   const token = await gateway.issuer.sign({ sub: 'greedy' });

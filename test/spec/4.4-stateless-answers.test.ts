@@ -1,8 +1,16 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": what clients answer, and what they cannot be asked.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { accepted, askingCall, CLIENT_CAPABILITIES, type Retry } from '../support/stateless.ts';
-import { askingCatalog, FORM } from '../support/stateless-asking.ts';
+import {
+  ADA,
+  askingCatalog,
+  PARIS,
+  questionsIn,
+  ROOTS,
+  saidIn,
+  WHO,
+} from '../support/stateless-asking.ts';
 
 let gateway: TestGateway;
 
@@ -11,21 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 
-const ADA = accepted({ name: 'Ada' });
-const PARIS = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
-const ROOTS = { roots: [{ uri: 'file:///home/ada' }] };
-const WHO = { method: 'elicitation/create', params: { requestedSchema: FORM } };
-
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
-
-/** What is asked: an answer that is none fails the test. */
-function questionsIn({ status, json }: Answer): { inputRequests: object; requestState: string } {
-  expect(status).toBe(200);
-  expect(json.result?.resultType).toBe('input_required');
-  return json.result;
-}
-
-const saidIn = ({ json }: Answer): unknown => JSON.parse(json.result.content[0].text);
 
 describe('§4.4 answers', () => {
   test.each<{ what: string; inputResponses: object }>([

@@ -1,6 +1,6 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": what asks the client, and its answers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, startGateway, type TestGateway } from '../support/gateway.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
 import {
   accepted,
   askingCall,
@@ -10,7 +10,17 @@ import {
   SERVER_INFO,
   stateless,
 } from '../support/stateless.ts';
-import { askingCatalog, FORM, SAMPLE } from '../support/stateless-asking.ts';
+import {
+  ADA,
+  askingCatalog,
+  FORM,
+  PARIS,
+  questionsIn,
+  ROOTS,
+  SAMPLE,
+  saidIn,
+  WHO,
+} from '../support/stateless-asking.ts';
 
 let gateway: TestGateway;
 
@@ -19,21 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.close());
 
-const ADA = accepted({ name: 'Ada' });
-const PARIS = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
-const ROOTS = { roots: [{ uri: 'file:///home/ada' }] };
-const WHO = { method: 'elicitation/create', params: { requestedSchema: FORM } };
-
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
-
-/** What is asked: an answer that is none fails the test. */
-function questionsIn({ status, json }: Answer): { inputRequests: object; requestState: string } {
-  expect(status).toBe(200);
-  expect(json.result?.resultType).toBe('input_required');
-  return json.result;
-}
-
-const saidIn = ({ json }: Answer): unknown => JSON.parse(json.result.content[0].text);
 
 describe('§4.4 a question', () => {
   test('§4.4 it is a result of its own, with the server’s name and nothing of the tool’s', async () => {

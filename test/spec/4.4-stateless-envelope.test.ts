@@ -97,6 +97,12 @@ describe('§4.4 the version claimed', () => {
     expect(discovered.result.supportedVersions).toEqual(expect.arrayContaining(supported));
   });
 
+  test('§7.1 whoever claims a version of sessions hears of versions that are claimed, only', async () => {
+    const { json } = await claiming('2025-11-25');
+    expect(json.error.data.supported).toEqual([STATELESS]);
+    expect(json.error.data.details).toContain('initialize');
+  });
+
   test('§7.1 the version is told before anything else of a message of another revision', async () => {
     const { json } = await list({
       meta: { [PROTOCOL_VERSION]: '2027-01-01', [CLIENT_CAPABILITIES]: undefined },

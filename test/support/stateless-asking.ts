@@ -1,4 +1,5 @@
 // Tools, a prompt and a resource that ask the client before they answer.
+import { expect } from 'vitest';
 import {
   createLocalCatalog,
   definePrompt,
@@ -9,6 +10,8 @@ import {
   sample,
   type ToolResult,
 } from '../../src/index.ts';
+import type { Answer } from './gateway.ts';
+import { accepted } from './stateless.ts';
 
 export const FORM = {
   type: 'object',
@@ -123,3 +126,22 @@ export const askingCatalog = createLocalCatalog({
   prompts: [askingPrompt],
   resources: [askingResource],
 });
+
+/** Answers of a client, and the question by the key `who`. */
+export const ADA = accepted({ name: 'Ada' });
+export const PARIS = { role: 'assistant', content: { type: 'text', text: 'Paris' }, model: 'm' };
+export const ROOTS = { roots: [{ uri: 'file:///home/ada' }] };
+export const WHO = { method: 'elicitation/create', params: { requestedSchema: FORM } };
+
+/** What is asked: an answer that is none fails the test. */
+export function questionsIn({ status, json }: Answer): {
+  inputRequests: object;
+  requestState: string;
+} {
+  expect(status).toBe(200);
+  expect(json.result?.resultType).toBe('input_required');
+  return json.result;
+}
+
+/** What a tool answered with. */
+export const saidIn = ({ json }: Answer): unknown => JSON.parse(json.result.content[0].text);

@@ -1,12 +1,8 @@
-import type { ClientRequests } from './client-requests.ts';
-
 /** Ends a run in the stateless era: it starts again when the client has answered (MCP, MRTR). */
 export class InputRequired extends Error {
   override readonly name = 'InputRequired';
-  readonly requests: ClientRequests;
 
-  constructor(requests: ClientRequests) {
+  constructor() {
     super('The client is asked; the call starts again with its answers');
-    this.requests = requests;
   }
 }

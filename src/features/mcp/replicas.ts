@@ -38,7 +38,7 @@ export function createReplicas({ store, log, channel }: ReplicasDeps): Replicas 
   const ends = [store.subscribe(channel, listen), store.subscribe(channelOf(own), listen)];
 
   function listen(message: string): void {
-    const word = parseObject(Buffer.from(message));
+    const word = parseObject(message);
     if (!isWord(word)) {
       log.warn('A message of another program on the channel of the replicas was ignored.', {
         channel,

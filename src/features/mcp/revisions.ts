@@ -22,12 +22,12 @@ export const SUPPORTED_VERSIONS: readonly string[] = Object.keys(REVISIONS).filt
   /^\d{4}-/.test(version),
 );
 
-/** Versions that a session may have. */
-export const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS)
-  .filter((version) => eraOf(version) === 'session')
-  .reverse();
+/** Versions that a session may have, newest first. */
+export const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
+  (version) => eraOf(version) === 'session',
+);
 
-const NEWEST_OF_SESSIONS = '2025-11-25';
+const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
 
 /** What `initialize` answers: the caller's version where it is known, else the newest. */
 export const negotiateVersion = (asked: string): string =>

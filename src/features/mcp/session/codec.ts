@@ -98,12 +98,12 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     }
   }
 
-  async function accepted(accepted: Accepted, message: Message): Promise<Reply> {
-    const { call, record } = accepted;
+  async function accepted(own: Accepted, message: Message): Promise<Reply> {
+    const { call, record } = own;
     checkVersionHeader(call.request);
     switch (message.kind) {
       case 'request':
-        return requested(accepted, message);
+        return requested(own, message);
       case 'notification':
         await notified(record.sessionId, message);
         return { status: 202 };

@@ -28,7 +28,7 @@ export function readInitialize(params: unknown): NewSession {
 
 /** What was stored then; sessions from before it was stored declared nothing. */
 export function storedCapabilities(clientCapabilities = '{}'): ClientCapabilities {
-  const stored = parseObject(Buffer.from(clientCapabilities)) ?? {};
+  const stored = parseObject(clientCapabilities) ?? {};
   return {
     elicitation: stored.elicitation === true,
     sampling: stored.sampling === true,

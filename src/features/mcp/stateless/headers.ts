@@ -1,6 +1,7 @@
 // MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
 // limits without reading bodies; so they must not say anything else.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { decodeUtf8 } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';
 import type { MirroredParam } from '../define/mirrored.ts';
 import { isObject } from '../json-rpc.ts';
@@ -79,12 +80,5 @@ const printable = (value: string) => (/^[\t\x20-\x7E]*$/.test(value) ? value : u
 
 function decoded(base64: string): string | undefined {
   const bytes = Buffer.from(base64, 'base64');
-  if (bytes.toString('base64') !== base64) return undefined;
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
-  }
+  return bytes.toString('base64') === base64 ? decodeUtf8(bytes) : undefined;
 }
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

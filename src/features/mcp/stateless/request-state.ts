@@ -36,7 +36,7 @@ export function createRequestState(seal: () => Promise<Seal>, clock: Clock): Req
     },
     async open(call, state) {
       const text = (await sealer()).open(bindingOf(call), state);
-      const { expiresAt, answers } = (text && parseObject(Buffer.from(text))) || {};
+      const { expiresAt, answers } = (text && parseObject(text)) || {};
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
         fail('invalid_params', {
           details: 'params.requestState is not of this call, or is over an hour old; call anew',

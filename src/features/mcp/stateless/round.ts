@@ -48,7 +48,7 @@ export async function beginRound(
         });
       }
       Object.assign(open, missing);
-      throw new InputRequired(missing);
+      throw new InputRequired();
     },
 
     async inputRequired() {
