@@ -7,7 +7,14 @@ import type { RequestBody } from '../core/message.ts';
 export interface BodyRules {
   readonly accepts: 'json' | 'json or form';
   readonly maxBytes: number;
+  readonly owner: BodyOwner;
 }
+
+/**
+ * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
+ * all with one where nobody has to log in, or a user's.
+ */
+export type BodyOwner = 'stranger' | 'anonymous' | { readonly sub: string };
 
 /**
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,

@@ -10,7 +10,7 @@ import type { UserContext } from '../core/user-context.ts';
 import type { Admitted, Limiter, ReadSession } from '../features/limits/limiter.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
-import type { BodyRules } from './body.ts';
+import type { BodyOwner, BodyRules } from './body.ts';
 import type { Cors } from './cors.ts';
 import type { HostCheck } from './host.ts';
 import { checkNavigation } from './navigation.ts';
@@ -23,7 +23,11 @@ export interface Incoming {
   /** Authority of a target in absolute form. */
   readonly authority: string | undefined;
   /** Reads the body; called at most once. `maxBytes` where it is less than usual. */
-  readBody(accepts: BodyRules['accepts'], maxBytes?: number): Promise<RequestBody>;
+  readBody(
+    accepts: BodyRules['accepts'],
+    owner: BodyOwner,
+    maxBytes?: number,
+  ): Promise<RequestBody>;
   /** Milliseconds since the head arrived. */
   age(): number;
 }
@@ -126,7 +130,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const { request } = incoming;
     const user = route.auth ? await bearer(request) : undefined;
     if (!route.body) return route.handle(request, { user, session, body: NO_BODY });
-    const body = await incoming.readBody(route.body, route.maxBodyBytes);
+    const body = await incoming.readBody(route.body, ownerOf(route, user), route.maxBodyBytes);
     if (route.auth && incoming.age() > DAWDLING_MS) return servedLate(request, route, body);
     return route.handle(request, { user, session, body });
   }
@@ -148,6 +152,12 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const page = prefersHtml(header(request, 'accept')) ? site.notFoundPage() : undefined;
     return page ?? fail('not_found');
   }
+}
+
+/** Decisions 10: with `AUTH_REQUIRED=false` nobody is a stranger. */
+function ownerOf(route: Route, user: UserContext | undefined): BodyOwner {
+  if (!route.auth) return 'stranger';
+  return user === undefined ? 'anonymous' : { sub: user.sub };
 }
 
 /** Nothing that cannot be a session id reaches the store (decisions 4). */

@@ -150,8 +150,8 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     return {
       request,
       authority,
-      readBody: (accepts, maxBytes = maxBodyBytes) =>
-        readBody(req, { accepts, maxBytes: Math.min(maxBytes, maxBodyBytes) }),
+      readBody: (accepts, owner, maxBytes = maxBodyBytes) =>
+        readBody(req, { accepts, owner, maxBytes: Math.min(maxBytes, maxBodyBytes) }),
       age: () => clock.monotonic() - started,
     };
   }

@@ -35,6 +35,10 @@ export interface Config extends OAuthSettings, ProviderSettings {
   readonly serviceDisplayName: string;
   readonly metricsEnabled: boolean;
   readonly maxBodyBytes: number;
+  /** JSON values in one request body. */
+  readonly maxBodyValues: number;
+  /** Open connections of the process; 0 for any number. */
+  readonly maxConnections: number;
   readonly shutdownDelayMs: number;
 
   readonly redisUrl: string | undefined;
@@ -42,6 +46,8 @@ export interface Config extends OAuthSettings, ProviderSettings {
 
   readonly sessionKeyPrefix: string;
   readonly sessionTtlSeconds: number;
+  /** Sessions that one user may have; 0 for any number. */
+  readonly userSessionsMax: number;
   /** GET /mcp and subscriptions: streams for what the service has to say by itself. */
   readonly mcpStreams: boolean;
 
@@ -49,6 +55,8 @@ export interface Config extends OAuthSettings, ProviderSettings {
   readonly oidcAudience: readonly string[];
   readonly oidcJwksUrl: string | undefined;
   readonly oidcClockToleranceSeconds: number;
+  /** Bytes of a bearer token. */
+  readonly maxTokenBytes: number;
 
   readonly oauthAuthorizationUrl: string | undefined;
   readonly oauthTokenUrl: string | undefined;
@@ -67,6 +75,10 @@ export interface Config extends OAuthSettings, ProviderSettings {
   readonly mcpRateLimitWindowMs: number;
   readonly mcpRateLimitMax: number;
   readonly mcpGlobalRateLimitMax: number;
+  /** Calls of one user per window of the `mcp` group; undefined for any number. */
+  readonly mcpUserRateLimitMax: number | undefined;
+  /** Calls of one user that run for over a second; 0 for any number. */
+  readonly userCallsMax: number;
   readonly dcrRateLimitWindowMs: number;
   readonly dcrRateLimitMax: number;
   readonly dcrGlobalRateLimitMax: number;

@@ -93,6 +93,17 @@ export const catalogue = {
     details: 'Too many requests to this service.',
   }),
 
+  user_rate_limit_exceeded: row({
+    status: 429,
+    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'user_rate_limit_exceeded' },
+    details: 'Too many requests of this user.',
+  }),
+  too_many_calls: row({
+    status: 429,
+    jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_calls' },
+    details: 'Too many calls of this user are running (MCP_USER_CALLS_MAX). Wait for one to end.',
+  }),
+
   // Spec §7.1: JSON-RPC.
   parse_error: row({
     status: 400,
@@ -196,6 +207,11 @@ export const catalogue = {
     status: 408,
     jsonrpc: { code: -32000, message: 'Request Timeout' },
     details: 'The request did not arrive in time.',
+  }),
+  header_too_large: row({
+    status: 431,
+    jsonrpc: { code: -32000, message: 'Request Header Fields Too Large' },
+    details: 'The headers are larger than this service takes (MAX_TOKEN_BYTES and 16 KiB).',
   }),
   not_found: row({
     status: 404,
