@@ -1,10 +1,10 @@
 // Every kind of answer of the stateless era against the published schema of its revision.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { builtInCatalog } from '../../src/catalog/index.ts';
 import type { Catalog } from '../../src/index.ts';
 import { INSTALLATION_MS, installConformance } from '../support/conformance.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { loadMcpSchemas, type McpSchemas } from '../support/mcp-schemas.ts';
+import { specCatalog } from '../support/spec-catalog.ts';
 import {
   ASKABLE,
   accepted,
@@ -38,8 +38,8 @@ const VERSION_1900 = {
 
 const CATALOGS: readonly { what: string; catalog: Catalog; rows: readonly Row[] }[] = [
   {
-    what: 'the built-in catalogue',
-    catalog: builtInCatalog,
+    what: 'the catalogue of the specification',
+    catalog: specCatalog,
     rows: [
       { method: 'server/discover' },
       { method: 'tools/list' },

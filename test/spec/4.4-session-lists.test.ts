@@ -72,9 +72,12 @@ describe('§4.4 capabilities', () => {
     entries?: LocalEntries;
     capabilities: object;
   }>([
-    { what: 'the built-in catalogue', capabilities: { tools: {}, prompts: {}, resources: {} } },
     {
-      what: 'the built-in catalogue with streams',
+      what: 'the specification’s catalogue',
+      capabilities: { tools: {}, prompts: {}, resources: {} },
+    },
+    {
+      what: 'the specification’s catalogue with streams',
       env: STREAMS,
       capabilities: { tools: {}, prompts: {}, resources: {} },
     },

@@ -21,7 +21,7 @@ const CALLS = [
   { method: 'prompts/get', params: { name: 'user-context' } },
 ];
 
-describe('§4.4 the built-in catalogue', () => {
+describe('§4.4 the specification’s catalogue', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();

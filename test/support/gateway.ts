@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/core/config/load.ts';
 import { createGateway, type Deps, type Gateway } from '../../src/gateway.ts';
 import { type Issuer, startIssuer } from './issuer.ts';
 import { collectLog, type LogLine } from './log.ts';
+import { specCatalog } from './spec-catalog.ts';
 
 export interface Ask {
   readonly method?: string;
@@ -90,7 +91,10 @@ export async function startGateway({
   });
   let listening: Promise<number> | undefined;
   // Port 0, which the settings refuse: the system picks a free one.
-  const gateway = await createGateway({ ...config, port: 0 }, { log, ...deps });
+  const gateway = await createGateway(
+    { ...config, port: 0 },
+    { log, catalog: specCatalog, ...deps },
+  );
 
   async function ask({ method = 'GET', path, headers = {}, body, remoteAddress }: Ask) {
     const { payload, type } = encode(body);

@@ -9,6 +9,7 @@ import { createSteps } from './log-in-steps.ts';
 import { startProvider } from './provider.ts';
 import { startRedis } from './redis.ts';
 import { GENEROUS } from './service.ts';
+import { specCatalog } from './spec-catalog.ts';
 
 export interface Replicas {
   readonly baseUrl: string;
@@ -53,7 +54,9 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
   const open = () =>
     Promise.all(
       // Port 0, which the settings refuse: the system picks a free one.
-      Array.from({ length: COUNT }, () => createGateway({ ...config, port: 0 }, { log, ...deps })),
+      Array.from({ length: COUNT }, () =>
+        createGateway({ ...config, port: 0 }, { log, catalog: specCatalog, ...deps }),
+      ),
     );
   const listen = () => Promise.all(gateways.map((gateway) => gateway.listen()));
   const end = () => Promise.all(gateways.map((gateway) => gateway.close()));

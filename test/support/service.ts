@@ -8,6 +8,7 @@ import { createGateway, type Deps } from '../../src/gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { freePort } from './ports.ts';
 import { type ProviderOptions, startProvider } from './provider.ts';
+import { specCatalog } from './spec-catalog.ts';
 
 /** A gateway on a loopback socket, and the OpenID provider behind it. */
 export interface Service {
@@ -64,7 +65,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.env,
   };
   async function open() {
-    const gateway = await createGateway(loadConfig(env), { log, ...options.deps });
+    const gateway = await createGateway(loadConfig(env), {
+      log,
+      catalog: specCatalog,
+      ...options.deps,
+    });
     await gateway.listen();
     return gateway;
   }
