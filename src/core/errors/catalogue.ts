@@ -314,6 +314,12 @@ export const catalogue = {
     'Registration needs the initial access token of this service (DCR_ACCESS_TOKEN).',
   ),
   not_configured: oauth(500, 'server_error', 'The service lacks a setting for this.'),
+  /** Decisions 10: the provider stalls, or is slower than its clients are many. */
+  provider_busy: oauth(
+    503,
+    'server_error',
+    'Too many requests are waiting for the identity provider. Try again in a few seconds.',
+  ),
   upstream_failed: oauth(502, 'server_error', 'The identity provider cannot be reached now.'),
 } satisfies Record<string, ErrorRow>;
 

@@ -12,6 +12,7 @@ import type { ClientDocuments } from './client-documents/client-documents.ts';
 import { createClients } from './clients.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
+import { createProviderCalls } from './provider-calls.ts';
 import { authorizationExtras, type ProviderRequestSettings } from './provider-request.ts';
 import { type AuthorizeSettings, createToProvider } from './proxy/authorize.ts';
 import { createRevoke, type RevokeSettings } from './proxy/revoke.ts';
@@ -71,7 +72,8 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
     loopbackAnyPort: settings.oauthLoopbackAnyPort,
     renew: settings.dcrRenew,
   });
-  const upstream = createUpstream(fetch);
+  const calls = createProviderCalls();
+  const upstream = createUpstream(fetch, calls);
   const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
   const records = seal && { store, seal };
   const broker =
@@ -81,6 +83,7 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
           clock,
           clients,
           browsers,
+          calls,
           upstream,
           endpoints,
         })

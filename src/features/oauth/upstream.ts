@@ -8,6 +8,7 @@ import {
 } from '../../core/fetch-limited.ts';
 import { parseObject } from '../../core/json.ts';
 import type { Reply } from '../../core/message.ts';
+import type { ProviderCalls } from './provider-calls.ts';
 
 export interface UpstreamRequest {
   readonly url: string;
@@ -18,12 +19,12 @@ export interface UpstreamRequest {
   readonly asService: boolean;
 }
 
-/** Posts to the provider. @throws GatewayError `upstream_failed`. */
+/** Posts to the provider. @throws GatewayError `upstream_failed` or `provider_busy`. */
 export type Upstream = (request: UpstreamRequest) => Promise<Reply>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 
-export const createUpstream = (fetch: Fetch): Upstream =>
+export const createUpstream = (fetch: Fetch, calls: ProviderCalls): Upstream =>
   async function post(request) {
     const { url, form, authorization } = request;
     // Nothing of the caller's request but its parameters: no cookies, no headers.
@@ -33,10 +34,12 @@ export const createUpstream = (fetch: Fetch): Upstream =>
       ...(authorization !== undefined && { Authorization: authorization }),
     };
     const body = new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString();
-    const answer = await fetchLimited(fetch, url, { method: 'POST', headers, body }, LIMITS).catch(
-      (cause: unknown) =>
+    const ask = () => fetchLimited(fetch, url, { method: 'POST', headers, body }, LIMITS);
+    const answer = await calls
+      .run(ask)
+      .catch((cause: unknown) =>
         cause instanceof FetchFailed ? fail('upstream_failed', { cause }) : Promise.reject(cause),
-    );
+      );
     return asReply(answer, request);
   };
 

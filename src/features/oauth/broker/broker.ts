@@ -3,6 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { Clients } from '../clients.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { Proceed } from '../consent/consent.ts';
+import type { ProviderCalls } from '../provider-calls.ts';
 import { type ProviderClientSettings, providerClientId } from '../provider-client.ts';
 import type { ProviderRequestSettings } from '../provider-request.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
@@ -26,6 +27,7 @@ export interface BrokerDeps {
   readonly clock: Clock;
   readonly clients: Clients;
   readonly browsers: Browsers;
+  readonly calls: ProviderCalls;
   readonly upstream: Upstream;
   readonly endpoints: ProviderEndpoints;
 }
@@ -42,7 +44,7 @@ export interface Broker {
 }
 
 export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, upstream, endpoints } = deps;
+  const { records, clock, clients, browsers, calls, upstream, endpoints } = deps;
   const { baseUrl } = settings;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
@@ -65,6 +67,7 @@ export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker
     token: createBrokerToken({
       settings,
       clients,
+      calls,
       grants,
       bindings,
       once: createSingleFlight(records, clock),

@@ -4,6 +4,7 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { fromBody, type Parameters } from '../parameters.ts';
+import type { ProviderCalls } from '../provider-calls.ts';
 import {
   authorizationExtras,
   type ProviderRequestSettings,
@@ -19,6 +20,7 @@ import type { SingleFlight } from './single-flight.ts';
 export interface BrokerTokenDeps {
   readonly settings: ProviderRequestSettings & { readonly baseUrl: string };
   readonly clients: Clients;
+  readonly calls: ProviderCalls;
   readonly grants: SealedRecords<Grant>;
   readonly bindings: RefreshBindings;
   readonly once: SingleFlight;
@@ -40,6 +42,8 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
   const clientId = parameters.require('client_id');
   const verifier = parameters.require('code_verifier');
   const client = await findClient(clientId, deps.clients);
+  // Before the code is used up: its client may come again with it.
+  deps.calls.requirePlace();
   const grant = await deps.grants.take(code);
   if (grant === undefined) refuse('The code is unknown, has expired, or was used before.');
   if (grant.clientId !== clientId) refuse('The code was issued to another client.');
