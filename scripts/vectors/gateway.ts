@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { GatewayError } from '../../src/core/errors/gateway-error.ts';
 import type { Log } from '../../src/core/log.ts';
 import { silentMetrics } from '../../src/core/metrics/metrics.ts';
-import { createBearerGuard } from '../../src/features/auth/bearer.ts';
+import { challenge, createBearerGuard } from '../../src/features/auth/bearer.ts';
 import { parseToken } from '../../src/features/auth/jws.ts';
 import { createKeySet } from '../../src/features/auth/key-set.ts';
 import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
@@ -20,6 +20,8 @@ export interface Doors {
   bearer(token: string): Promise<Verdict>;
 }
 
+const MAX_TOKEN_BYTES = 16_384;
+
 export function openDoors(keys: readonly JsonWebKey[]): Doors {
   const clock = impatientClock();
   const keySet = createKeySet({
@@ -34,18 +36,21 @@ export function openDoors(keys: readonly JsonWebKey[]): Doors {
     issuer: ISSUER,
     audience: [AUDIENCE],
     audienceClaim: 'aud' as const,
+    marks: [],
+    maxTokenBytes: MAX_TOKEN_BYTES,
     toleranceSeconds: 0,
   };
-  const verify = createTokenVerifier({ keySet, clock, ...rules });
+  const { verify } = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createBearerGuard({
     verify,
-    baseUrl: AUDIENCE,
+    challenge: challenge({ baseUrl: AUDIENCE, oauthMode: 'proxy' }),
     metrics: silentMetrics,
     clock,
   });
 
   return {
-    signature: (jws) => verdictOf(async () => verifySignature(parseToken(jws), keySet)),
+    signature: (jws) =>
+      verdictOf(async () => verifySignature(parseToken(jws, MAX_TOKEN_BYTES), keySet)),
     bearer: (token) =>
       verdictOf(() => authenticate({ headers: { authorization: `Bearer ${token}`.trim() } })),
   };

@@ -26,6 +26,7 @@ const ISSUERS: Readonly<Record<Provider, string>> = {
   google: 'https://accounts.google.com',
   cognito: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbC123',
   authentik: 'https://id.example.com/application/o/postern/',
+  dex: 'https://dex.example.com/dex',
 };
 
 const minimal = (provider: Provider, env: Env = {}): Env => ({
@@ -105,6 +106,14 @@ describe('§5 providers: defaults', () => {
       provider: 'authentik',
       differs: {
         oauthAddedScopes: ['offline_access'],
+        oauthResourceParameter: 'none',
+        oidcAudience: ['client-1'],
+      },
+    },
+    {
+      provider: 'dex',
+      differs: {
+        oauthAddedScopes: ['offline_access', 'groups'],
         oauthResourceParameter: 'none',
         oidcAudience: ['client-1'],
       },
@@ -207,7 +216,7 @@ describe('§5 providers: start-up errors', () => {
 
   const forms: Readonly<
     Record<
-      Exclude<Provider, 'generic'>,
+      Exclude<Provider, 'generic' | 'dex'>,
       { readonly right: readonly string[]; readonly wrong: readonly string[]; readonly why: string }
     >
   > = {
@@ -287,7 +296,7 @@ describe('§5 providers: start-up errors', () => {
       why: 'https://<host>/application/o/<slug>/',
     },
   };
-  const named = Object.entries(forms) as [Exclude<Provider, 'generic'>, (typeof forms)['okta']][];
+  const named = Object.entries(forms) as [keyof typeof forms, (typeof forms)['okta']][];
 
   test.each(named)('§5 providers: the issuer of %s has one form', (provider, form) => {
     for (const issuer of [ISSUERS[provider], ...form.right]) {
@@ -423,6 +432,7 @@ describe('§5 providers: tokens', () => {
     { provider: 'google', claims: { aud: 'client-1', azp: 'client-1', email: 'a@example.com' } },
     { provider: 'cognito', claims: COGNITO },
     { provider: 'authentik', claims: { aud: 'client-1', azp: 'client-1' } },
+    { provider: 'dex', claims: { aud: 'client-1', at_hash: 'dGhlIGhhc2g' } },
   ])('§5 providers: a token of $provider is accepted, one for others is not', async (row) => {
     const { ask } = await startWith(row.provider);
     expect(await ask(row.claims)).toEqual(ACCEPTED);
@@ -504,6 +514,7 @@ describe('§5 providers: requests', () => {
     ],
     cognito: [],
     authentik: [],
+    dex: [],
   };
 
   test.each(PROVIDERS)('§5 providers: what %s gets with an authorization request', (provider) => {

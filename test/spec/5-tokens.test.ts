@@ -405,7 +405,7 @@ describe('§5 attacks on the header', () => {
 
   test('§5 jku, x5u, jwk and x5c of a well signed token are not looked at', async () => {
     expect((await send(made({ ...OWN, ...keyOfTheAttacker() }))).status).toBe(200);
-    const nonsense = { jku: 5, x5u: {}, jwk: 'x', x5c: null, 'x5t#S256': [], typ: 7, cty: 'x' };
+    const nonsense = { jku: 5, x5u: {}, jwk: 'x', x5c: null, 'x5t#S256': [], cty: 'x' };
     expect((await send(made({ ...OWN, ...nonsense }))).status).toBe(200);
     expect(gateway.issuer.fetches.elsewhere).toBe(0);
   });
@@ -548,10 +548,10 @@ describe('§5 form', () => {
     }
   });
 
-  test('§5 a token of 8 KiB is accepted, one byte more: invalid_token', async () => {
-    expect((await send(ofLength(8191))).status).toBe(200);
-    expect((await send(ofLength(8192))).status).toBe(200);
-    await expectRefusedAtOnce(ofLength(8193));
+  test('§5 a token of 16 KiB is accepted, one byte more: invalid_token', async () => {
+    expect((await send(ofLength(16_383))).status).toBe(200);
+    expect((await send(ofLength(16_384))).status).toBe(200);
+    await expectRefusedAtOnce(ofLength(16_385));
     await expectRefusedAtOnce(made(OWN, claims({ name: 'x'.repeat(100_000) })));
     await expectRefusedAtOnce('.'.repeat(100_000));
   });

@@ -21,6 +21,8 @@ export interface ProviderProfile {
   readonly neededScope?: Requirement;
   /** Its access tokens can be read by nobody else. */
   readonly opaque?: true;
+  /** Claims of ID tokens that its access tokens have as well. */
+  readonly accessTokenHashes?: readonly string[];
   /** A refresh without `scope` gets a token for something else, or none. */
   readonly refreshNeedsScope?: true;
 }
@@ -68,6 +70,7 @@ export const PROVIDERS = [
   'google',
   'cognito',
   'authentik',
+  'dex',
 ] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
@@ -175,5 +178,16 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       form: /^https?:\/\/[^?]+\/application\/o\/[^/?]+\/$/,
       why: 'it must be that of the application, https://<host>/application/o/<slug>/, with the slash at the end',
     },
+  },
+
+  // https://dexidp.io/docs/configuration/custom-scopes-claims-clients/ (aud, offline_access, groups)
+  // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are made as ID tokens
+  // are, with at_hash; resource is not looked at)
+  dex: {
+    ...GENERIC,
+    scopes: ['offline_access', 'groups'],
+    resource: 'none',
+    audience: 'client_id',
+    accessTokenHashes: ['at_hash'],
   },
 };

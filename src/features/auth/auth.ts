@@ -9,11 +9,17 @@ import type { UserContext } from '../../core/user-context.ts';
 import { challenge, createBearerGuard } from './bearer.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
 import type { ProviderMetadata } from './provider-metadata.ts';
-import { createTokenVerifier } from './token-verifier.ts';
+import { forbiddenMarks } from './token-kinds.ts';
+import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
   /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
   readonly bearer: (request: GatewayRequest) => Promise<UserContext | undefined>;
+  /**
+   * What `bearer` would say of a token whose signature is good, judged by form and claims alone, by
+   * the same rules. For tokens that came from the provider itself; never to let anybody in.
+   */
+  readonly inspectToken: (token: string) => TokenInspection;
   /** Headers of a 401; undefined when nobody has to log in. */
   readonly challenge: Readonly<Record<string, string>> | undefined;
   readonly readiness: Readonly<Record<string, () => Promise<void>>>;
@@ -23,6 +29,7 @@ export interface Auth {
 /** `AUTH_REQUIRED=false` (Spec §5.5): everybody is nobody, and there is no key set to wait for. */
 export const anonymous: Auth = {
   bearer: async () => undefined,
+  inspectToken: () => ({ sub: undefined, problem: undefined }),
   challenge: undefined,
   readiness: {},
   close() {},
@@ -38,20 +45,24 @@ export interface AuthDeps {
 }
 
 export function createAuth(config: Config, metadata: ProviderMetadata, deps: AuthDeps): Auth {
-  const { oidcAudience: audience, oidcAudienceClaim: audienceClaim, baseUrl } = config;
+  const { oidcAudience: audience, oidcAudienceClaim: audienceClaim } = config;
   const keySet = deps.keySet ?? createKeySet({ url: config.oidcJwksUrl, metadata, ...deps });
-  const verify = createTokenVerifier({
+  const verifier = createTokenVerifier({
     keySet,
     issuer: metadata.issuer,
     audience,
     audienceClaim,
+    marks: forbiddenMarks(config),
+    maxTokenBytes: config.maxTokenBytes,
     toleranceSeconds: config.oidcClockToleranceSeconds,
     clock: deps.clock,
   });
   keySet.start();
+  const headers = challenge(config);
   return {
-    bearer: createBearerGuard({ verify, baseUrl, ...deps }),
-    challenge: challenge(baseUrl),
+    bearer: createBearerGuard({ verify: verifier.verify, challenge: headers, ...deps }),
+    inspectToken: verifier.inspect,
+    challenge: headers,
     readiness: {
       async keySet() {
         if (!keySet.fetched) throw new Error('The key set was never fetched');

@@ -1,14 +1,18 @@
 // Spec §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
 import type { Clock } from '../../core/clock.ts';
+import type { Config } from '../../core/config/config.ts';
 import { asGatewayError, fail, GatewayError } from '../../core/errors/gateway-error.ts';
 import { type GatewayRequest, header } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 
+/** Headers of a 401. */
+export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
+
 export interface BearerDeps {
-  readonly verify: TokenVerifier;
-  readonly baseUrl: string;
+  readonly verify: TokenVerifier['verify'];
+  readonly challenge: Challenge;
   readonly metrics: Metrics;
   readonly clock: Clock;
 }
@@ -16,13 +20,19 @@ export interface BearerDeps {
 /** @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`. */
 export type BearerGuard = (request: Pick<GatewayRequest, 'headers'>) => Promise<UserContext>;
 
-/** Spec §5.6, RFC 9728 §5.1: where a client finds out how to log in. */
-export const challenge = (baseUrl: string): Readonly<Record<string, string>> => ({
-  'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource"`,
+/**
+ * Spec §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
+ * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
+ */
+export const challenge = ({
+  baseUrl,
+  oauthMode,
+}: Pick<Config, 'baseUrl' | 'oauthMode'>): Challenge => ({
+  'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${oauthMode === 'broker' ? '/mcp' : ''}"`,
 });
 
-export function createBearerGuard({ verify, baseUrl, metrics, clock }: BearerDeps): BearerGuard {
-  const headers = challenge(baseUrl);
+export function createBearerGuard(deps: BearerDeps): BearerGuard {
+  const { verify, challenge: headers, metrics, clock } = deps;
 
   return async function authenticate(request) {
     const started = clock.monotonic();

@@ -1,6 +1,9 @@
-// Spec §5.2, §5.3, decisions 5: claims, after the signature.
-import { fail } from '../../core/errors/gateway-error.ts';
+// Spec §5.2, §5.3, decisions 5 and 10: claims, after the signature.
 import type { UserContext } from '../../core/user-context.ts';
+import { describeIssuers } from './issuer.ts';
+import { quote, refuse } from './refuse.ts';
+import { checkTimes } from './times.ts';
+import { findMark, type Mark } from './token-kinds.ts';
 
 export interface ClaimRules {
   readonly issuer: string;
@@ -8,6 +11,8 @@ export interface ClaimRules {
   readonly audience: readonly string[];
   /** The claim that must name one of them. */
   readonly audienceClaim: 'aud' | 'client_id';
+  /** Tokens that bear one of them are of another kind. */
+  readonly marks: readonly Mark[];
   readonly toleranceSeconds: number;
 }
 
@@ -24,39 +29,76 @@ export function readClaims(
   rules: ClaimRules,
   now: number,
 ): UserContext {
-  const { issuer, toleranceSeconds } = rules;
-  const { iss, exp, nbf, sub } = claims;
-  const seconds = now / 1000;
-  if (iss !== issuer) fail('invalid_issuer', { facts: { found: iss, expected: issuer } });
+  checkIssuer(claims, rules.issuer);
+  checkKind(claims, rules.marks);
   checkAudience[rules.audienceClaim](claims, rules.audience);
-  if (!isTime(exp)) fail('invalid_token', { details: 'The token has no exp claim (a number).' });
-  if (seconds >= exp + toleranceSeconds) fail('expired_token');
-  if (nbf !== undefined && !(isTime(nbf) && seconds >= nbf - toleranceSeconds)) {
-    fail('invalid_token', { details: 'The token is not valid yet.' });
+  checkTimes(claims, rules.toleranceSeconds, now / 1000);
+  return { sub: subjectOf(claims), ...profile(claims), token };
+}
+
+function checkIssuer({ iss }: Claims, issuer: string): void {
+  if (iss !== issuer) {
+    refuse(
+      `${describeIssuers('iss of the token', iss, issuer)} (OIDC_ISSUER).`,
+      { found: iss, expected: issuer },
+      'invalid_issuer',
+    );
   }
-  if (typeof sub !== 'string' || sub === '' || LONE_SURROGATE.test(sub)) fail('missing_claim');
-  return { sub, ...profile(claims), token };
+}
+
+function checkKind(claims: Claims, marks: readonly Mark[]): void {
+  const mark = findMark(claims, marks);
+  if (mark === undefined) return;
+  const { claim, value, kind, advice } = mark;
+  const found = value === undefined ? claim : `${claim} ${value}`;
+  refuse(`The token has the claim ${found}, which marks ${kind}. ${advice}`, {
+    found: `${kind} (${found})`,
+    expected: 'an access token',
+  });
 }
 
 const checkAudience: Readonly<
   Record<ClaimRules['audienceClaim'], (claims: Claims, audience: readonly string[]) => void>
 > = {
   aud({ aud }, audience) {
-    if (!isMeantFor(aud, audience)) refuseAudience(aud, audience);
+    if (!isMeantFor(aud, audience)) refuseAudience('aud', aud, audience);
   },
   // Amazon Cognito: an access token names its client there, and has an aud only when it was made
   // for one resource. An ID token names the client in aud, and is no key to anything.
   client_id({ client_id: client, aud, token_use: use }, audience) {
-    if (!isMeantFor(client, audience)) refuseAudience(client, audience);
-    if (aud !== undefined && !isMeantFor(aud, audience)) refuseAudience(aud, audience);
+    if (!isMeantFor(client, audience)) refuseAudience('client_id', client, audience);
+    if (aud !== undefined && !isMeantFor(aud, audience)) refuseAudience('aud', aud, audience);
     if (use !== 'access') {
-      fail('invalid_token', { details: 'The token is no access token (token_use).' });
+      refuse(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
+        found: use,
+        expected: 'access',
+      });
     }
   },
 };
 
-const refuseAudience = (found: unknown, expected: readonly string[]): never =>
-  fail('invalid_audience', { facts: { found, expected } });
+function refuseAudience(claim: string, found: unknown, expected: readonly string[]): never {
+  const allowed = `one of ${expected.map(quote).join(', ')} (OIDC_AUDIENCE)`;
+  return refuse(
+    found === undefined
+      ? `The token has no ${claim} claim; it must name ${allowed}.`
+      : `The ${claim} of the token is ${quote(found)} and must name ${allowed}.`,
+    { found, expected },
+    'invalid_audience',
+  );
+}
+
+/** No Unicode text: two of them would be one in UTF-8, and so in the store. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+function subjectOf({ sub }: Claims): string {
+  if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) return sub;
+  const details =
+    sub === undefined
+      ? 'The token has no sub claim (a non-empty string).'
+      : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
+  return refuse(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
+}
 
 /** Optional claims of another type are left out, not refused. */
 function profile({ email, name, groups }: Claims): Pick<UserContext, 'email' | 'name' | 'groups'> {
@@ -67,13 +109,8 @@ function profile({ email, name, groups }: Claims): Pick<UserContext, 'email' | '
   };
 }
 
-/** No Unicode text: two of them would be one in UTF-8, and so in the store. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
 const isMeantFor = (aud: unknown, audience: readonly string[]): boolean =>
   (Array.isArray(aud) ? aud : [aud]).some((one) => audience.includes(one));
-
-const isTime = (value: unknown): value is number => Number.isFinite(value);
 
 const isStrings = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -1,8 +1,9 @@
-// RFC 7515 §5.2, decisions 5: the compact serialization, taken apart strictly.
-import { fail } from '../../core/errors/gateway-error.ts';
+// RFC 7515 §5.2, decisions 5 and 10: the compact serialization, taken apart strictly.
 import { parseObject } from '../../core/json.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import type { VerificationKey } from './jwk.ts';
+import { quote, refuse } from './refuse.ts';
+import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './token-kinds.ts';
 
 /** A token whose form is right; its signature is not yet checked. */
 export interface ParsedToken {
@@ -15,26 +16,24 @@ export interface ParsedToken {
   readonly signature: Buffer;
 }
 
-/** Decisions 5: longer tokens are refused before anything else. */
-const MAX_LENGTH = 8192;
-
 /**
+ * `maxBytes` is `MAX_TOKEN_BYTES`: longer tokens are refused before anything else.
+ *
  * @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at.
  */
-export function parseToken(token: string): ParsedToken {
-  if (token.length > MAX_LENGTH) refuse(`The token is longer than ${MAX_LENGTH} bytes.`);
+export function parseToken(token: string, maxBytes: number): ParsedToken {
+  if (token.length > maxBytes) refuseLength(token.length, maxBytes);
   const parts = token.split('.');
   const [header = '', payload = '', signature = ''] = parts;
-  if (parts.length !== 3) refuse('The token does not have three parts.');
-  const { alg, kid } = readHeader(decode(header));
-  const algorithm = algorithms.get(alg) ?? refuse('The algorithm of the token is not accepted.');
+  if (parts.length !== 3) refuseParts(parts.length);
+  const { alg, kid, algorithm } = readHeader(decode(header, 'header'));
   return {
     alg,
     kid,
     algorithm,
     signed: Buffer.from(`${header}.${payload}`, 'latin1'),
-    payload: decode(payload),
-    signature: decode(signature),
+    payload: decode(payload, 'payload'),
+    signature: decode(signature, 'signature'),
   };
 }
 
@@ -45,23 +44,56 @@ export const isSignedBy = (token: ParsedToken, keys: readonly VerificationKey[])
       fitting.has(token.alg) && token.algorithm.verify(token.signed, key, token.signature),
   );
 
-function readHeader(bytes: Buffer): { alg: string; kid: string | undefined } {
-  const header = parseObject(bytes) ?? refuse('The header of the token is not a JSON object.');
-  const { alg, kid } = header;
+function readHeader(bytes: Buffer): Pick<ParsedToken, 'alg' | 'kid' | 'algorithm'> {
+  const header = parseObject(bytes) ?? refuseForm('The header of the token is not a JSON object.');
+  const { alg, kid, typ } = header;
   // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
   // whoever leaves it out of crit hopes for a verifier that is misled.
-  if ('crit' in header || 'b64' in header) refuse('The token has a critical extension.');
-  if (typeof alg !== 'string') refuse('The token names no algorithm.');
-  if (kid !== undefined && typeof kid !== 'string') refuse('The kid of the token is not a string.');
-  return { alg, kid };
+  if ('crit' in header || 'b64' in header) {
+    refuseForm('The header of the token has a critical extension (crit or b64).');
+  }
+  if (typeof alg !== 'string') return refuseForm('The header of the token names no algorithm.');
+  if (kid !== undefined && typeof kid !== 'string') {
+    return refuseForm('The kid in the header of the token is not a string.');
+  }
+  if (!isAccessTokenType(typ)) refuseType(typ);
+  return { alg, kid, algorithm: algorithms.get(alg) ?? refuseAlgorithm(alg) };
 }
 
 /** RFC 7515 §2: base64url without padding, white space or stray bits. */
-function decode(text: string): Buffer {
+function decode(text: string, part: string): Buffer {
   const bytes = Buffer.from(text, 'base64url');
-  return bytes.toString('base64url') === text ? bytes : refuse('The token is not base64url.');
+  if (bytes.toString('base64url') === text) return bytes;
+  return refuseForm(`The ${part} of the token is not base64url.`);
 }
 
-function refuse(details: string): never {
-  return fail('invalid_token', { details });
+const refuseLength = (bytes: number, maxBytes: number) =>
+  refuse(`The token has ${bytes} bytes; at most ${maxBytes} are accepted (MAX_TOKEN_BYTES).`, {
+    found: `${bytes} bytes`,
+    expected: `at most ${maxBytes} bytes`,
+  });
+
+const refuseParts = (count: number) =>
+  refuse(
+    count === 5
+      ? 'The token is not a signed JWT: its five parts are those of an encrypted token (JWE), which only its issuer can read. Switch encryption of access tokens off at the provider.'
+      : 'The token is not a JWT (three parts with dots between them). Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
+    { found: `${count} ${count === 1 ? 'part' : 'parts'}`, expected: 'a JWT of three parts' },
+  );
+
+const refuseType = (typ: unknown) =>
+  refuse(
+    `The typ in the header of the token is ${quote(typ)}, which is not that of an access token; accepted are ${ACCESS_TOKEN_TYPES}.`,
+    { found: typ, expected: ACCESS_TOKEN_TYPES },
+  );
+
+function refuseAlgorithm(alg: string): never {
+  const expected = [...algorithms.keys()].join(', ');
+  return refuse(`The algorithm of the token is ${quote(alg)}; accepted are ${expected}.`, {
+    found: alg,
+    expected,
+  });
 }
+
+const refuseForm = (details: string): never =>
+  refuse(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });

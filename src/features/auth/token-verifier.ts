@@ -1,28 +1,61 @@
 // Spec §5.2, §5.4: signature first, then claims, on every request.
 import type { Clock } from '../../core/clock.ts';
-import { fail } from '../../core/errors/gateway-error.ts';
+import { asGatewayError, type GatewayError } from '../../core/errors/gateway-error.ts';
 import { parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { type ClaimRules, readClaims } from './claims.ts';
 import { isSignedBy, type ParsedToken, parseToken } from './jws.ts';
 import type { KeySet } from './key-set.ts';
+import { quote, refuse } from './refuse.ts';
 
-/** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
-export type TokenVerifier = (token: string) => Promise<UserContext>;
+export interface TokenVerifier {
+  /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
+  verify(token: string): Promise<UserContext>;
+  /**
+   * What `verify` would say of a token whose signature is good. For tokens that came from the
+   * provider itself, by TLS; never to let anybody in. It does not throw.
+   */
+  inspect(token: string): TokenInspection;
+}
+
+export interface TokenInspection {
+  /** Whom the token names, for the log; it may be there for a token with a problem, too. */
+  readonly sub: string | undefined;
+  /**
+   * Why the gateway would refuse the token; undefined for one that it would accept. `message` is
+   * for its bearer, `key` is the reason of §7.1, and `failure.facts` are for the log: found and
+   * expected, or exp (nbf) and now.
+   */
+  readonly problem: GatewayError | undefined;
+}
 
 export interface TokenVerifierDeps extends ClaimRules {
   readonly keySet: KeySet;
+  /** `MAX_TOKEN_BYTES`. */
+  readonly maxTokenBytes: number;
   readonly clock: Clock;
 }
 
-export function createTokenVerifier({ keySet, clock, ...rules }: TokenVerifierDeps): TokenVerifier {
-  return async function verifyToken(token) {
-    const parsed = parseToken(token);
-    await verifySignature(parsed, keySet);
-    const claims =
-      parseObject(parsed.payload) ??
-      fail('invalid_token', { details: 'The payload of the token is not a JSON object.' });
-    return readClaims(claims, token, rules, clock.now());
+export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
+  const { keySet, maxTokenBytes, clock, ...rules } = deps;
+
+  const readUser = (parsed: ParsedToken, token: string): UserContext =>
+    readClaims(readPayload(parsed), token, rules, clock.now());
+
+  return {
+    async verify(token) {
+      const parsed = parseToken(token, maxTokenBytes);
+      await verifySignature(parsed, keySet);
+      return readUser(parsed, token);
+    },
+    inspect(token) {
+      try {
+        const { sub } = readUser(parseToken(token, maxTokenBytes), token);
+        return { sub, problem: undefined };
+      } catch (thrown) {
+        return { sub: namedSubject(token), problem: asGatewayError(thrown) };
+      }
+    },
   };
 }
 
@@ -35,5 +68,21 @@ export async function verifySignature(token: ParsedToken, keySet: KeySet): Promi
   // one, the key at fault may be one that the provider has only now.
   const settled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
   if (!settled && isSignedBy(token, await keySet.findFresh(token))) return;
-  fail('invalid_token', { details: 'The signature of the token is not valid.' });
+  refuse('The signature of the token is not valid.', {
+    found: `a signature that no key of the provider made (kid ${quote(token.kid)})`,
+    expected: 'a signature by a key of the key set',
+  });
+}
+
+const readPayload = ({ payload }: ParsedToken) =>
+  parseObject(payload) ??
+  refuse('The payload of the token is not a JSON object.', {
+    found: 'a malformed payload',
+    expected: 'a JSON object',
+  });
+
+/** As far as it can be read. */
+function namedSubject(token: string): string | undefined {
+  const sub = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'))?.sub;
+  return typeof sub === 'string' && sub !== '' ? sub : undefined;
 }

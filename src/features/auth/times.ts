@@ -1,0 +1,54 @@
+// Decisions 5 and 10: exp and nbf (RFC 7519 §4.1.4, §4.1.5), with a word on clocks.
+import { fail } from '../../core/errors/gateway-error.ts';
+import { quote, refuse } from './refuse.ts';
+
+/** A difference below this may well be one between two clocks. */
+const CLOCKS_SECONDS = 600;
+
+/**
+ * `tolerance` and `now` in seconds, the latter since the epoch.
+ *
+ * @throws GatewayError `expired_token`, or `invalid_token`.
+ */
+export function checkTimes(
+  claims: Readonly<Record<string, unknown>>,
+  tolerance: number,
+  now: number,
+): void {
+  const exp = timeOf('exp', claims.exp);
+  if (now >= exp + tolerance) {
+    fail('expired_token', {
+      details: `The token expired ${inSeconds(now - exp)} ago.${clocks(now - exp, tolerance)}`,
+      facts: { exp, now },
+    });
+  }
+  if (claims.nbf === undefined) return;
+  const nbf = timeOf('nbf', claims.nbf);
+  if (now < nbf - tolerance) {
+    fail('invalid_token', {
+      details: `The token is not valid yet: its nbf claim lies ${inSeconds(nbf - now)} ahead.${clocks(nbf - now, tolerance)}`,
+      facts: { nbf, now },
+    });
+  }
+}
+
+function timeOf(claim: string, found: unknown): number {
+  if (isTime(found)) return found;
+  const details =
+    found === undefined
+      ? `The token has no ${claim} claim (a number).`
+      : `The ${claim} claim of the token is ${quote(found)} and must be a number.`;
+  return refuse(details, { found, expected: 'a number of seconds' });
+}
+
+const isTime = (value: unknown): value is number => Number.isFinite(value);
+
+function inSeconds(difference: number): string {
+  const seconds = Math.ceil(difference);
+  return seconds === 1 ? '1 second' : `${seconds} seconds`;
+}
+
+const clocks = (difference: number, tolerance: number): string =>
+  difference < CLOCKS_SECONDS
+    ? ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${inSeconds(tolerance)}).`
+    : '';

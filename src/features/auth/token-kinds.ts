@@ -1,0 +1,62 @@
+// Decisions 10: a provider signs tokens of many kinds with the same keys. What marks a token of
+// another kind than an access token stands here, once.
+import type { Config } from '../../core/config/config.ts';
+import { PROVIDER_PROFILES } from '../../core/config/provider-profiles.ts';
+
+export interface Mark {
+  readonly claim: string;
+  /** Only this value of the claim is a mark; without it the claim itself is. */
+  readonly value?: string;
+  /** What bears it. */
+  readonly kind: string;
+  /** What to send in its place. */
+  readonly advice: string;
+}
+
+const ACCESS_TOKEN_ONLY = 'Send the access token.';
+const NOT_BOUND =
+  'Only plain bearer tokens are accepted: switch off DPoP and certificate-bound tokens for this client at the provider.';
+const NO_ID_TOKEN =
+  'Send the access token (an ID token is accepted only with OAUTH_ACCESS_TOKEN=id_token).';
+
+/** RFC 8417 §2.2, RFC 7800 §3.1, and the `typ` claim that Keycloak writes. */
+const ALWAYS: readonly Mark[] = [
+  { claim: 'events', kind: 'a security event or logout token', advice: ACCESS_TOKEN_ONLY },
+  { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
+  { claim: 'typ', value: 'Refresh', kind: 'a refresh token', advice: ACCESS_TOKEN_ONLY },
+  { claim: 'typ', value: 'Offline', kind: 'a refresh token', advice: ACCESS_TOKEN_ONLY },
+  { claim: 'typ', value: 'Logout', kind: 'a logout token', advice: ACCESS_TOKEN_ONLY },
+];
+
+/** OpenID Connect Core §3.1.3.6, §3.3.2.11, FAPI 1.0 part 2 §5.1, and Keycloak's `typ`. */
+const OF_ID_TOKENS: readonly Mark[] = [
+  { claim: 'at_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
+  { claim: 'c_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
+  { claim: 's_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
+  { claim: 'typ', value: 'ID', kind: 'an ID token', advice: NO_ID_TOKEN },
+];
+
+/** The marks of the tokens that are refused, as the provider and the kind of token handed out say. */
+export function forbiddenMarks({
+  oauthAccessToken,
+  oidcProvider,
+}: Pick<Config, 'oauthAccessToken' | 'oidcProvider'>): readonly Mark[] {
+  if (oauthAccessToken === 'id_token') return ALWAYS;
+  const { accessTokenHashes = [] } = PROVIDER_PROFILES[oidcProvider];
+  return [...ALWAYS, ...OF_ID_TOKENS.filter(({ claim }) => !accessTokenHashes.includes(claim))];
+}
+
+/** The first of the marks that the claims bear. */
+export const findMark = (
+  claims: Readonly<Record<string, unknown>>,
+  marks: readonly Mark[],
+): Mark | undefined =>
+  marks.find(({ claim, value }) =>
+    value === undefined ? Object.hasOwn(claims, claim) : claims[claim] === value,
+  );
+
+/** RFC 7519 §5.1, RFC 9068 §2.1: the `typ` header of an access token, where there is one. */
+export const isAccessTokenType = (typ: unknown): boolean =>
+  typ === undefined || (typeof typ === 'string' && /^(jwt|(application\/)?at\+jwt)$/i.test(typ));
+
+export const ACCESS_TOKEN_TYPES = 'JWT, at+jwt, application/at+jwt, or no typ';
