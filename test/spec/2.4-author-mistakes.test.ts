@@ -84,7 +84,7 @@ describe.each([
 
   test('§4.4 tools/call: an argument outside its list hears what the list is', async () => {
     const { json } = await ask('tools/call', { name: 'chooses', arguments: { size: 'xl' } });
-    expect(JSON.stringify(json)).toContain('arguments/size must be one of s, m');
+    expect(json.result.content[0].text).toContain('arguments/size must be one of "s", "m"');
   });
 
   test.each([

@@ -121,8 +121,8 @@ test('§2.4 a tool of one’s own gets arguments that fit its schema', async () 
   const answer = await callTool('add', { a: 2, b: 3 });
   expect(answer.json.result).toEqual({ content: [{ type: 'text', text: '5' }] });
   const refused = await callTool('add', { a: 2 });
-  expect(refused.json.error).toMatchObject({ code: -32602 });
-  expect(refused.json.error.data.details).toContain('b');
+  expect(refused.json.result).toMatchObject({ isError: true });
+  expect(refused.json.result.content[0].text).toContain('arguments/b');
 });
 
 test('§4.4 an expected failure is a result with isError', async () => {

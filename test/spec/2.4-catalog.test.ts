@@ -45,10 +45,10 @@ describe('§2.4 tools', () => {
     { args: { message: null }, named: 'message' },
     { args: { extra: 'x' }, named: 'extra' },
     { args: JSON.parse('{"__proto__":"x"}'), named: '__proto__' },
-  ])('§2.4 arguments $args fail the schema: -32602 naming the member', async ({ args, named }) => {
-    const { error } = await call('tools/call', { name: 'service_ping', arguments: args });
-    expect(error).toMatchObject({ code: -32602, message: 'Invalid params' });
-    expect(error.data.details).toContain(named);
+  ])('§2.4 arguments $args fail the schema: isError naming the member', async ({ args, named }) => {
+    const { result } = await call('tools/call', { name: 'service_ping', arguments: args });
+    expect(result.isError).toBe(true);
+    expect(result.content[0].text).toContain(named);
   });
 
   test('§2.4 a long name of an argument is neither answered nor logged in full', async () => {

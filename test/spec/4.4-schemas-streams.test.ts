@@ -156,7 +156,8 @@ test.each(REVISIONS)(
   async (revision) => {
     const { ask } = await eraPost(gateway, revision);
     const { json } = await ask('tools/call', { name: 'echo', arguments: { text: 1 } });
-    expect(json).toHaveProperty(revision === STATELESS ? 'result.isError' : 'error.data.details');
+    const isResult = revision >= '2025-11-25';
+    expect(json).toHaveProperty(isResult ? 'result.isError' : 'error.data.details');
     expect(schemas.responseProblems(revision, 'tools/call', json)).toEqual([]);
   },
 );

@@ -126,7 +126,7 @@ export const catalogue = {
     jsonrpc: { code: -32602, message: 'Invalid params' },
     details: 'The params are not what the method takes.',
   }),
-  /** In 2026-07-28 the tool's own failure, for the model to read. */
+  /** From 2025-11-25 on a result for the model to read; its first line is this one. */
   invalid_tool_input: row({
     status: 200,
     jsonrpc: { code: -32602, message: 'Invalid params' },

@@ -5,16 +5,35 @@ import { DefinitionError } from '../../../core/errors/definition-error.ts';
 import type { ObjectSchema } from '../descriptions.ts';
 import { isObject } from '../json-rpc.ts';
 import { MIRROR } from './mirrored.ts';
+import { describeErrors } from './problems.ts';
 
-/** What is wrong with a value, naming the member; undefined when it fits. */
+/** What is wrong with a value, a line for each member; undefined when it fits. */
 export type Check = (value: unknown) => string | undefined;
 
 const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
 // Formats are for people: the schema's keywords are what is held to.
-const OPTIONS: Options = { allowUnionTypes: true, validateFormats: false, logger: false };
-const draft7 = new Ajv(OPTIONS).addVocabulary([MIRROR]);
-const draft2020 = new Ajv2020(OPTIONS).addVocabulary([MIRROR, '$anchor']);
+const OPTIONS: Options = {
+  allowUnionTypes: true,
+  validateFormats: false,
+  logger: false,
+  verbose: true,
+};
+
+/** Finds all that is wrong, where the first one was found already. */
+const THOROUGH: Options = {
+  ...OPTIONS,
+  allErrors: true,
+  code: { regExp: Object.assign(shortTextOnly, { code: 'new RegExp' }) },
+};
+
+const draft7 = (options: Options) => new Ajv(options).addVocabulary([MIRROR]);
+const draft2020 = (options: Options) => new Ajv2020(options).addVocabulary([MIRROR, '$anchor']);
+
+const DIALECTS = {
+  'Draft 7': { first: draft7(OPTIONS), all: draft7(THOROUGH) },
+  '2020-12': { first: draft2020(OPTIONS), all: draft2020(THOROUGH) },
+} as const;
 
 /**
  * The check for an author's schema: Draft 7 (Spec §2.4), or 2020-12 where `$schema` says so.
@@ -25,15 +44,66 @@ const draft2020 = new Ajv2020(OPTIONS).addVocabulary([MIRROR, '$anchor']);
 export function compile(owner: string, subject: string, schema: ObjectSchema): Check {
   if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
-  const ajv = schema.$schema === DRAFT_2020_12 ? draft2020 : draft7;
+  const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
+  const { first, all } = DIALECTS[dialect];
   try {
-    const fits = ajv.compile(schema);
-    return (value) => (fits(value) ? undefined : problemOf(subject, fits.errors?.[0]));
+    const fits = first.compile(schema);
+    return function check(value) {
+      if (fits(value)) return undefined;
+      const known = describeErrors(subject, fits.errors ?? []);
+      const errors = isSmall(value) ? allErrors(all.compile(schema), value) : undefined;
+      const lines = errors ? describeErrors(subject, errors) : [...known, NOT_ALL];
+      return lines.join('\n');
+    };
   } catch (error) {
-    const dialect = ajv === draft2020 ? '2020-12' : 'Draft 7';
     const reason = error instanceof Error ? error.message : String(error);
     throw new DefinitionError(`${owner} is no JSON Schema ${dialect}: ${reason}.`);
   }
+}
+
+const NOT_ALL = 'There may be more: what is this large is checked up to the first problem.';
+
+/**
+ * A check that goes on after the first error costs a multiple of one that does not, and more the
+ * worse the value is: who sends what is wrong must not get more work done than who sends what fits.
+ */
+const MAX_VALUES = 500;
+
+/** Characters that an author's pattern is tried on, where `maxLength` beside it may have failed. */
+const MAX_PATTERN_TEXT = 4096;
+
+/** Undefined where it would cost too much. */
+function allErrors(fits: ValidateFunction, value: unknown): readonly ErrorObject[] | undefined {
+  try {
+    fits(value);
+    return fits.errors ?? undefined;
+  } catch (error) {
+    if (error instanceof TooLongError) return undefined;
+    throw error;
+  }
+}
+
+class TooLongError extends Error {}
+
+function shortTextOnly(pattern: string, flags: string) {
+  const expression = new RegExp(pattern, flags);
+  return {
+    test(text: string) {
+      if (text.length > MAX_PATTERN_TEXT) throw new TooLongError();
+      return expression.test(text);
+    },
+    toString: () => String(expression),
+  };
+}
+
+function isSmall(value: unknown): boolean {
+  let left = MAX_VALUES;
+  const counts = (one: unknown): boolean => {
+    left -= 1;
+    if (left < 0) return false;
+    return typeof one !== 'object' || one === null || Object.values(one).every(counts);
+  };
+  return counts(value);
 }
 
 /**
@@ -42,7 +112,7 @@ export function compile(owner: string, subject: string, schema: ObjectSchema): C
  */
 export function problemBy(schema: object, subject: string, value: unknown): string | undefined {
   const fits = passing.get(schema) ?? compilePassing(schema);
-  return fits(value) ? undefined : problemOf(subject, fits.errors?.[0]);
+  return fits(value) ? undefined : describeErrors(subject, fits.errors ?? []).join('\n');
 }
 
 const passing = new WeakMap<object, ValidateFunction>();
@@ -66,16 +136,3 @@ const compilePassing = (() => {
     return fits;
   };
 })();
-
-function problemOf(subject: string, error: ErrorObject | undefined): string {
-  if (error === undefined) return `${subject} does not fit its schema`;
-  const path = shortened(`${subject}${error.instancePath}`);
-  const extra: unknown = error.params.additionalProperty;
-  if (typeof extra === 'string') return `${path} must not have the member "${shortened(extra)}"`;
-  const allowed: unknown = error.params.allowedValues;
-  if (Array.isArray(allowed)) return `${path} must be one of ${shortened(allowed.join(', '))}`;
-  return `${path} ${error.message ?? 'does not fit its schema'}`;
-}
-
-/** The caller's own words: nobody can make the service, or its log, recite at length. */
-const shortened = (words: string) => (words.length > 100 ? `${words.slice(0, 100)}…` : words);

@@ -8,6 +8,7 @@ import { answered, type Line, takesEventStream } from '../answer.ts';
 import type { Catalog, LogSeverity, ServiceInfo } from '../catalog.ts';
 import type { Codec, McpCall } from '../codec.ts';
 import { type CallContext, createContext, createSignal, isLogSeverity } from '../context.ts';
+import { inputErrorResult } from '../input-error.ts';
 import {
   idOf,
   isObject,
@@ -17,7 +18,14 @@ import {
   paramsOf,
   type Request,
 } from '../json-rpc.ts';
-import { capabilitiesOf, type Method, type Methods, mayAsk, noSuchMethod } from '../methods.ts';
+import {
+  capabilitiesOf,
+  type Method,
+  type Methods,
+  mayAsk,
+  noSuchMethod,
+  type Outcome,
+} from '../methods.ts';
 import type { Replicas } from '../replicas.ts';
 import { replyTo } from '../reply-to.ts';
 import { inRevision } from './content.ts';
@@ -144,8 +152,9 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
       line.finish(
         await replyTo(id, signal, async () => {
           const context = contextOf(call, record, { method: row, params, line, signal });
-          const { result } = await row.run(paramsOf(params), context);
-          return inRevision(protocolVersion, result);
+          const ran = row.run(paramsOf(params), context);
+          if (protocolVersion >= INPUT_ERROR_RESULTS) return (await ran.catch(asOutcome)).result;
+          return inRevision(protocolVersion, (await ran).result);
         }),
       );
       over();
@@ -184,6 +193,11 @@ interface Accepted {
 const orNotFound = (touched: boolean): void => {
   if (!touched) fail('session_not_found');
 };
+
+/** The revision that asks for results where arguments do not fit. Versions compare as text. */
+const INPUT_ERROR_RESULTS = '2025-11-25';
+
+const asOutcome = (thrown: unknown): Outcome => ({ result: inputErrorResult(thrown) });
 
 /** How one request reaches its tool, and the tool its client. */
 interface Way {

@@ -1,12 +1,13 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
-import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
 import { header, type Reply } from '../../../core/message.ts';
 import { answered, type Line, takesEventStream } from '../answer.ts';
 import type { Catalog, ServiceInfo } from '../catalog.ts';
 import type { Codec, McpCall } from '../codec.ts';
 import { createContext, createSignal } from '../context.ts';
 import type { MirroredParam } from '../define/mirrored.ts';
+import { inputErrorResult } from '../input-error.ts';
 import { isObject, paramsOf, type Request } from '../json-rpc.ts';
 import {
   capabilitiesOf,
@@ -127,10 +128,5 @@ const complete = ({ result, cache }: Outcome) => ({
 const settled = (outcome: Promise<Outcome>): Promise<() => Outcome> =>
   outcome.then(
     (value) => () => value,
-    (thrown: unknown) => () => {
-      if (thrown instanceof GatewayError && thrown.key === 'invalid_tool_input') {
-        return { result: { content: [{ type: 'text', text: thrown.message }], isError: true } };
-      }
-      throw thrown;
-    },
+    (thrown: unknown) => () => ({ result: inputErrorResult(thrown) }),
   );
