@@ -23,8 +23,10 @@ const store: Store = {
   delete: async () => {},
   admit: async (_windows, sessionId) => ({
     verdict,
+    entry: undefined,
     session: sessionId === undefined ? undefined : sessions.get(sessionId),
   }),
+  withdraw: async () => {},
   createSession: async (session) => void sessions.set(session.sessionId, session),
   touchSession: async () => true,
   endSession: async () => true,

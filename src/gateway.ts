@@ -18,7 +18,7 @@ import type { KeySet } from './features/auth/key-set.ts';
 import { createProviderMetadata } from './features/auth/provider-metadata.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
 import { createReadiness } from './features/health/health.ts';
-import { createLimiter, createReadSession, createUnlimited } from './features/limits/limiter.ts';
+import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
 import type { Catalog } from './features/mcp/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
@@ -134,7 +134,6 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     metrics: config.metricsEnabled ? createMetricsEndpoint(metrics, mcp.countSessions) : undefined,
   });
   const headers = securityHeaders(config);
-  const readSession = createReadSession(store);
   const server = createHttpServer({
     answer: createPipeline({
       router: createRouter(createRoutes(handlers, { popups: config.oauthPopups })),
@@ -144,9 +143,8 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       cors: createCors(catalog.mirrorHeaders),
       ownOrigin: new URL(config.baseUrl).origin,
       limiter: config.rateLimitEnabled
-        ? createLimiter(limitRules(config), { store, metrics, log })
-        : createUnlimited(readSession),
-      readSession,
+        ? createLimiter(limitRules(config), { store, clock, metrics, log })
+        : createUnlimited(store),
       bearer: auth.bearer,
       securityHeaders: headers,
     }),

@@ -39,6 +39,9 @@ export interface Reply {
   readonly facts?: Readonly<Record<string, unknown>>;
 }
 
+/** What is left to do once a request was judged and admitted. */
+export type PendingReply = () => Reply | Promise<Reply>;
+
 /** A request's header, or undefined; of a repeated one the first. */
 export function header(request: Pick<GatewayRequest, 'headers'>, name: string): string | undefined {
   const value = request.headers[name];

@@ -1,5 +1,5 @@
 // From requests to the features' own terms, and nothing more.
-import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import { type GatewayRequest, header, type Reply, type RequestBody } from '../core/message.ts';
 import { createProtectedResource } from '../features/discovery/protected-resource.ts';
 import { health } from '../features/health/health.ts';
 import type { McpCall } from '../features/mcp/codec.ts';
@@ -31,18 +31,18 @@ export function createHandlers(features: Features): Handlers {
 
   return {
     mcp: {
-      post: (request, given) => mcp.post(callOf(request, given), jsonOf(given)),
+      post: (request, given) => mcp.post(callOf(request, given), jsonOf(given.body)),
       delete: (request, given) => mcp.delete(callOf(request, given)),
       get: createNoStream(challenge),
       stream: stream && ((request, given) => stream(callOf(request, given))),
     },
     oauth: {
       authorize: (request) => oauth.authorize(request.query, cookie(request)),
-      consent: consent && ((request, { body }) => consent(body, cookie(request))),
+      consent: consent && ((request, body) => consent(body, cookie(request))),
       callback: callback && ((request) => callback(request.query, cookie(request))),
-      token: (request, { body }) => oauth.token(body, authorization(request)),
-      register: (request, given) => oauth.register(jsonOf(given), authorization(request)),
-      revoke: (request, { body }) => oauth.revoke(body, authorization(request)),
+      token: (request, body) => oauth.token(body, authorization(request)),
+      register: (request, body) => oauth.register(jsonOf(body), authorization(request)),
+      revoke: (request, body) => oauth.revoke(body, authorization(request)),
     },
     discovery: {
       protectedResource: createProtectedResource(baseUrl, ''),
@@ -63,4 +63,4 @@ const callOf = (request: GatewayRequest, { user, session }: Given): McpCall => (
   sessionId: header(request, 'mcp-session-id'),
 });
 
-const jsonOf = ({ body }: Given): unknown => (body.type === 'json' ? body.value : undefined);
+const jsonOf = (body: RequestBody): unknown => (body.type === 'json' ? body.value : undefined);

@@ -1,36 +1,20 @@
-// Decisions 2: which refusal wins. Host → origin → preflight → method → limit → token → body,
-// then the route. Everything thrown is rendered here, in the route's format.
+// Decisions 2: which refusal wins. Host → origin → preflight → method → limit → token → body
+// (admission.ts), then the route. Everything thrown is rendered here, in the route's format.
 
 import { renderErrorPage } from '../core/errors/error-page.ts';
 import { asGatewayError, fail } from '../core/errors/gateway-error.ts';
 import { type ErrorFormat, JSONRPC, renderError } from '../core/errors/render.ts';
-import { isSessionId } from '../core/ids.ts';
-import { type GatewayRequest, header, type Reply, type RequestBody } from '../core/message.ts';
-import type { UserContext } from '../core/user-context.ts';
-import type { Admitted, Limiter, ReadSession } from '../features/limits/limiter.ts';
+import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import type { LimitCheck, Limiter } from '../features/limits/limiter.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
-import type { BodyOwner, BodyRules } from './body.ts';
+import { type Authenticate, admitCall, admitOAuth } from './admission.ts';
 import type { Cors } from './cors.ts';
 import type { HostCheck } from './host.ts';
+import type { Incoming } from './incoming.ts';
 import { checkNavigation } from './navigation.ts';
 import { type Resource, type Router, routeFor } from './router.ts';
-import type { Given, Route } from './routes.ts';
-
-/** A request with what only the transport knows. */
-export interface Incoming {
-  readonly request: GatewayRequest;
-  /** Authority of a target in absolute form. */
-  readonly authority: string | undefined;
-  /** Reads the body; called at most once. `maxBytes` where it is less than usual. */
-  readBody(
-    accepts: BodyRules['accepts'],
-    owner: BodyOwner,
-    maxBytes?: number,
-  ): Promise<RequestBody>;
-  /** Milliseconds since the head arrived. */
-  age(): number;
-}
+import type { Route } from './routes.ts';
 
 /** The reply with every header, and the route's template for log and metrics. */
 export interface Outcome {
@@ -47,9 +31,7 @@ export interface PipelineDeps {
   /** Of BASE_URL. */
   readonly ownOrigin: string;
   readonly limiter: Limiter;
-  readonly readSession: ReadSession;
-  /** Spec §5, or lets everybody in. @throws GatewayError with a reason of §7.1. */
-  readonly bearer: (request: GatewayRequest) => Promise<UserContext | undefined>;
+  readonly bearer: Authenticate;
   readonly securityHeaders: Readonly<Record<string, string>>;
 }
 
@@ -69,8 +51,7 @@ interface Origin {
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { router, site, checkHost, isAllowedOrigin, limiter, readSession, bearer, ownOrigin } =
-    deps;
+  const { router, site, checkHost, isAllowedOrigin, limiter, bearer, ownOrigin } = deps;
 
   return async function answer(incoming) {
     const target = targetOf(incoming.request);
@@ -101,45 +82,33 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     if (target.resource?.navigation) checkNavigation(request, ownOrigin);
     if (request.method === 'OPTIONS') return { status: 204 };
-    if (target.resource) return admitted(incoming, routeFor(target.resource, request.method));
+    if (target.resource) return routed(incoming, routeFor(target.resource, request.method));
     return target.page ? pageFor(request, target.page) : missing(request);
   }
 
-  /** The limits' headers stand on whatever the route answers. */
-  async function admitted(incoming: Incoming, route: Route): Promise<Reply> {
-    const { headers, session } = await admit(incoming.request, route);
-    const reply = await served(incoming, route, session).catch(
-      route.pages && prefersHtml(header(incoming.request, 'accept'))
-        ? renderedAsPage(route.errors)
-        : rendered(route.errors),
-    );
-    if (headers === undefined && route.headers === undefined) return reply;
-    return { ...reply, headers: { ...route.headers, ...reply.headers, ...headers } };
+  function routed(incoming: Incoming, route: Route): Promise<Reply> {
+    const isPage = route.pages && prefersHtml(header(incoming.request, 'accept'));
+    const render = (isPage ? renderedAsPage : rendered)(route.errors);
+    return limited(incoming, route, render);
   }
 
-  function admit(request: GatewayRequest, { limit }: Route): Promise<Admitted> | Admitted {
-    if (limit === undefined) return UNCOUNTED;
-    return limiter(limit, request.clientIp, sessionIdOf(request));
-  }
-
-  async function served(
-    incoming: Incoming,
-    route: Route,
-    session: Given['session'],
-  ): Promise<Reply> {
+  async function limited(incoming: Incoming, route: Route, render: Render): Promise<Reply> {
     const { request } = incoming;
-    const user = route.auth ? await bearer(request) : undefined;
-    if (!route.body) return route.handle(request, { user, session, body: NO_BODY });
-    const body = await incoming.readBody(route.body, ownerOf(route, user), route.maxBodyBytes);
-    if (route.auth && incoming.age() > DAWDLING_MS) return servedLate(request, route, body);
-    return route.handle(request, { user, session, body });
-  }
-
-  /** While a body dawdled its token may have expired, and its session may have been ended. */
-  async function servedLate(request: GatewayRequest, route: Route, body: RequestBody) {
-    const user = await bearer(request);
-    const session = await readSession(sessionIdOf(request));
-    return route.handle(request, { user, session, body });
+    if (route.kind === 'open') {
+      return withHeaders(await attempt(() => route.handle(request)).catch(render), route.headers);
+    }
+    let check: LimitCheck | undefined;
+    const reply = await attempt(async () => {
+      check = limiter(route.limit, request.clientIp);
+      const pending =
+        route.kind === 'call'
+          ? await admitCall(incoming, route, check, bearer)
+          : await admitOAuth(incoming, route, check);
+      return pending();
+    }).catch(render);
+    // A refusal by a limit has the headers of that limit.
+    const counted = reply.status === 429 ? undefined : check?.headers();
+    return withHeaders(reply, { ...route.headers, ...counted });
   }
 
   function pageFor(request: GatewayRequest, page: Reply): Reply {
@@ -154,23 +123,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   }
 }
 
-/** Decisions 10: with `AUTH_REQUIRED=false` nobody is a stranger. */
-function ownerOf(route: Route, user: UserContext | undefined): BodyOwner {
-  if (!route.auth) return 'stranger';
-  return user === undefined ? 'anonymous' : { sub: user.sub };
-}
+type Render = (thrown: unknown) => Reply;
 
-/** Nothing that cannot be a session id reaches the store (decisions 4). */
-function sessionIdOf(request: GatewayRequest): string | undefined {
-  const sessionId = header(request, 'mcp-session-id');
-  return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
-}
+/** What `work` throws at once is a rejection, too. */
+const attempt = async (work: () => Reply | Promise<Reply>): Promise<Reply> => work();
 
-/** Longer than any body takes that is sent in one go. */
-const DAWDLING_MS = 1000;
-
-const UNCOUNTED: Admitted = { session: { record: undefined } };
-const NO_BODY: RequestBody = { type: 'json', value: undefined, text: '' };
+const withHeaders = (reply: Reply, headers: Headers | undefined): Reply =>
+  headers === undefined ? reply : { ...reply, headers: { ...headers, ...reply.headers } };
 
 const rendered = (format: ErrorFormat) => (thrown: unknown) =>
   renderError(asGatewayError(thrown), format);

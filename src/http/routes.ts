@@ -1,32 +1,26 @@
 // Spec §4.1: the endpoint table.
 import { type ErrorFormat, JSONRPC } from '../core/errors/render.ts';
-import type { GatewayRequest, Reply, RequestBody } from '../core/message.ts';
+import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../core/message.ts';
 import type { UserContext } from '../core/user-context.ts';
 import type { SessionLookup } from '../features/limits/limiter.ts';
 import type { LimitGroup } from '../features/limits/rules.ts';
 
-/** What the guards found out before a route is asked. */
+/** What is known of a call of `/mcp` when it is run. */
 export interface Given {
-  /** Present on routes with `auth`, unless the service runs without authentication. */
+  /** Undefined where the service runs without authentication. */
   readonly user: UserContext | undefined;
-  /** Looked up on routes with `limit`. */
+  /** What the store said of `mcp-session-id`. */
   readonly session: SessionLookup;
-  /** Present on routes with `body`. */
   readonly body: RequestBody;
 }
 
-export interface Route {
+export type Route = OpenRoute | CallRoute | OAuthRoute;
+
+interface RouteBase {
   readonly method: 'GET' | 'POST' | 'DELETE';
   /** Exact path, and the value of the metrics' label `route`. */
   readonly path: string;
   readonly errors: ErrorFormat;
-  /** Spec §8: counted in this group; the session of `mcp-session-id` is read beside. */
-  readonly limit?: LimitGroup;
-  /** Spec §5.1: needs a bearer token. */
-  readonly auth?: true;
-  readonly body?: 'json' | 'json or form';
-  /** Bytes; where it is less than `MAX_BODY_BYTES`. */
-  readonly maxBodyBytes?: number;
   /** Decisions 2: asked by address, so exempt from the Host check. */
   readonly probe?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
@@ -40,29 +34,58 @@ export interface Route {
   readonly headers?: Readonly<Record<string, string>>;
   /** Not listed in `Allow`: the route only says why there is nothing. */
   readonly unlisted?: true;
+}
+
+/** Not limited, and for everybody. */
+export interface OpenRoute extends RouteBase {
+  readonly kind: 'open';
+  handle(request: GatewayRequest): Reply | Promise<Reply>;
+}
+
+/** Spec §5.1: needs a bearer token, which decides how it is counted. */
+export interface CallRoute extends RouteBase {
+  readonly kind: 'call';
+  readonly limit: LimitGroup;
+  readonly body?: 'json';
   handle(request: GatewayRequest, given: Given): Reply | Promise<Reply>;
 }
 
-type Handle = Route['handle'];
+/** Counted by all callers only where what was sent holds (decisions 10). */
+export interface OAuthRoute extends RouteBase {
+  readonly kind: 'oauth';
+  readonly limit: LimitGroup;
+  readonly body?: 'json' | 'json or form';
+  /** Bytes; where it is less than `MAX_BODY_BYTES`. */
+  readonly maxBodyBytes?: number;
+  /** Without effect. @throws GatewayError for what does not hold. */
+  judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
+}
+
+/** Of a request that has none, or whose body is not read. */
+export const NO_BODY: RequestBody = { type: 'json', value: undefined, text: '' };
+
+type Handle = OpenRoute['handle'];
+type Call = CallRoute['handle'];
+type Judge = OAuthRoute['judge'];
 
 /** The features' handlers that the composition root brings. */
 export interface Handlers {
   readonly mcp: {
-    readonly post: Handle;
-    readonly delete: Handle;
+    readonly post: Call;
+    readonly delete: Call;
     readonly get: Handle;
     /** In place of `get`; undefined without `MCP_STREAMS`. */
-    readonly stream: Handle | undefined;
+    readonly stream: Call | undefined;
   };
   readonly oauth: {
-    readonly authorize: Handle;
-    readonly token: Handle;
-    readonly register: Handle;
-    readonly revoke: Handle;
+    readonly authorize: Judge;
+    readonly token: Judge;
+    readonly register: Judge;
+    readonly revoke: Judge;
     /** Undefined without a consent page. */
-    readonly consent: Handle | undefined;
+    readonly consent: Judge | undefined;
     /** Undefined in proxy mode. */
-    readonly callback: Handle | undefined;
+    readonly callback: Judge | undefined;
   };
   readonly discovery: {
     readonly protectedResource: Handle;
@@ -90,20 +113,19 @@ export interface RouteOptions {
 export function createRoutes(handlers: Handlers, { popups }: RouteOptions): readonly Route[] {
   const { mcp, oauth, discovery, health, readiness, metrics } = handlers;
   const opener = popups ? { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } } : {};
-  // Spec §8 has none for them; a broker asks the provider in its own name.
-  const tokenLimit = oauth.callback === undefined ? {} : ({ limit: 'token' } as const);
   const mcpRoute = { path: '/mcp', errors: JSONRPC } as const;
-  const mcpCall = { ...mcpRoute, limit: 'mcp', auth: true } as const;
+  const mcpCall = { ...mcpRoute, kind: 'call', limit: 'mcp' } as const;
   const wellKnown = (path: string, errors: ErrorFormat, handle: Handle) =>
-    ({ method: 'GET', path: `/.well-known/${path}`, errors, handle }) as const;
+    ({ kind: 'open', method: 'GET', path: `/.well-known/${path}`, errors, handle }) as const;
 
   return [
     { method: 'POST', ...mcpCall, body: 'json', handle: mcp.post },
     { method: 'DELETE', ...mcpCall, handle: mcp.delete },
     mcp.stream === undefined
-      ? { method: 'GET', ...mcpRoute, unlisted: true, handle: mcp.get }
+      ? { kind: 'open', method: 'GET', ...mcpRoute, unlisted: true, handle: mcp.get }
       : { method: 'GET', ...mcpCall, handle: mcp.stream },
     {
+      kind: 'oauth',
       method: 'GET',
       path: '/oauth/authorize',
       errors: OAUTH,
@@ -111,9 +133,10 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       pages: oauth.callback !== undefined,
       navigation: oauth.consent !== undefined || oauth.callback !== undefined,
       ...opener,
-      handle: oauth.authorize,
+      judge: oauth.authorize,
     },
-    ...given(oauth.consent, (handle) => ({
+    ...given(oauth.consent, (judge) => ({
+      kind: 'oauth',
       method: 'POST',
       path: '/oauth/consent',
       errors: OAUTH,
@@ -123,9 +146,10 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       pages: true,
       navigation: true,
       ...opener,
-      handle,
+      judge,
     })),
-    ...given(oauth.callback, (handle) => ({
+    ...given(oauth.callback, (judge) => ({
+      kind: 'oauth',
       method: 'GET',
       path: '/oauth/callback',
       errors: OAUTH,
@@ -133,42 +157,53 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
       pages: true,
       navigation: true,
       ...opener,
-      handle,
+      judge,
     })),
     {
+      kind: 'oauth',
       method: 'POST',
       path: '/oauth/token',
       errors: OAUTH,
       body: 'json or form',
       maxBodyBytes: OAUTH_MAX_BYTES,
-      ...tokenLimit,
-      handle: oauth.token,
+      limit: 'token',
+      judge: oauth.token,
     },
     {
+      kind: 'oauth',
       method: 'POST',
       path: '/oauth/register',
       errors: REGISTRATION,
       limit: 'dcr',
       body: 'json',
       maxBodyBytes: OAUTH_MAX_BYTES,
-      handle: oauth.register,
+      judge: oauth.register,
     },
     {
+      kind: 'oauth',
       method: 'POST',
       path: '/oauth/revoke',
       errors: OAUTH,
       body: 'json or form',
       maxBodyBytes: OAUTH_MAX_BYTES,
-      ...tokenLimit,
-      handle: oauth.revoke,
+      limit: 'token',
+      judge: oauth.revoke,
     },
     wellKnown('oauth-protected-resource', JSONRPC, discovery.protectedResource),
     wellKnown('oauth-protected-resource/mcp', JSONRPC, discovery.protectedMcp),
     wellKnown('oauth-authorization-server', OAUTH, discovery.authorizationServer),
     wellKnown('openid-configuration', OAUTH, discovery.openidConfiguration),
-    { method: 'GET', path: '/health', errors: JSONRPC, probe: true, handle: health },
-    { method: 'GET', path: '/health/ready', errors: JSONRPC, probe: true, handle: readiness },
+    { kind: 'open', method: 'GET', path: '/health', errors: JSONRPC, probe: true, handle: health },
+    {
+      kind: 'open',
+      method: 'GET',
+      path: '/health/ready',
+      errors: JSONRPC,
+      probe: true,
+      handle: readiness,
+    },
     ...given(metrics, (handle) => ({
+      kind: 'open',
       method: 'GET',
       path: '/metrics',
       errors: JSONRPC,
@@ -179,5 +214,5 @@ export function createRoutes(handlers: Handlers, { popups }: RouteOptions): read
 }
 
 /** A route that is there only in some configurations. */
-const given = (handle: Handle | undefined, route: (handle: Handle) => Route): readonly Route[] =>
-  handle === undefined ? [] : [route(handle)];
+const given = <Work>(work: Work | undefined, route: (work: Work) => Route): readonly Route[] =>
+  work === undefined ? [] : [route(work)];

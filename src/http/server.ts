@@ -9,7 +9,8 @@ import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { Served } from './access-log.ts';
 import { createBodyReader } from './body.ts';
 import type { CallerClues } from './client-ip.ts';
-import type { Incoming, Pipeline } from './pipeline.ts';
+import type { Incoming } from './incoming.ts';
+import type { Pipeline } from './pipeline.ts';
 import { createStreamSender } from './send-stream.ts';
 import { targetOf } from './target.ts';
 

@@ -10,6 +10,7 @@ import { createSite, type Site } from '../../src/features/site/site.ts';
 import { createCors } from '../../src/http/cors.ts';
 import { createPipeline } from '../../src/http/pipeline.ts';
 import { createRouter } from '../../src/http/router.ts';
+import { admittingCheck } from '../support/limit-check.ts';
 import { collectLog } from '../support/log.ts';
 
 const PROVIDERS = ['entra', 'okta', 'auth0', 'keycloak', 'google', 'cognito', 'authentik'];
@@ -185,8 +186,7 @@ describe('§4.1 pages over HTTP', () => {
       cors: createCors([]),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
-      limiter: async () => ({ session: { record: undefined } }),
-      readSession: async () => ({ record: undefined }),
+      limiter: () => admittingCheck(),
       bearer: async () => undefined,
       securityHeaders: { 'X-Frame-Options': 'DENY' },
     });

@@ -13,6 +13,7 @@ import { createPipeline, type Pipeline } from '../../src/http/pipeline.ts';
 import { createRouter } from '../../src/http/router.ts';
 import { createHttpServer, type HttpServer } from '../../src/http/server.ts';
 import { manualClock } from '../support/clock.ts';
+import { admittingCheck } from '../support/limit-check.ts';
 import { collectLog, type LogLine } from '../support/log.ts';
 import { sendRaw } from '../support/raw.ts';
 
@@ -422,6 +423,7 @@ describe('§4.1 streams as they come', () => {
       createPipeline({
         router: createRouter([
           {
+            kind: 'call',
             method: 'GET',
             path: '/stream',
             errors: JSONRPC,
@@ -434,11 +436,7 @@ describe('§4.1 streams as they come', () => {
         cors: createCors([]),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
-        limiter: async () => ({
-          headers: { 'X-RateLimit-Limit': '7' },
-          session: { record: undefined },
-        }),
-        readSession: async () => ({ record: undefined }),
+        limiter: () => admittingCheck({ 'X-RateLimit-Limit': '7' }),
         bearer: async () => undefined,
         securityHeaders: { 'X-Frame-Options': 'DENY' },
       }),

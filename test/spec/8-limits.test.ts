@@ -9,7 +9,10 @@ let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   clock = manualClock(NOW);
-  gateway = await startGateway({ env, deps: { clock } });
+  gateway = await startGateway({
+    env: { OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize', ...env },
+    deps: { clock },
+  });
 }
 afterEach(() => gateway.close());
 
@@ -24,14 +27,28 @@ describe('§8 the three groups', () => {
     {
       name: 'dcr',
       prefix: 'DCR',
-      ask: { method: 'POST', path: '/oauth/register', body: {} },
-      admitted: 400,
+      ask: {
+        method: 'POST',
+        path: '/oauth/register',
+        body: { redirect_uris: ['https://client.example/callback'] },
+      },
+      admitted: 201,
     },
     {
       name: 'authorize',
       prefix: 'OAUTH_AUTHORIZE',
-      ask: { path: '/oauth/authorize' },
-      admitted: 400,
+      // A client id that is the provider's to judge.
+      ask: {
+        path: `/oauth/authorize?${new URLSearchParams({
+          client_id: 'known-at-the-provider',
+          redirect_uri: 'https://client.example/callback',
+          response_type: 'code',
+          state: 's',
+          code_challenge: 'c'.repeat(43),
+          code_challenge_method: 'S256',
+        })}`,
+      },
+      admitted: 302,
     },
   ];
 
@@ -105,6 +122,7 @@ describe('§8 the three groups', () => {
   test('§8 the defaults of the table', async () => {
     clock = manualClock(NOW);
     const unset = {
+      OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize',
       MCP_RATE_LIMIT_MAX: '',
       DCR_RATE_LIMIT_MAX: '',
       OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '',
@@ -142,7 +160,6 @@ describe('§8 the three groups', () => {
       { path: '/health' },
       { path: '/mcp' },
       { path: '/nope' },
-      { method: 'POST', path: '/oauth/token' },
       { method: 'OPTIONS', path: '/mcp' },
       { method: 'PUT', path: '/mcp' },
       { path: '/.well-known/oauth-authorization-server' },

@@ -30,6 +30,7 @@ export function instrumented(store: Store, metrics: Metrics, clock: Clock): Stor
     take: measured('take', store.take),
     delete: measured('delete', store.delete),
     admit: measured('admit', store.admit),
+    withdraw: measured('withdraw', store.withdraw),
     createSession: measured('create_session', store.createSession),
     touchSession: measured('touch_session', store.touchSession),
     endSession: measured('end_session', store.endSession),

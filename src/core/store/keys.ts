@@ -1,5 +1,3 @@
-import type { LimitScope } from './store.ts';
-
 // Spec §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
 
 /** Spec §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
@@ -31,6 +29,8 @@ export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
 /** A record of a log-in; `hash` is that of the secret by which it is found. */
 export const oauthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 
-/** Spec §2.8: `ratelimit:<group>:<ip>` and `ratelimit:<group>:global`. */
-export const limitKey = (group: string, scope: LimitScope, ip: string): string =>
-  `ratelimit:${group}:${scope === 'global' ? 'global' : ip}`;
+/**
+ * Spec §2.8, decisions 10: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
+ * `anonymous`, or `user:<hash of sub>`.
+ */
+export const limitKey = (group: string, counted: string): string => `ratelimit:${group}:${counted}`;

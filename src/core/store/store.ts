@@ -22,6 +22,11 @@ export interface Store {
    * is counted in none. No windows: only the session is read.
    */
   admit(windows: readonly LimitWindow[], sessionId: string | undefined): Promise<Admission>;
+  /**
+   * Takes back what `admit` counted in the window of this key, where a later window refused the
+   * request. `entry` is that of the admission to this window alone. Nothing happens when it is gone.
+   */
+  withdraw(key: string, entry: string): Promise<void>;
 
   /** Stores a new session and enters it into the index of live sessions. */
   createSession(session: SessionRecord, ttlSeconds: number): Promise<void>;
@@ -104,7 +109,8 @@ export interface LimitWindow {
   readonly max: number;
 }
 
-export type LimitScope = 'ip' | 'global';
+/** What a window counts: an address, a user, or all callers (`global`, and those without a token). */
+export type LimitScope = 'ip' | 'user' | 'global';
 
 /** What the windows said. On admission the first window's figures, on refusal the refusing one's. */
 export interface Verdict {
@@ -122,6 +128,8 @@ export interface Verdict {
 export interface Admission {
   /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
   readonly verdict: Verdict | undefined;
+  /** Names what was counted, for `withdraw`; undefined when nothing was. */
+  readonly entry: string | undefined;
   /** Set when the windows failed while the session could be read (a cluster with one node down). */
   readonly limitFailure?: unknown;
   /** The session asked for, or undefined when it is absent. */

@@ -14,7 +14,10 @@ import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
   /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
-  readonly bearer: (request: GatewayRequest) => Promise<UserContext | undefined>;
+  readonly bearer: (
+    request: GatewayRequest,
+    beforeFetch?: () => Promise<void>,
+  ) => Promise<UserContext | undefined>;
   /**
    * What `bearer` would say of a token whose signature is good, judged by form and claims alone, by
    * the same rules. For tokens that came from the provider itself; never to let anybody in.

@@ -17,8 +17,15 @@ export interface BearerDeps {
   readonly clock: Clock;
 }
 
-/** @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`. */
-export type BearerGuard = (request: Pick<GatewayRequest, 'headers'>) => Promise<UserContext>;
+/**
+ * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+ *
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
+ */
+export type BearerGuard = (
+  request: Pick<GatewayRequest, 'headers'>,
+  beforeFetch?: () => Promise<void>,
+) => Promise<UserContext>;
 
 /**
  * Spec §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
@@ -34,16 +41,18 @@ export const challenge = ({
 export function createBearerGuard(deps: BearerDeps): BearerGuard {
   const { verify, challenge: headers, metrics, clock } = deps;
 
-  return async function authenticate(request) {
+  return async function authenticate(request, beforeFetch) {
     const started = clock.monotonic();
     const record = (result: string) =>
       metrics.authAttempt(result, (clock.monotonic() - started) / 1000);
     try {
-      const user = await verify(tokenOf(header(request, 'authorization')));
+      const user = await verify(tokenOf(header(request, 'authorization')), beforeFetch);
       record('success');
       return user;
     } catch (thrown) {
       const error = asGatewayError(thrown);
+      // A limit was reached: of the token nothing is known.
+      if (error.row.status === 429) throw error;
       record(error.row.jsonrpc?.reason ?? error.key);
       if (error.row.status !== 401) throw error;
       throw new GatewayError(error.key, { ...error.failure, headers });

@@ -9,8 +9,12 @@ import type { KeySet } from './key-set.ts';
 import { quote, refuse } from './refuse.ts';
 
 export interface TokenVerifier {
-  /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
-  verify(token: string): Promise<UserContext>;
+  /**
+   * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+   *
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`.
+   */
+  verify(token: string, beforeFetch?: () => Promise<void>): Promise<UserContext>;
   /**
    * What `verify` would say of a token whose signature is good. For tokens that came from the
    * provider itself, by TLS; never to let anybody in. It does not throw.
@@ -43,9 +47,9 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
     readClaims(readPayload(parsed), token, rules, clock.now());
 
   return {
-    async verify(token) {
+    async verify(token, beforeFetch) {
       const parsed = parseToken(token, maxTokenBytes);
-      await verifySignature(parsed, keySet);
+      await verifySignature(parsed, keySet, beforeFetch);
       return readUser(parsed, token);
     },
     inspect(token) {
@@ -60,14 +64,24 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
 }
 
 /** @throws GatewayError `invalid_token` or `key_set_unavailable`. */
-export async function verifySignature(token: ParsedToken, keySet: KeySet): Promise<void> {
-  if (!keySet.fetched) await keySet.ready();
+export async function verifySignature(
+  token: ParsedToken,
+  keySet: KeySet,
+  beforeFetch = async () => {},
+): Promise<void> {
+  if (!keySet.fetched) {
+    await beforeFetch();
+    await keySet.ready();
+  }
   const known = keySet.find(token);
   if (isSignedBy(token, known)) return;
   // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
   // one, the key at fault may be one that the provider has only now.
   const settled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
-  if (!settled && isSignedBy(token, await keySet.findFresh(token))) return;
+  if (!settled) {
+    await beforeFetch();
+    if (isSignedBy(token, await keySet.findFresh(token))) return;
+  }
   refuse('The signature of the token is not valid.', {
     found: `a signature that no key of the provider made (kid ${quote(token.kid)})`,
     expected: 'a signature by a key of the key set',

@@ -1,8 +1,7 @@
-// Spec §8: per client IP and globally, with the session's record read in the same round trip.
-import { fail } from '../../core/errors/gateway-error.ts';
+// Spec §8, decisions 10: a request is counted by its address, and by what turns out to send it.
+import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
-import { limitKey } from '../../core/store/keys.ts';
 import type {
   Admission,
   LimitWindow,
@@ -10,111 +9,159 @@ import type {
   Store,
   Verdict,
 } from '../../core/store/store.ts';
-import { limitHeaders, retryAfter } from './headers.ts';
+import { limitHeaders } from './headers.ts';
+import { createRefusals } from './refusals.ts';
+import { createRefuse } from './refuse.ts';
 import type { LimitGroup, LimitRule } from './rules.ts';
-
-/** What is known of a request that no limit refused. */
-export interface Admitted {
-  /** `X-RateLimit-*`; absent when nothing was counted (Spec §8.3, §8.4). */
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly session: SessionLookup;
-}
+import { addressWindow, type Caller, callerWindows, subOf, userWindow } from './windows.ts';
 
 /** The session's record as read beside the limits; a store failure is not "not found". */
 export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
 
-/** @throws GatewayError `rate_limit_exceeded` or `global_rate_limit_exceeded`. */
-export type Limiter = (
-  group: LimitGroup,
-  clientIp: string,
-  sessionId: string | undefined,
-) => Promise<Admitted>;
+/** One request on its way through the windows of its group. */
+export interface LimitCheck {
+  /**
+   * Counts the address before it is known who calls, where finding that out costs something.
+   *
+   * @throws GatewayError `rate_limit_exceeded`.
+   */
+  countAddress(): Promise<void>;
+  /**
+   * Asked before the body is read.
+   *
+   * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
+   */
+  refuseRemembered(caller: Caller): void;
+  /**
+   * Counts in the windows that have not counted yet, in all or in none, and reads the session. A
+   * refusal takes the address's entry back.
+   *
+   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
+   * `global_rate_limit_exceeded`.
+   */
+  admit(caller: Caller, sessionId?: string): Promise<SessionLookup>;
+  /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
+  headers(): Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * Begins the check of one request.
+ *
+ * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered.
+ */
+export type Limiter = (group: LimitGroup, clientIp: string) => LimitCheck;
 
 export interface LimiterDeps {
   readonly store: Store;
+  readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
+}
+
+/** What the store said of some windows; no verdict when it could not be asked. */
+interface Asked extends Partial<Pick<Admission, 'verdict' | 'entry'>> {
+  readonly session: SessionLookup;
 }
 
 /** Spec §8. Fails open, and says so once per outage (§8.4). */
 export function createLimiter(
   rules: Readonly<Record<LimitGroup, LimitRule>>,
-  { store, metrics, log }: LimiterDeps,
+  { store, clock, metrics, log }: LimiterDeps,
 ): Limiter {
+  const refusals = createRefusals(clock);
+  const refuse = createRefuse(clock, metrics, log);
   let failing = false;
 
-  return async function admit(group, clientIp, sessionId) {
-    let admission: Admission;
+  async function ask(windows: readonly LimitWindow[], sessionId?: string): Promise<Asked> {
     try {
-      admission = await store.admit(windowsOf(group, rules[group], clientIp), sessionId);
-    } catch (cause) {
-      return openly(group, { failure: cause }, cause);
+      const { session, limitFailure, ...counted } = await store.admit(windows, sessionId);
+      note(limitFailure);
+      return { ...counted, session: { record: session } };
+    } catch (failure) {
+      note(failure);
+      return { session: { failure } };
     }
-    const session = { record: admission.session };
-    if (admission.verdict === undefined) return openly(group, session, admission.limitFailure);
-    if (failing) log.info('Rate limits are enforced again: the store answers.');
-    failing = false;
-    return judge(group, admission.verdict, session);
-  };
-
-  function judge(group: LimitGroup, verdict: Verdict, session: SessionLookup): Admitted {
-    metrics.rateLimitRequest(group, !verdict.admitted);
-    const headers = limitHeaders(verdict);
-    if (verdict.admitted) return { headers, session };
-    metrics.rateLimitHit(group, verdict.scope);
-    const seconds = retryAfter(verdict);
-    return fail(verdict.scope === 'ip' ? 'rate_limit_exceeded' : 'global_rate_limit_exceeded', {
-      details: `At most ${verdict.limit} requests per ${rules[group].windowMs / 1000} s are allowed; try again in ${seconds} s.`,
-      data: { retryAfter: seconds },
-      headers: { ...headers, 'Retry-After': String(seconds) },
-    });
   }
 
-  function openly(group: LimitGroup, session: SessionLookup, cause: unknown): Admitted {
-    metrics.rateLimitRequest(group, false);
-    if (!failing) {
+  function note(failure: unknown): void {
+    if (failure !== undefined && !failing) {
       log.error(
         'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
-        { cause },
+        { cause: failure },
       );
+    } else if (failure === undefined && failing) {
+      log.info('Rate limits are enforced again: the store answers.');
     }
-    failing = true;
-    return { session };
+    failing = failure !== undefined;
   }
+
+  return function check(group, clientIp) {
+    const rule = rules[group];
+    const address = addressWindow(rule, clientIp);
+    let counted: Verdict | undefined;
+    let entry: string | undefined;
+    let pending: readonly LimitWindow[] = [address];
+
+    function refuseAgain(window: LimitWindow | undefined, user?: string): void {
+      const refusal = window && refusals.find(window.key);
+      if (refusal !== undefined) throw refuse(rule, refusal, { clientIp, user });
+    }
+
+    /** @throws GatewayError for a refusal, which is remembered where it is one caller's. */
+    async function count(windows: readonly LimitWindow[], user?: string, sessionId?: string) {
+      const asked = await ask(windows, sessionId);
+      const { verdict } = asked;
+      if (verdict?.admitted !== false) return asked;
+      const window = windows.find(({ scope }) => scope === verdict.scope);
+      if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
+      await withdraw();
+      throw refuse(rule, verdict, { clientIp, user });
+    }
+
+    async function withdraw(): Promise<void> {
+      if (entry === undefined) return;
+      // If that fails, the entry leaves the window by itself.
+      await store.withdraw(address.key, entry).catch(() => {});
+    }
+
+    refuseAgain(address);
+    return {
+      async countAddress() {
+        if (pending.length === 0) return;
+        const asked = await count(pending);
+        pending = [];
+        counted = asked.verdict;
+        entry = asked.entry;
+      },
+      refuseRemembered: (caller) => refuseAgain(userWindow(rule, caller), subOf(caller)),
+      async admit(caller, sessionId) {
+        const windows = [...pending, ...callerWindows(rule, caller)];
+        const { verdict, session } = await count(windows, subOf(caller), sessionId);
+        if (pending.length > 0) counted = verdict;
+        metrics.rateLimitRequest(group, false);
+        return session;
+      },
+      headers: () => counted && limitHeaders(counted),
+    };
+  };
 }
 
 /** `RATE_LIMIT_ENABLED=false` (Spec §8.3): only the session is read. */
-export const createUnlimited =
-  (read: ReadSession): Limiter =>
-  async (_group, _clientIp, sessionId) => ({ session: await read(sessionId) });
-
-/** The session alone, nothing counted. */
-export type ReadSession = (sessionId: string | undefined) => Promise<SessionLookup>;
-
-export const createReadSession =
-  (store: Store): ReadSession =>
-  async (sessionId) => {
-    if (sessionId === undefined) return { record: undefined };
-    try {
-      return { record: (await store.admit([], sessionId)).session };
-    } catch (failure) {
-      return { failure };
-    }
+export function createUnlimited(store: Store): Limiter {
+  const check: LimitCheck = {
+    countAddress: async () => {},
+    refuseRemembered: () => {},
+    async admit(_caller, sessionId) {
+      if (sessionId === undefined) return { record: undefined };
+      try {
+        return { record: (await store.admit([], sessionId)).session };
+      } catch (failure) {
+        return { failure };
+      }
+    },
+    headers: () => undefined,
   };
-
-const windowsOf = (group: LimitGroup, rule: LimitRule, clientIp: string): LimitWindow[] => [
-  {
-    scope: 'ip',
-    key: limitKey(group, 'ip', clientIp),
-    windowMs: rule.windowMs,
-    max: rule.perIp,
-  },
-  {
-    scope: 'global',
-    key: limitKey(group, 'global', clientIp),
-    windowMs: rule.windowMs,
-    max: rule.global,
-  },
-];
+  return () => check;
+}

@@ -5,43 +5,70 @@ export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize', 'consent', 'callback', '
 export type LimitGroup = (typeof LIMIT_GROUPS)[number];
 
 export interface LimitRule {
+  readonly group: LimitGroup;
   /** Length of the sliding window in milliseconds. */
   readonly windowMs: number;
-  /** Requests per window and client IP. */
-  readonly perIp: number;
-  /** Requests per window of all clients. */
-  readonly global: number;
+  /** Requests per window of an address, of a user (undefined: not counted), of all callers. */
+  readonly max: {
+    readonly ip: number;
+    readonly user?: number | undefined;
+    readonly global: number;
+  };
+  /** What the variables that set them begin with, for whoever has to raise one. */
+  readonly prefix: string;
 }
 
 export const limitRules = (config: Config): Readonly<Record<LimitGroup, LimitRule>> => ({
   mcp: {
+    group: 'mcp',
+    prefix: 'MCP',
     windowMs: config.mcpRateLimitWindowMs,
-    perIp: config.mcpRateLimitMax,
-    global: config.mcpGlobalRateLimitMax,
+    max: {
+      ip: config.mcpRateLimitMax,
+      user: config.mcpUserRateLimitMax,
+      global: config.mcpGlobalRateLimitMax,
+    },
   },
   dcr: {
+    group: 'dcr',
+    prefix: 'DCR',
     windowMs: config.dcrRateLimitWindowMs,
-    perIp: config.dcrRateLimitMax,
-    global: config.dcrGlobalRateLimitMax,
+    max: { ip: config.dcrRateLimitMax, global: config.dcrGlobalRateLimitMax },
   },
   authorize: {
+    group: 'authorize',
+    prefix: 'OAUTH_AUTHORIZE',
     windowMs: config.authorizeRateLimitWindowMs,
-    perIp: config.authorizeRateLimitMax,
-    global: config.authorizeGlobalRateLimitMax,
+    max: {
+      ip: config.authorizeRateLimitMax,
+
+      global: config.authorizeGlobalRateLimitMax,
+    },
   },
   consent: {
+    group: 'consent',
+    prefix: 'OAUTH_CONSENT',
     windowMs: config.consentRateLimitWindowMs,
-    perIp: config.consentRateLimitMax,
-    global: config.consentGlobalRateLimitMax,
+    max: {
+      ip: config.consentRateLimitMax,
+
+      global: config.consentGlobalRateLimitMax,
+    },
   },
   callback: {
+    group: 'callback',
+    prefix: 'OAUTH_CALLBACK',
     windowMs: config.callbackRateLimitWindowMs,
-    perIp: config.callbackRateLimitMax,
-    global: config.callbackGlobalRateLimitMax,
+    max: {
+      ip: config.callbackRateLimitMax,
+
+      global: config.callbackGlobalRateLimitMax,
+    },
   },
   token: {
+    group: 'token',
+    prefix: 'OAUTH_TOKEN',
     windowMs: config.tokenRateLimitWindowMs,
-    perIp: config.tokenRateLimitMax,
-    global: config.tokenGlobalRateLimitMax,
+    max: { ip: config.tokenRateLimitMax, global: config.tokenGlobalRateLimitMax },
   },
 });

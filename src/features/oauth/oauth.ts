@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { OAuthSettings } from '../../core/config/config.ts';
 import type { Fetch } from '../../core/fetch-limited.ts';
-import type { Reply, RequestBody } from '../../core/message.ts';
+import type { PendingReply, RequestBody } from '../../core/message.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import type { Store } from '../../core/store/store.ts';
 import { readAuthorizationRequest } from './authorization-request.ts';
@@ -32,16 +32,24 @@ export interface OAuthEndpointSettings
   readonly dcrClientTtlSeconds: number;
 }
 
+/**
+ * Each judges what was sent, without effect, and answers with what is left to do: in between it is
+ * counted (decisions 10). What does not hold is thrown.
+ */
 export interface OAuthEndpoints {
   /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */
-  authorize(query: string, cookie: string | undefined): Promise<Reply>;
-  token(body: RequestBody, authorization: string | undefined): Promise<Reply>;
-  register(metadata: unknown, authorization: string | undefined): Promise<Reply>;
-  revoke(body: RequestBody, authorization: string | undefined): Promise<Reply>;
+  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
+  token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
+  register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
+  revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
-  readonly consent: ((body: RequestBody, cookie: string | undefined) => Promise<Reply>) | undefined;
+  readonly consent:
+    | ((body: RequestBody, cookie: string | undefined) => Promise<PendingReply>)
+    | undefined;
   /** Undefined in proxy mode. */
-  readonly callback: ((query: string, cookie: string | undefined) => Promise<Reply>) | undefined;
+  readonly callback:
+    | ((query: string, cookie: string | undefined) => Promise<PendingReply>)
+    | undefined;
 }
 
 export interface OAuthDeps {
@@ -110,8 +118,10 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
   return {
     authorize:
       consent?.authorize ??
-      (async (query, cookie) =>
-        toProvider(await readAuthorizationRequest(query, clients), browsers.of(cookie))),
+      (async (query, cookie) => {
+        const request = await readAuthorizationRequest(query, clients);
+        return () => toProvider(request, browsers.of(cookie));
+      }),
     token: broker?.token ?? createToken(settings, clients, upstream),
     register: createRegister(registered, clock, {
       redirectUris: redirectUriRules(settings),

@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { newClientId } from '../../core/ids.ts';
-import { json, type Reply } from '../../core/message.ts';
+import { json, type PendingReply } from '../../core/message.ts';
 import { hashOf } from '../../core/seal/seal.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import type { RedirectUriRules } from './redirect-uri.ts';
@@ -16,17 +16,19 @@ export interface RegisterRules {
 
 /** A client is public: no secret is issued, whatever method it names (Spec §5.8, decisions 6). */
 export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
-  async function register(body: unknown, authorization: string | undefined): Promise<Reply> {
+  async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
     checkAccessToken(rules.accessToken, authorization);
     const metadata = parseClientMetadata(body, rules.redirectUris);
-    const client = {
-      client_id: newClientId(),
-      ...metadata,
-      client_id_issued_at: Math.floor(clock.now() / 1000),
-      client_secret_expires_at: 0 as const,
+    return async function add() {
+      const client = {
+        client_id: newClientId(),
+        ...metadata,
+        client_id_issued_at: Math.floor(clock.now() / 1000),
+        client_secret_expires_at: 0 as const,
+      };
+      await clients.add(client);
+      return json(201, client, { 'Cache-Control': 'no-store' });
     };
-    await clients.add(client);
-    return json(201, client, { 'Cache-Control': 'no-store' });
   };
 
 /** Compared by hashes: how long it takes says nothing of the token. */

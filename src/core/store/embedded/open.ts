@@ -131,10 +131,16 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     delete: (key) => write(() => void values.remove(key)),
 
     async admit(limits, sessionId) {
+      const now = clock.now();
+      const verdict = windows.admit(limits, now);
       return {
-        verdict: windows.admit(limits, clock.now()),
+        verdict,
+        entry: verdict?.admitted ? String(now) : undefined,
         session: sessionId === undefined ? undefined : session(sessionId),
       };
+    },
+    async withdraw(key, entry) {
+      windows.withdraw(key, Number(entry));
     },
 
     createSession: (value, ttlSeconds) =>

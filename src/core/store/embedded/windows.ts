@@ -4,6 +4,8 @@ import type { LimitWindow, Verdict } from '../store.ts';
 export interface Windows {
   /** Checks all windows in order, then counts in all; a refused request is counted in none. */
   admit(windows: readonly LimitWindow[], now: number): Verdict | undefined;
+  /** Takes one entry of that time back. */
+  withdraw(key: string, time: number): void;
   /** Forgets keys whose entries have all left their window. */
   sweep(now: number): void;
 }
@@ -36,6 +38,11 @@ export function createWindows(): Windows {
       }
       const first = windows[0];
       return first && verdict(true, first, byKey.get(first.key) ?? none(first.windowMs), now);
+    },
+    withdraw(key, time) {
+      const entries = byKey.get(key);
+      const at = entries?.times.lastIndexOf(time) ?? -1;
+      if (entries && at >= entries.head) entries.times.splice(at, 1);
     },
     sweep(now) {
       for (const [key, { times, windowMs }] of byKey) {

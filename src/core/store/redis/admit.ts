@@ -14,7 +14,7 @@ interface Counted {
   readonly verdict: Verdict | undefined;
   readonly session: SessionRecord | undefined;
   /** The member that was added, by which it can be taken back. */
-  readonly member: string;
+  readonly entry: string | undefined;
 }
 
 /** One script over both windows and the session. */
@@ -30,23 +30,24 @@ export const createSingleAdmit = (link: Link): Admit => {
 export const createClusterAdmit = (link: Link): Admit => {
   const count = createCount();
 
-  async function countAll(windows: readonly LimitWindow[]): Promise<Verdict | undefined> {
-    let first: Verdict | undefined;
-    const counted: { key: string; member: string }[] = [];
+  async function countAll(windows: readonly LimitWindow[]): Promise<Omit<Counted, 'session'>> {
+    let first: Omit<Counted, 'session'> = { verdict: undefined, entry: undefined };
+    const counted: { key: string; entry: string | undefined }[] = [];
     for (const window of windows) {
-      const { verdict, member } = await link.run((client) => count(client, [window], undefined));
+      const { verdict, entry } = await link.run((client) => count(client, [window], undefined));
       if (verdict?.admitted === false) {
-        await Promise.all(counted.map((entry) => takeBack(entry.key, entry.member)));
-        return verdict;
+        await Promise.all(counted.map((one) => takeBack(one.key, one.entry)));
+        return { verdict, entry: undefined };
       }
-      counted.push({ key: window.key, member });
-      first ??= verdict;
+      if (counted.length === 0) first = { verdict, entry };
+      counted.push({ key: window.key, entry });
     }
     return first;
   }
 
-  const takeBack = (key: string, member: string) =>
-    link.run((client) => client.zrem(key, member)).catch(() => 0);
+  const takeBack = async (key: string, entry = '') => {
+    await link.run((client) => client.zrem(key, entry)).catch(() => 0);
+  };
 
   return async function admit(windows, sessionKey) {
     const [limits, read] = await Promise.allSettled([
@@ -56,8 +57,8 @@ export const createClusterAdmit = (link: Link): Admit => {
     if (read.status === 'rejected') throw read.reason;
     const session = read.value?.session;
     return limits.status === 'fulfilled'
-      ? { verdict: limits.value, session }
-      : { verdict: undefined, limitFailure: limits.reason, session };
+      ? { ...limits.value, session }
+      : { verdict: undefined, entry: undefined, limitFailure: limits.reason, session };
   };
 };
 
@@ -94,7 +95,7 @@ function readReply(reply: unknown, windows: readonly LimitWindow[], suffix: stri
   const resetAt = Number(oldest) + (window?.windowMs ?? 0);
   return {
     session: fromFields(fields),
-    member: `${now}-${suffix}`,
+    entry: window && admitted === 1 ? `${now}-${suffix}` : undefined,
     verdict: window && {
       admitted: admitted === 1,
       scope: window.scope,

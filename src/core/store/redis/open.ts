@@ -44,6 +44,9 @@ export function openRedisStore(options: RedisOptions): Store {
     },
     admit: (windows, sessionId) =>
       admit(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),
+    async withdraw(key, entry) {
+      await link.run((redis) => redis.zrem(key, entry));
+    },
     ...createRedisSessions({ link, prefix, clock, isCluster }),
     async publish(channel, message) {
       await link.run((redis) => redis.publish(channel, message));

@@ -1,6 +1,6 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply } from '../../../core/message.ts';
+import type { PendingReply } from '../../../core/message.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { fromQuery, type Parameters } from '../parameters.ts';
 import { redirectBack } from '../redirect-back.ts';
@@ -28,17 +28,18 @@ export interface CallbackDeps {
   readonly endpoints: ProviderEndpoints;
 }
 
-export const createCallback = ({ baseUrl, browsers, logins, grants, endpoints }: CallbackDeps) =>
-  async function callback(query: string, cookie: string | undefined): Promise<Reply> {
+export function createCallback({ baseUrl, browsers, logins, grants, endpoints }: CallbackDeps) {
+  return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     const parameters = fromQuery(query);
+    const state = parameters.require('state');
+    if ((await logins.get(state)) === undefined) refuseFinished();
+    return () => finish(parameters, state, cookie);
+  };
+
+  async function finish(parameters: Parameters, state: string, cookie: string | undefined) {
     // Used up in any case: a code that came to another browser than the log-in's stands in its
     // address bar, and must be worth nothing to whoever began.
-    const login = await logins.take(parameters.require('state'));
-    if (login === undefined) {
-      fail('oauth_invalid_request', {
-        details: 'This log-in has expired or was finished already. Start again from your program.',
-      });
-    }
+    const login = (await logins.take(state)) ?? refuseFinished();
     if (login.browser !== browsers.hashOf(cookie)) {
       fail('oauth_invalid_request', {
         details: 'This log-in began in another browser, or cookies are switched off.',
@@ -52,7 +53,13 @@ export const createCallback = ({ baseUrl, browsers, logins, grants, endpoints }:
     const { clientId, redirectUri, codeChallenge, resources, codeVerifier, nonce } = login;
     const grant = { clientId, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
     return back([['code', await grants.put(grant)]]);
-  };
+  }
+}
+
+const refuseFinished = (): never =>
+  fail('oauth_invalid_request', {
+    details: 'This log-in has expired or was finished already. Start again from your program.',
+  });
 
 /** RFC 9207 §2.4: the answer of another authorization server is none (mix-up). */
 async function checkIssuer(parameters: Parameters, endpoints: ProviderEndpoints): Promise<void> {

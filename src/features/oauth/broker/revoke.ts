@@ -1,6 +1,6 @@
 // RFC 7009: revocation in broker mode, forwarded and unbound.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients } from '../clients.ts';
 import { fromBody } from '../parameters.ts';
 import { asService, type ProviderClientSettings } from '../provider-client.ts';
@@ -17,7 +17,7 @@ export interface BrokerRevokeDeps {
 }
 
 export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
-  async function revoke(body: RequestBody): Promise<Reply> {
+  async function revoke(body: RequestBody): Promise<PendingReply> {
     const { settings, clients, upstream, endpoints, bindings } = deps;
     const parameters = fromBody(body);
     const token = parameters.require('token');
@@ -35,8 +35,10 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
       ['token', token] as const,
       ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
     ];
-    const url = await endpoints.revocation();
-    const reply = await upstream({ url, ...asService(settings, form) });
-    if (reply.status === 200) await bindings.unbind(token);
-    return reply;
+    return async function forward() {
+      const url = await endpoints.revocation();
+      const reply = await upstream({ url, ...asService(settings, form) });
+      if (reply.status === 200) await bindings.unbind(token);
+      return reply;
+    };
   };

@@ -1,7 +1,7 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
 import { createHash } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { fromBody, type Parameters } from '../parameters.ts';
 import type { ProviderCalls } from '../provider-calls.ts';
@@ -28,7 +28,7 @@ export interface BrokerTokenDeps {
 }
 
 export const createBrokerToken = (deps: BrokerTokenDeps) =>
-  async function token(body: RequestBody): Promise<Reply> {
+  async function token(body: RequestBody): Promise<PendingReply> {
     const parameters = fromBody(body);
     const grantType = parameters.require('grant_type');
     if (grantType === 'authorization_code') return redeemCode(parameters, deps);
@@ -36,33 +36,35 @@ export const createBrokerToken = (deps: BrokerTokenDeps) =>
     return fail('unsupported_grant_type');
   };
 
-async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promise<Reply> {
+async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promise<PendingReply> {
   const code = parameters.require('code');
   const redirectUri = parameters.require('redirect_uri');
   const clientId = parameters.require('client_id');
   const verifier = parameters.require('code_verifier');
   const client = await findClient(clientId, deps.clients);
-  // Before the code is used up: its client may come again with it.
-  deps.calls.requirePlace();
-  const grant = await deps.grants.take(code);
-  if (grant === undefined) refuse('The code is unknown, has expired, or was used before.');
-  if (grant.clientId !== clientId) refuse('The code was issued to another client.');
-  if (grant.redirectUri !== redirectUri) refuse('The redirect_uri is not that of the log-in.');
-  if (!isVerifierOf(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
-  return deps.providerTokens({
-    client,
-    nonce: grant.nonce,
-    form: [
-      ['grant_type', 'authorization_code'],
-      ['code', grant.code],
-      ['redirect_uri', callbackUrl(deps.settings.baseUrl)],
-      ['code_verifier', grant.codeVerifier],
-      ...authorizationExtras(deps.settings, undefined, grant.resources).token,
-    ],
-  });
+  return async function redeem() {
+    // Before the code is used up: its client may come again with it.
+    deps.calls.requirePlace();
+    const grant = await deps.grants.take(code);
+    if (grant === undefined) refuse('The code is unknown, has expired, or was used before.');
+    if (grant.clientId !== clientId) refuse('The code was issued to another client.');
+    if (grant.redirectUri !== redirectUri) refuse('The redirect_uri is not that of the log-in.');
+    if (!isVerifierOf(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
+    return deps.providerTokens({
+      client,
+      nonce: grant.nonce,
+      form: [
+        ['grant_type', 'authorization_code'],
+        ['code', grant.code],
+        ['redirect_uri', callbackUrl(deps.settings.baseUrl)],
+        ['code_verifier', grant.codeVerifier],
+        ...authorizationExtras(deps.settings, undefined, grant.resources).token,
+      ],
+    });
+  };
 }
 
-async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<Reply> {
+async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<PendingReply> {
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
   const owner = await deps.bindings.ownerOf(refreshToken);
@@ -81,11 +83,13 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<R
         ...refreshExtras(deps.settings, parameters.get('scope'), resources),
       ],
     });
-  // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
-  // whatever else two requests ask for, the token is used once.
-  const reply = await deps.once(JSON.stringify([clientId, refreshToken]), ask, isFinal);
-  if (reply.status === 200) await deps.bindings.bind(refreshToken, clientId).catch(() => {});
-  return reply;
+  return async function refreshOnce() {
+    // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
+    // whatever else two requests ask for, the token is used once.
+    const reply = await deps.once(JSON.stringify([clientId, refreshToken]), ask, isFinal);
+    if (reply.status === 200) await deps.bindings.bind(refreshToken, clientId).catch(() => {});
+    return reply;
+  };
 }
 
 /** Tokens, or the provider's word that there will be none. */

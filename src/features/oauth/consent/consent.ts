@@ -2,7 +2,7 @@
 // confused deputy of the MCP specification).
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import { hashOf, newSecret } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import { type AuthorizationRequest, readAuthorizationRequest } from '../authorization-request.ts';
@@ -27,9 +27,9 @@ export interface ConsentSettings {
 }
 
 export interface Consent {
-  authorize(query: string, cookie: string | undefined): Promise<Reply>;
+  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   /** The form of the page. */
-  decide(body: RequestBody, cookie: string | undefined): Promise<Reply>;
+  decide(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
 }
 
 /** A question that is open: everything that its answer needs. */
@@ -120,10 +120,12 @@ export function createConsent(
       // By the provider's own client everybody would come past the question.
       if (request.clientId === settings.oauthClientId) fail('unknown_client');
       checkScope(request.parameters.get('scope'));
-      const browser = browsers.of(cookie);
-      return (await isRemembered(request, browser.hash))
-        ? proceed(request, browser)
-        : ask(request, browser);
+      return async function answer() {
+        const browser = browsers.of(cookie);
+        return (await isRemembered(request, browser.hash))
+          ? proceed(request, browser)
+          : ask(request, browser);
+      };
     },
 
     async decide(body, cookie) {
@@ -131,15 +133,19 @@ export function createConsent(
       const { query } = await questionOf(form.require('request'), form.require('csrf'), cookie);
       // Once more: the client may have ended meanwhile.
       const request = await readAuthorizationRequest(query, clients);
-      if (form.get('decision') === 'approve') return approve(request, browsers.of(cookie));
-      return redirectBack(request.redirectUri, [
-        ['error', 'access_denied'],
-        ['error_description', 'The user denied it.'],
-        ['state', request.parameters.get('state')],
-        ['iss', issuer],
-      ]);
+      return () =>
+        form.get('decision') === 'approve' ? approve(request, browsers.of(cookie)) : deny(request);
     },
   };
+
+  function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
+    return redirectBack(redirectUri, [
+      ['error', 'access_denied'],
+      ['error_description', 'The user denied it.'],
+      ['state', parameters.get('state')],
+      ['iss', issuer],
+    ]);
+  }
 }
 
 /** RFC 6749 §3.3: whoever reads the page must see what the provider reads. */

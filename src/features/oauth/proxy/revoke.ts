@@ -1,6 +1,6 @@
 // Decisions 6, RFC 7009: revocation, forwarded to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients } from '../clients.ts';
 import { fromBody } from '../parameters.ts';
 import type { ProviderClientSettings } from '../provider-client.ts';
@@ -12,7 +12,10 @@ export interface RevokeSettings extends ProviderClientSettings {
 }
 
 export const createRevoke = (settings: RevokeSettings, clients: Clients, upstream: Upstream) =>
-  async function revoke(body: RequestBody, authorization: string | undefined): Promise<Reply> {
+  async function revoke(
+    body: RequestBody,
+    authorization: string | undefined,
+  ): Promise<PendingReply> {
     const parameters = fromBody(body);
     parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
@@ -22,5 +25,5 @@ export const createRevoke = (settings: RevokeSettings, clients: Clients, upstrea
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this service.' });
     }
-    return forward(upstream, url, settings, parameters, authorization, isOurs);
+    return () => forward(upstream, url, settings, parameters, authorization, isOurs);
   };

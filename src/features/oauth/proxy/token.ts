@@ -1,6 +1,6 @@
 // Spec §4.7, RFC 6749 §4.1.3 and §6: the token endpoint, forwarded to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply, RequestBody } from '../../../core/message.ts';
+import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { fromBody, type Parameters } from '../parameters.ts';
 import type { ProviderClientSettings } from '../provider-client.ts';
@@ -17,7 +17,10 @@ const REQUIRED = new Map<string, readonly string[]>([
 ]);
 
 export const createToken = (settings: TokenSettings, clients: Clients, upstream: Upstream) =>
-  async function token(body: RequestBody, authorization: string | undefined): Promise<Reply> {
+  async function token(
+    body: RequestBody,
+    authorization: string | undefined,
+  ): Promise<PendingReply> {
     const parameters = fromBody(body);
     const grantType = parameters.require('grant_type');
     const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');
@@ -29,9 +32,11 @@ export const createToken = (settings: TokenSettings, clients: Clients, upstream:
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this service.' });
     }
-    const reply = await forward(upstream, url, settings, parameters, authorization, isOurs);
-    if (client && reply.status === 200) await clients.used(client);
-    return reply;
+    return async function forwardToken() {
+      const reply = await forward(upstream, url, settings, parameters, authorization, isOurs);
+      if (client && reply.status === 200) await clients.used(client);
+      return reply;
+    };
   };
 
 async function findClient(

@@ -1,0 +1,33 @@
+// Decisions 10: a refusal by address or user is remembered until its reset time. Entries of a window
+// only age, so it stays true, and a flood costs no look at tokens, bodies or the store.
+import type { Clock } from '../../core/clock.ts';
+import type { Verdict } from '../../core/store/store.ts';
+
+export interface Refusals {
+  /** The refusal of this window as it is now; undefined when the window may admit again. */
+  find(key: string): Verdict | undefined;
+  remember(key: string, refusal: Verdict): void;
+}
+
+/** A bound for the memory that made-up addresses can take. */
+const MAX_REFUSALS = 10_000;
+
+export function createRefusals(clock: Clock): Refusals {
+  const byKey = new Map<string, { readonly refusal: Verdict; readonly until: number }>();
+
+  return {
+    find(key) {
+      const kept = byKey.get(key);
+      if (kept === undefined) return undefined;
+      const resetInMs = kept.until - clock.monotonic();
+      if (resetInMs > 0) return { ...kept.refusal, resetInMs };
+      byKey.delete(key);
+      return undefined;
+    },
+    remember(key, refusal) {
+      const [oldest] = byKey.keys();
+      if (byKey.size >= MAX_REFUSALS && oldest !== undefined) byKey.delete(oldest);
+      byKey.set(key, { refusal, until: clock.monotonic() + refusal.resetInMs });
+    },
+  };
+}

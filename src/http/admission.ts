@@ -1,0 +1,101 @@
+// Decisions 2 and 10: judge → admit → run. What a caller sent is judged without effect, then counted,
+// and only then acted on; the answer follows the order of decisions 2 (limit, token, body).
+import { asGatewayError, type GatewayError } from '../core/errors/gateway-error.ts';
+import { isSessionId } from '../core/ids.ts';
+import {
+  type GatewayRequest,
+  header,
+  type PendingReply,
+  type RequestBody,
+} from '../core/message.ts';
+import type { UserContext } from '../core/user-context.ts';
+import type { LimitCheck } from '../features/limits/limiter.ts';
+import type { Caller } from '../features/limits/windows.ts';
+import type { BodyOwner } from './body.ts';
+import type { Incoming } from './incoming.ts';
+import { type CallRoute, NO_BODY, type OAuthRoute } from './routes.ts';
+
+/** Spec §5, or lets everybody in. @throws GatewayError with a reason of §7.1. */
+export type Authenticate = (
+  request: GatewayRequest,
+  beforeFetch: () => Promise<void>,
+) => Promise<UserContext | undefined>;
+
+/** While a body took so long, in milliseconds, its token may have expired. */
+const LATE_MS = 1000;
+
+/** What token and body came to; `refusal` is answered unless a limit refuses first. */
+interface Judgement {
+  readonly caller: Caller;
+  readonly user: UserContext | undefined;
+  readonly body: RequestBody;
+  readonly refusal: GatewayError | undefined;
+}
+
+/** A call of `/mcp`: its token decides which windows count it, so it is judged first. */
+export async function admitCall(
+  incoming: Incoming,
+  route: CallRoute,
+  check: LimitCheck,
+  authenticate: Authenticate,
+): Promise<PendingReply> {
+  const { request } = incoming;
+  const { caller, user, body, refusal } = await judge();
+  const session = await check.admit(caller, sessionIdOf(request));
+  if (refusal !== undefined) throw refusal;
+  return () => route.handle(request, { user, session, body });
+
+  async function judge(): Promise<Judgement> {
+    const first = await judgeToken();
+    if (first.refusal !== undefined || !route.body) return first;
+    check.refuseRemembered(first.caller);
+    const read = await incoming.readBody(route.body, ownerOf(first.user)).then(
+      (body) => ({ body, refusal: undefined }),
+      (thrown: unknown) => ({ body: NO_BODY, refusal: asGatewayError(thrown) }),
+    );
+    const last = incoming.age() > LATE_MS ? await judgeToken() : first;
+    return last.refusal === undefined ? { ...last, ...read } : last;
+  }
+
+  async function judgeToken(): Promise<Judgement> {
+    try {
+      const user = await authenticate(request, check.countAddress);
+      return {
+        caller: { kind: 'admitted', sub: user?.sub },
+        user,
+        body: NO_BODY,
+        refusal: undefined,
+      };
+    } catch (thrown) {
+      const refusal = asGatewayError(thrown);
+      // Of any other failure it is not known whose token this is.
+      if (refusal.row.status !== 401) throw refusal;
+      return { caller: { kind: 'anonymous' }, user: undefined, body: NO_BODY, refusal };
+    }
+  }
+}
+
+/** An endpoint for everybody: counted by the address first, and by all callers where it holds. */
+export async function admitOAuth(
+  incoming: Incoming,
+  route: OAuthRoute,
+  check: LimitCheck,
+): Promise<PendingReply> {
+  await check.countAddress();
+  const body = route.body
+    ? await incoming.readBody(route.body, 'stranger', route.maxBodyBytes)
+    : NO_BODY;
+  const reply = await route.judge(incoming.request, body);
+  await check.admit({ kind: 'admitted', sub: undefined });
+  return reply;
+}
+
+/** Nothing that cannot be a session id reaches the store (decisions 4). */
+function sessionIdOf(request: GatewayRequest): string | undefined {
+  const sessionId = header(request, 'mcp-session-id');
+  return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
+}
+
+/** With `AUTH_REQUIRED=false` nobody is a stranger. */
+const ownerOf = (user: UserContext | undefined): BodyOwner =>
+  user === undefined ? 'anonymous' : { sub: user.sub };
