@@ -25,7 +25,7 @@ import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
 import { createProviderEndpoints } from './features/oauth/broker/provider-endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-documents/client-documents.ts';
-import { type Network, publicNetwork } from './features/oauth/client-documents/network.ts';
+import { createPublicNetwork, type Network } from './features/oauth/client-documents/network.ts';
 import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
 import { redirectUriProblem } from './features/oauth/redirect-uri.ts';
 import { createSite } from './features/site/site.ts';
@@ -125,7 +125,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
         redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
         clock,
         log,
-        network: given.network ?? publicNetwork,
+        network: given.network ?? createPublicNetwork(clock),
       }),
       endpoints: metadata && createProviderEndpoints(config, metadata),
     }),

@@ -95,9 +95,9 @@ export async function startDocumentHost(options: DocumentHostOptions): Promise<D
     },
     network: {
       ca: cert,
-      resolve(host) {
+      resolve(host, signal) {
         resolved.push(host);
-        return resolve(host);
+        return resolve(host, signal);
       },
       dial({ addresses, signal }) {
         dialled.push(...addresses);

@@ -6,7 +6,7 @@ import { isClientDocumentId, readClientIdUrl } from './client-id-url.ts';
 import { createExpiringMap } from './expiring-map.ts';
 import { fetchDocument } from './fetch-document.ts';
 import { lifetimeMs } from './lifetime.ts';
-import { type Network, publicNetwork } from './network.ts';
+import type { Network } from './network.ts';
 import { type ClientDocument, type RedirectUriProblem, readDocument } from './read-document.ts';
 import { ClientDocumentRefused, refuse } from './refusal.ts';
 
@@ -29,8 +29,7 @@ export interface ClientDocumentsOptions {
   readonly redirectUriProblem: RedirectUriProblem;
   readonly clock: Clock;
   readonly log: Log;
-  /** By default the public internet. */
-  readonly network?: Network;
+  readonly network: Network;
 }
 
 const MAX_KEPT = 1000;
@@ -39,7 +38,7 @@ const MAX_UNDER_WAY = 20;
 const PAUSE_MS = 5000;
 
 export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
-  const { allowedHosts, redirectUriProblem, clock, log, network = publicNetwork } = options;
+  const { allowedHosts, redirectUriProblem, clock, log, network } = options;
   const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock);
   // Apart: made-up URLs that fail must not push out what is in use.
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);

@@ -51,7 +51,7 @@ export async function fetchDocument(
 }
 
 async function exchange(url: URL, network: Network, signal: AbortSignal): Promise<FetchedDocument> {
-  const addresses = await publicAddresses(url.hostname, network);
+  const addresses = await publicAddresses(url.hostname, network, signal);
   signal.throwIfAborted();
   const connection = await network.dial({ addresses, port: PORT, signal });
   const socket = connect({
@@ -70,10 +70,16 @@ async function exchange(url: URL, network: Network, signal: AbortSignal): Promis
 }
 
 /** One that is not public among them is enough: the host, or its name, is not what it should be. */
-async function publicAddresses(host: string, network: Network): Promise<readonly string[]> {
+async function publicAddresses(
+  host: string,
+  network: Network,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   // The same words for every case: they would tell strangers which names exist inside.
   const said = `The host ${host} of the client_id does not resolve to public addresses only.`;
-  const addresses = await network.resolve(host).catch((cause: unknown) => refuse(said, cause));
+  const addresses = await network
+    .resolve(host, signal)
+    .catch((cause: unknown) => refuse(said, cause));
   if (addresses.length === 0) refuse(said, 'it has no address');
   const inner = addresses.find((address) => !isPublicAddress(address));
   return inner === undefined ? addresses : refuse(said, `it has the address ${inner}`);

@@ -1,11 +1,12 @@
 // Spec §4.6: the way out to a client's host. A test brings its own, with a public address that
 // leads to a server of its own.
-import { lookup } from 'node:dns/promises';
 import { connect, isIP, type Socket } from 'node:net';
+import type { Clock } from '../../../core/clock.ts';
+import { createResolver, type Resolve } from './resolver.ts';
 
 export interface Network {
   /** All addresses of a host. */
-  resolve(host: string): Promise<readonly string[]>;
+  readonly resolve: Resolve;
   /** A TCP connection, established; resolves no name again. */
   dial(destination: Destination): Promise<Socket>;
   /** PEM of the authorities that may vouch for a host; by default those of Node. */
@@ -23,11 +24,9 @@ export interface Destination {
 /** Milliseconds that an address has before the next one is tried, too. */
 const ATTEMPT_MS = 1000;
 
-export const publicNetwork: Network = {
-  async resolve(host) {
-    const found = await lookup(host, { all: true });
-    return found.map(({ address }) => address);
-  },
+/** `dnsServers` are those of the system unless given. */
+export const createPublicNetwork = (clock: Clock, dnsServers?: readonly string[]): Network => ({
+  resolve: createResolver(clock, dnsServers),
 
   dial: ({ addresses, port, signal }) =>
     new Promise((resolve, reject) => {
@@ -43,4 +42,4 @@ export const publicNetwork: Network = {
       });
       socket.once('connect', () => resolve(socket)).on('error', reject);
     }),
-};
+});

@@ -1,0 +1,56 @@
+// Decisions 10: anybody names the hosts of client documents, so they are looked up apart. The
+// resolver of the system has a few threads for the whole process, and a name whose servers stay
+// silent holds one of them for half a minute, while calls to the provider wait behind it.
+import { Resolver } from 'node:dns/promises';
+import type { Clock } from '../../../core/clock.ts';
+import { createTurns } from './turns.ts';
+
+/** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
+export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** For both families and however many servers the system names. */
+const TIMEOUT_MS = 2000;
+const MAX_AT_ONCE = 8;
+const MAX_WAITING = 24;
+
+/** `servers` are those of the system unless given, such as `127.0.0.1:5353`. */
+export function createResolver(clock: Clock, servers?: readonly string[]): Resolve {
+  const turns = createTurns(MAX_AT_ONCE, MAX_WAITING);
+  const lookUp = createLookUp(clock, servers);
+  return (host, signal) => turns.run(() => lookUp(host, signal), signal);
+}
+
+const createLookUp = (clock: Clock, servers?: readonly string[]): Resolve =>
+  async function lookUp(host, signal) {
+    // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
+    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
+    if (servers !== undefined) resolver.setServers(servers);
+    const cancel = () => resolver.cancel();
+    const stopTimer = clock.after(TIMEOUT_MS, cancel);
+    signal.addEventListener('abort', cancel);
+    try {
+      const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+      const addresses = answers.flatMap((answer) =>
+        answer.status === 'fulfilled' ? answer.value : [],
+      );
+      return addresses.length > 0 ? addresses : explain(answers, host);
+    } finally {
+      stopTimer();
+      signal.removeEventListener('abort', cancel);
+    }
+  };
+
+/** @throws the error that says most: that there is none of one family says little. */
+function explain(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
+  const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+  const telling = errors.find((error) => codeOf(error) !== 'ENODATA') ?? errors[0];
+  if (SILENT.has(codeOf(telling))) {
+    throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
+  }
+  throw telling;
+}
+
+const SILENT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);
+
+const codeOf = (error: unknown): unknown =>
+  error instanceof Error && 'code' in error ? error.code : undefined;
