@@ -71,6 +71,9 @@ export interface Gateway {
 
 const DRAIN_GRACE_MS = 10_000;
 
+/** Decisions 10: what a header section may have beside the token. */
+const OTHER_HEADERS_BYTES = 16_384;
+
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
@@ -152,6 +155,8 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     record: createAccessLog(log, metrics),
     securityHeaders: headers,
     maxBodyBytes: config.maxBodyBytes,
+    maxBodyValues: config.maxBodyValues,
+    maxHeaderBytes: config.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,
     log,
   });

@@ -1,7 +1,7 @@
 // Spec §4.4, §4.7, §4.8, decisions 3: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
-import { isDeeperThan } from '../core/json.ts';
+import { excessOf } from '../core/json.ts';
 import type { RequestBody } from '../core/message.ts';
 
 export interface BodyRules {
@@ -29,9 +29,14 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MAX_HELD_BYTES = 67_108_864;
 
 /** Far more than anybody writes, far less than fills a stack. */
-const MAX_DEPTH = 200;
+const MAX_LEVELS = 200;
 
-export function createBodyReader(): BodyReader {
+export interface BodyReaderOptions {
+  /** `MAX_BODY_VALUES`. */
+  readonly maxValues: number;
+}
+
+export function createBodyReader({ maxValues }: BodyReaderOptions): BodyReader {
   let held = 0;
 
   function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
@@ -82,18 +87,10 @@ export function createBodyReader(): BodyReader {
       const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
       fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
     }
-    checkCoding(req);
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
     const text = decode(await collect(req, maxBytes));
-    return isForm ? { type: 'form', text } : { type: 'json', value: parse(text), text };
+    return isForm ? { type: 'form', text } : { type: 'json', value: parse(text, maxValues), text };
   };
-}
-
-/** RFC 9112 §6.1: node:http takes off `chunked` and would pass on what is below as it is. */
-function checkCoding({ headers }: IncomingMessage): void {
-  const coding = headers['transfer-encoding'];
-  if (coding === undefined || coding.trim().toLowerCase() === 'chunked') return;
-  fail('bad_request', { details: 'The only Transfer-Encoding is chunked.' });
 }
 
 const tooLarge = (maxBytes: number) =>
@@ -109,15 +106,16 @@ function decode(bytes: Buffer): string {
   }
 }
 
-function parse(text: string): unknown {
-  const value = parsed(text);
-  if (isDeeperThan(MAX_DEPTH, text)) {
-    fail('parse_error', { details: `The body is nested deeper than ${MAX_DEPTH} levels.` });
+function parse(text: string, maxValues: number): unknown {
+  const excess = excessOf(text, { levels: MAX_LEVELS, values: maxValues });
+  if (excess === 'values') {
+    fail('body_too_large', {
+      details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,
+    });
   }
-  return value;
-}
-
-function parsed(text: string): unknown {
+  if (excess === 'levels') {
+    fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
+  }
   try {
     return JSON.parse(text);
   } catch {

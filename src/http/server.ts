@@ -2,14 +2,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
-import { GatewayError } from '../core/errors/gateway-error.ts';
-import { JSONRPC, renderError } from '../core/errors/render.ts';
 import type { Log } from '../core/log.ts';
 import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { Served } from './access-log.ts';
 import { createBodyReader } from './body.ts';
 import type { CallerClues } from './client-ip.ts';
+import { foreignCoding, hasForeignCoding, malformed } from './framing.ts';
 import type { Incoming } from './incoming.ts';
+import { lastBytes, lastReply } from './last-reply.ts';
 import type { Pipeline } from './pipeline.ts';
 import { createStreamSender } from './send-stream.ts';
 import { targetOf } from './target.ts';
@@ -20,6 +20,10 @@ export interface HttpServerDeps {
   readonly record: (served: Served) => void;
   readonly securityHeaders: Readonly<Record<string, string>>;
   readonly maxBodyBytes: number;
+  /** `MAX_BODY_VALUES`. */
+  readonly maxBodyValues: number;
+  /** Bytes of a request's header section; more is 431. */
+  readonly maxHeaderBytes: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -49,9 +53,11 @@ const DISCARD_MS = 2000;
 
 export function createHttpServer(deps: HttpServerDeps): HttpServer {
   const { answer, clientIp, record, securityHeaders, maxBodyBytes, clock, log } = deps;
+  /** Their last answer is on its way: nothing more of them is looked at. */
+  const closing = new WeakSet<Socket>();
   const pending = new WeakMap<object, Set<ServerResponse>>();
   const connections = new Set<Socket>();
-  const readBody = createBodyReader();
+  const readBody = createBodyReader({ maxValues: deps.maxBodyValues });
   const sendStream = createStreamSender({ clock, log });
   let draining = false;
 
@@ -64,6 +70,7 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       // The Host check is ours (probes may come without), and needs to see a second Host.
       requireHostHeader: false,
       joinDuplicateHeaders: true,
+      maxHeaderSize: deps.maxHeaderBytes,
     },
     handler,
   );
@@ -77,13 +84,21 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   });
 
   function handler(req: IncomingMessage, res: ServerResponse): void {
-    if (req.socket.destroyed) return;
+    if (req.socket.destroyed || closing.has(req.socket)) return;
     if (track(req.socket, res) > MAX_PIPELINED) {
       req.socket.destroy();
       return;
     }
     const started = clock.monotonic();
     const incoming = receive(req, res, started);
+    if (hasForeignCoding(req)) {
+      closing.add(req.socket);
+      const reply = lastReply(foreignCoding(), securityHeaders);
+      send(req, res, reply);
+      const { method, path, clientIp } = incoming.request;
+      record({ method, path, clientIp, route: 'unmatched', reply, seconds: 0 });
+      return;
+    }
     answer(incoming)
       .then(async ({ reply, route }) => {
         const sent = send(req, res, reply);
@@ -180,6 +195,7 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
 
   /** What node:http could not parse never got a request: answered here, or the socket closed. */
   function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (closing.has(socket)) return;
     const busy = [...(pending.get(socket) ?? [])];
     // An answer that is under way, or owed to an earlier request, must not be mixed with this one.
     const owed = busy.some((res) => res.headersSent || res.req.complete) || busy.length > 1;
@@ -187,12 +203,15 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       socket.destroy();
       return;
     }
-    const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-    const reply = renderError(
-      new GatewayError(timedOut ? 'request_timeout' : 'bad_request'),
-      JSONRPC,
-    );
-    socket.end(rawReply(reply, securityHeaders), () => socket.destroy());
+    closing.add(socket);
+    // Whatever its request comes to is not written behind this answer.
+    for (const res of busy) res.detachSocket(socket);
+    socket.end(lastBytes(malformed(error.code), securityHeaders));
+    // Closing with bytes unread would reset the connection, and the answer might be lost with it.
+    socket.resume();
+    const cancel = clock.after(DISCARD_MS, () => socket.destroy());
+    socket.once('end', () => socket.destroy());
+    socket.once('close', cancel);
   }
 
   return {
@@ -234,16 +253,4 @@ function hangUpSignal(res: ServerResponse): AbortSignal {
   if (res.destroyed) abort();
   else res.once('close', abort);
   return controller.signal;
-}
-
-function rawReply({ status, headers, body = '' }: Reply, common: Readonly<Record<string, string>>) {
-  const lines = Object.entries({
-    ...common,
-    ...headers,
-    Vary: 'Origin',
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  }).map(([name, value]) => `${name}: ${value}`);
-  const reason = status === 408 ? 'Request Timeout' : 'Bad Request';
-  return `HTTP/1.1 ${status} ${reason}\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
 }

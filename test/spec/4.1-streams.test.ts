@@ -160,6 +160,8 @@ async function serve(answer: Pipeline): Promise<Running> {
     },
     securityHeaders: {},
     maxBodyBytes: 1000,
+    maxBodyValues: 1000,
+    maxHeaderBytes: 16_384,
     clock: {
       ...manual,
       after(delay, task) {

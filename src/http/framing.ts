@@ -1,0 +1,22 @@
+// RFC 9112 §6, decisions 10: what two readers of one connection could take for different requests.
+import { GatewayError } from '../core/errors/gateway-error.ts';
+
+interface Head {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** Whether the coding is another than `chunked`: node:http would pass on what is below as it is. */
+export function hasForeignCoding({ headers }: Head): boolean {
+  const coding = headers['transfer-encoding'];
+  return coding !== undefined && String(coding).toLowerCase() !== 'chunked';
+}
+
+export const foreignCoding = (): GatewayError =>
+  new GatewayError('bad_request', { details: 'The only Transfer-Encoding is chunked.' });
+
+/** By the code of node:http: what it could not read, and so never made a request of. */
+export function malformed(code: string | undefined): GatewayError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new GatewayError('request_timeout');
+  if (code === 'HPE_HEADER_OVERFLOW') return new GatewayError('header_too_large');
+  return new GatewayError('bad_request');
+}
