@@ -152,7 +152,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       securityHeaders: headers,
     }),
     clientIp: createClientIp(config.trustProxy),
-    record: createAccessLog(log, metrics),
+    record: createAccessLog(log, metrics, clock),
     securityHeaders: headers,
     maxBodyBytes: config.maxBodyBytes,
     maxBodyValues: config.maxBodyValues,

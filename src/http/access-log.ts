@@ -1,7 +1,9 @@
 // Spec §4.11: one log line and one count per request, after its reply.
+import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Reply } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
+import { createLineBudget } from './line-budget.ts';
 
 export interface Served {
   readonly method: string;
@@ -16,7 +18,18 @@ export interface Served {
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
-export function createAccessLog(log: Log, metrics: Metrics): (served: Served) => void {
+export function createAccessLog(
+  log: Log,
+  metrics: Metrics,
+  clock: Clock,
+): (served: Served) => void {
+  const budget = createLineBudget(clock, (error, leftOut) =>
+    log.info(
+      'Further requests were refused for the same reason in the last minute; LOG_LEVEL=debug shows all of them.',
+      { error, leftOut },
+    ),
+  );
+
   return function record({ method, path, clientIp, route, reply, seconds }) {
     const { status } = reply;
     const outcome = reply.outcome?.();
@@ -35,8 +48,9 @@ export function createAccessLog(log: Log, metrics: Metrics): (served: Served) =>
       log.debug('Answered.', facts);
       return;
     }
-    const level = levelOf(status, error);
-    log[level](level === 'error' ? 'Failed.' : 'Refused.', {
+    const usual = levelOf(status, error);
+    const level = usual === 'debug' || budget.allows(error.key) ? usual : 'debug';
+    log[level](usual === 'error' ? 'Failed.' : 'Refused.', {
       ...facts,
       error: error.key,
       details: error.message,
@@ -45,12 +59,12 @@ export function createAccessLog(log: Log, metrics: Metrics): (served: Served) =>
   };
 }
 
-/** Every client asks for a stream when it connects; a flood must not fill the disk. */
-const COMMON = new Set([405, 429]);
+/** Every client asks for a stream when it connects, and scanners ask for paths that are not there. */
+const COMMON = new Set(['method_not_allowed', 'not_found']);
 
 /** What has a cause inside the service, or at the provider, is an operator's matter. */
 function levelOf(status: number, { key, cause }: NonNullable<Reply['error']>) {
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
   if (key === 'service_refused_by_provider') return 'warn';
-  return COMMON.has(status) ? 'debug' : 'info';
+  return status === 429 || COMMON.has(key) ? 'debug' : 'info';
 }

@@ -280,6 +280,28 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       expect((await admit([{ ...ip, max: 2 }])).admitted).toBe(false);
     });
 
+    test('§8.1 an entry is taken back from its window, and nothing else', async () => {
+      const [ip] = windowsOf(2, 100) as [LimitWindow, LimitWindow];
+      const { entry } = await store.admit([ip], undefined);
+      await store.admit([ip], undefined);
+      expect((await admit([ip])).admitted).toBe(false);
+      await harness.other.withdraw(ip.key, 'none');
+      expect((await admit([ip])).admitted).toBe(false);
+      if (entry === undefined) throw new Error('no entry');
+      await harness.other.withdraw(ip.key, entry);
+      expect(await admit([ip])).toMatchObject({ admitted: true, remaining: 0 });
+      expect((await store.admit([ip], undefined)).entry).toBeUndefined();
+    });
+
+    test('§8.1 three windows are counted in one step, in their order', async () => {
+      const [ip, global] = windowsOf(100, 100) as [LimitWindow, LimitWindow];
+      const user: LimitWindow = { ...ip, scope: 'user', key: `${ip.key}:user`, max: 1 };
+      expect(await admit([ip, user, global])).toMatchObject({ admitted: true, scope: 'ip' });
+      expect(await admit([ip, user, global])).toMatchObject({ admitted: false, scope: 'user' });
+      expect((await admit([ip])).remaining).toBe(98);
+      expect((await admit([global])).remaining).toBe(98);
+    });
+
     test('§8.1 of 200 at once against 100, exactly 100 are admitted, on two replicas', async () => {
       const windows = windowsOf(100, 1000);
       const verdicts = await Promise.all(
