@@ -348,7 +348,7 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
   ...limitSettings(
     'token',
     'OAUTH_TOKEN',
-    'calls of /oauth/token and /oauth/revoke with OAUTH_MODE=broker',
+    'calls of /oauth/token and /oauth/revoke',
     60_000,
     300,
     10_000,
