@@ -131,6 +131,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
         network: given.network ?? createPublicNetwork(clock),
       }),
       endpoints: metadata && createProviderEndpoints(config, metadata),
+      inspectToken: auth.inspectToken,
     }),
     authorizationServer: createAuthorizationServer(config, metadata),
     readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),

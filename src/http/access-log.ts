@@ -62,9 +62,16 @@ export function createAccessLog(
 /** Every client asks for a stream when it connects, and scanners ask for paths that are not there. */
 const COMMON = new Set(['method_not_allowed', 'not_found']);
 
+/** Comes again with every try until an operator changes a setting here or at the provider. */
+const SET_UP = new Set([
+  'service_refused_by_provider',
+  'gateway_refused_by_provider',
+  'unusable_access_token',
+]);
+
 /** What has a cause inside the service, or at the provider, is an operator's matter. */
 function levelOf(status: number, { key, cause }: NonNullable<Reply['error']>) {
+  if (SET_UP.has(key)) return 'warn';
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
-  if (key === 'service_refused_by_provider') return 'warn';
   return status === 429 || COMMON.has(key) ? 'debug' : 'info';
 }

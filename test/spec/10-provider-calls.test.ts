@@ -50,8 +50,9 @@ async function fill(ask = refresh, client?: string): Promise<readonly Promise<An
   return asked;
 }
 
-function answerAll(): void {
-  for (const res of stalled.splice(0)) res.end('{"access_token":"a"}');
+async function answerAll(): Promise<void> {
+  const body = JSON.stringify({ access_token: await gateway.issuer.sign() });
+  for (const res of stalled.splice(0)) res.end(body);
 }
 
 function expectBusy({ status, headers, json }: Answer): void {
@@ -71,7 +72,7 @@ describe('§10 provider calls, literal mode', () => {
     expectBusy(await refresh(MAX));
     expectBusy(await revoke(MAX));
     expect(upstream.received.length).toBe(before + MAX);
-    answerAll();
+    await answerAll();
     for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
   });
 
@@ -86,7 +87,7 @@ describe('§10 provider calls, literal mode', () => {
     const next = [refresh(MAX), revoke(MAX)];
     await expect.poll(() => stalled.length).toBe(MAX);
     expectBusy(await refresh(MAX + 1));
-    answerAll();
+    await answerAll();
     await Promise.all([...waiting, ...next]);
     upstream.answer((res) => void res.end('{}'));
     expect((await refresh(0)).status).toBe(200);
@@ -107,7 +108,7 @@ describe('§10 provider calls, broker mode', () => {
     const waiting = await fill(refresh, client.id);
     expectBusy(await refresh(MAX, client.id));
     expectBusy(await revoke(MAX, client.id));
-    answerAll();
+    await answerAll();
     for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
   });
 
@@ -117,9 +118,10 @@ describe('§10 provider calls, broker mode', () => {
     const back = await steps.logIn(client);
     const waiting = await fill(revoke, client.id);
     expectBusy(await steps.redeem(client, back));
-    answerAll();
+    await answerAll();
     await Promise.all(waiting);
-    upstream.answer((res) => void res.end('{"access_token":"a","token_type":"Bearer"}'));
+    const tokens = { access_token: await gateway.issuer.sign(), token_type: 'Bearer' };
+    upstream.answer((res) => void res.end(JSON.stringify(tokens)));
     expect((await steps.redeem(client, back)).status).toBe(200);
   });
 });

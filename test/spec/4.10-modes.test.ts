@@ -228,9 +228,9 @@ test('§4.7 broker: no code, verifier or token lies in the store as it is', asyn
     const question = await steps.ask(client);
     const { cookie, asked } = await steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';
-    upstream.answer((res) =>
-      res.end('{"access_token":"the-access-token","refresh_token":"the-refresh-token"}'),
-    );
+    const access = await gateway.issuer.sign({ aud: `${BASE}/mcp` });
+    const tokens = { access_token: access, refresh_token: 'the-refresh-token' };
+    upstream.answer((res) => void res.end(JSON.stringify(tokens)));
     const { headers } = await steps.callback({ code: 'the-provider-code', state }, cookie);
     const back = new URL(headers.location ?? '');
     const whole = async () => (await readFile(join(dataDir, 'store.mdb'))).toString('latin1');
@@ -247,7 +247,7 @@ test('§4.7 broker: no code, verifier or token lies in the store as it is', asyn
       back.searchParams.get('code'),
       sent.code_verifier,
       'the-provider-code',
-      'the-access-token',
+      access,
       'the-refresh-token',
     ];
     for (const secret of secrets) {

@@ -11,6 +11,8 @@ let upstream: Upstream;
 let gateway: TestGateway;
 let steps: ReturnType<typeof createSteps>;
 let client: Client;
+/** One that the gateway would take. */
+let access: string;
 
 beforeAll(async () => {
   clock = manualClock(1_800_000_000_000);
@@ -33,6 +35,7 @@ beforeAll(async () => {
     },
   });
   steps = createSteps(gateway);
+  access = await gateway.issuer.sign({ aud: `${BASE}/mcp`, exp: 2_000_000_000 });
 });
 afterAll(async () => {
   await gateway.close();
@@ -40,7 +43,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   client = await steps.register();
-  answer(200, { access_token: 'access', token_type: 'Bearer', expires_in: 300 });
+  answer(200, { access_token: access, token_type: 'Bearer', expires_in: 300 });
 });
 
 const answer = (status: number, body: object) =>
@@ -50,7 +53,7 @@ const last = () => Object.fromEntries(upstream.received.at(-1)?.form ?? []);
 
 /** A log-in that brings a refresh token. */
 async function refreshTokenOf(owner: Client, token: string): Promise<string> {
-  answer(200, { access_token: 'access', token_type: 'Bearer', refresh_token: token });
+  answer(200, { access_token: access, token_type: 'Bearer', refresh_token: token });
   const { status } = await steps.redeem(owner, await steps.logIn(owner));
   expect(status).toBe(200);
   return token;
@@ -61,9 +64,10 @@ describe('§4.7 broker: the code', () => {
     const { status, headers, json } = await steps.redeem(client, await steps.logIn(client));
     expect(status).toBe(200);
     expect(headers['cache-control']).toBe('no-store');
-    expect(json).toEqual({ access_token: 'access', token_type: 'Bearer', expires_in: 300 });
+    expect(json).toEqual({ access_token: access, token_type: 'Bearer', expires_in: 300 });
     expect(last()).toEqual({
       grant_type: 'authorization_code',
+      resource: `${BASE}/mcp`,
       code: 'provider-code',
       redirect_uri: `${BASE}/oauth/callback`,
       code_verifier: expect.stringMatching(/^[\w-]{43}$/),
@@ -75,15 +79,15 @@ describe('§4.7 broker: the code', () => {
 
   test('§4.7 broker: the provider’s ID token is not handed out', async () => {
     const back = await steps.logIn(client, { scope: 'files' });
-    answer(200, { access_token: 'access', token_type: 'Bearer', id_token: 'a.b.c' });
+    answer(200, { access_token: access, token_type: 'Bearer', id_token: 'a.b.c' });
     const { json } = await steps.redeem(client, back);
-    expect(json).toEqual({ access_token: 'access', token_type: 'Bearer' });
+    expect(json).toEqual({ access_token: access, token_type: 'Bearer' });
   });
 
   test('§4.7 broker: an ID token of another log-in (nonce): 400 invalid_grant', async () => {
     const claims = Buffer.from(JSON.stringify({ nonce: 'another' })).toString('base64url');
     const back = await steps.logIn(client);
-    answer(200, { access_token: 'access', id_token: `e30.${claims}.x` });
+    answer(200, { access_token: access, id_token: `e30.${claims}.x` });
     const { status, json } = await steps.redeem(client, back);
     expect([status, json.error]).toEqual([400, 'invalid_grant']);
   });
@@ -186,18 +190,19 @@ describe('§4.7 broker: refresh tokens', () => {
     expect(answers.map(({ status }) => status)).toEqual([502, 502]);
     expect(asked()).toBe(before + 1);
     clock.advance(2000);
-    answer(200, { access_token: 'a' });
+    answer(200, { access_token: access });
     expect((await steps.refresh(client, token)).status).toBe(200);
   });
 
   test('§4.7 broker: refreshed with our credentials, the new one is bound as well', async () => {
     const token = await refreshTokenOf(client, 'r-first');
-    answer(200, { access_token: 'new', token_type: 'Bearer', refresh_token: 'r-second' });
+    answer(200, { access_token: access, token_type: 'Bearer', refresh_token: 'r-second' });
     const { status, json } = await steps.refresh(client, token);
     expect([status, json.refresh_token]).toEqual([200, 'r-second']);
     expect(last()).toEqual({
       grant_type: 'refresh_token',
       refresh_token: 'r-first',
+      resource: `${BASE}/mcp`,
       client_id: 'provider-client',
       client_secret: 'provider-secret',
     });
@@ -215,7 +220,7 @@ describe('§4.7 broker: refresh tokens', () => {
     let serial = 0;
     upstream.answer((res) => {
       serial += 1;
-      res.end(JSON.stringify({ access_token: `a${serial}`, refresh_token: `rp${serial}` }));
+      res.end(JSON.stringify({ access_token: access, refresh_token: `rp${serial}` }));
     });
     const answers = [...(await twoAtOnce(token)), await steps.refresh(client, token)];
     expect(answers.map(({ json }) => json.refresh_token)).toEqual(['rp1', 'rp1', 'rp1']);
@@ -227,7 +232,7 @@ describe('§4.7 broker: refresh tokens', () => {
   test('§4.7 broker: two that ask for different things are one use of the token, too', async () => {
     const token = await refreshTokenOf(client, 'r-different');
     const before = asked();
-    answer(200, { access_token: 'a', refresh_token: 'r-different-2' });
+    answer(200, { access_token: access, refresh_token: 'r-different-2' });
     expect((await steps.refresh(client, token, { scope: 'openid' })).status).toBe(200);
     const other = await steps.refresh(client, token, { resource: `${BASE}/mcp` });
     expect(other.json.refresh_token).toBe('r-different-2');
@@ -238,7 +243,7 @@ describe('§4.7 broker: refresh tokens', () => {
     const token = await refreshTokenOf(client, `r-passing-${status}`);
     answer(status, { error: 'temporarily_unavailable' });
     expect((await steps.refresh(client, token)).status).toBe(status);
-    answer(200, { access_token: 'a' });
+    answer(200, { access_token: access });
     expect((await steps.refresh(client, token)).status).toBe(200);
   });
 
@@ -249,13 +254,13 @@ describe('§4.7 broker: refresh tokens', () => {
   });
 
   test('§4.7 broker: one that the gateway never saw is adopted if the provider takes it', async () => {
-    answer(200, { access_token: 'a', refresh_token: 'r-adopted-2' });
+    answer(200, { access_token: access, refresh_token: 'r-adopted-2' });
     expect((await steps.refresh(client, 'r-adopted')).status).toBe(200);
     const thief = await steps.register();
     expect((await steps.refresh(thief, 'r-adopted')).json.error).toBe('invalid_grant');
     answer(400, { error: 'invalid_grant' });
     expect((await steps.refresh(client, 'r-refused')).json.error).toBe('invalid_grant');
-    answer(200, { access_token: 'a' });
+    answer(200, { access_token: access });
     clock.advance(10_000);
     expect((await steps.refresh(thief, 'r-refused')).status).toBe(200);
   });
@@ -285,7 +290,7 @@ describe('§4.1 broker: revocation', () => {
   const revoke = (owner: Client, token: string) =>
     steps.post('/oauth/revoke', { token, client_id: owner.id, token_type_hint: 'refresh_token' });
 
-  test('§4.1 broker: forwarded, and unbound', async () => {
+  test('§4.1 broker: forwarded, and nobody’s from then on', async () => {
     const token = await refreshTokenOf(client, 'r-revoked');
     const thief = await steps.register();
     const before = asked();
@@ -299,9 +304,46 @@ describe('§4.1 broker: revocation', () => {
       client_id: 'provider-client',
       client_secret: 'provider-secret',
     });
-    answer(400, { error: 'invalid_grant' });
-    expect((await steps.refresh(thief, token)).status).toBe(400);
-    expect(asked()).toBe(before + 2);
+    answer(200, { access_token: access });
+    for (const user of [thief, client]) {
+      const { status, json } = await steps.refresh(user, token);
+      expect([status, json.error]).toEqual([400, 'invalid_grant']);
+    }
+    expect((await revoke(client, token)).status).toBe(200);
+    expect(asked()).toBe(before + 1);
+  });
+
+  test('§4.1 broker: one that the gateway never saw cannot be adopted afterwards either', async () => {
+    upstream.answer((res) => void res.writeHead(200).end());
+    expect((await revoke(client, 'r-never-seen')).status).toBe(200);
+    answer(200, { access_token: access });
+    clock.advance(7_100_000);
+    const thief = await steps.register();
+    expect((await steps.refresh(thief, 'r-never-seen')).json.error).toBe('invalid_grant');
+  });
+
+  test('§4.1 broker: a refresh under way does not undo a revocation', async () => {
+    const token = await refreshTokenOf(client, 'r-raced');
+    let answerLate = () => {};
+    upstream.answer((res) => {
+      answerLate = () => void res.end(JSON.stringify({ access_token: access }));
+    });
+    const before = asked();
+    const refreshing = steps.refresh(client, token);
+    await expect.poll(asked).toBe(before + 1);
+    upstream.answer((res) => void res.writeHead(200).end());
+    expect((await revoke(client, token)).status).toBe(200);
+    answerLate();
+    expect((await refreshing).status).toBe(200);
+    expect((await steps.refresh(client, token)).json.error).toBe('invalid_grant');
+  });
+
+  test('§4.1 broker: what the provider did not revoke is still its client’s', async () => {
+    const token = await refreshTokenOf(client, 'r-kept');
+    answer(503, { error: 'temporarily_unavailable' });
+    expect((await revoke(client, token)).status).toBe(503);
+    answer(200, { access_token: access });
+    expect((await steps.refresh(client, token)).status).toBe(200);
   });
 
   test('§4.1 broker: an unknown client: 401 invalid_client', async () => {

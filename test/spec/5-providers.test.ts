@@ -6,6 +6,7 @@ import {
   authorizationExtras,
   handedOut,
   refreshExtras,
+  resourcesToRequest,
 } from '../../src/features/oauth/provider-request.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../support/gateway.ts';
 import { type Issuer, startIssuer } from '../support/issuer.ts';
@@ -13,7 +14,7 @@ import { type Issuer, startIssuer } from '../support/issuer.ts';
 type Env = Readonly<Record<string, string>>;
 
 const BASE_URL = 'https://gw.example';
-const OWN = [BASE_URL, `${BASE_URL}/`, `${BASE_URL}/mcp`];
+const OWN = [`${BASE_URL}/mcp`, BASE_URL, `${BASE_URL}/`];
 const TENANT = '8eaef023-2b34-4da1-9baa-8bc8c9d6a490';
 const API_SCOPE = 'api://client-1/access';
 
@@ -522,7 +523,8 @@ describe('§5 providers: requests', () => {
     expect(authorizationExtras(settings(provider), 'openid x', [MCP])).toEqual({
       scope: ['openid', 'x', ...added].join(' '),
       authorization: parameters[provider],
-      token: provider === 'generic' ? parameters.generic : [],
+      // Google's are of the log-in page.
+      token: provider === 'google' ? [] : parameters[provider],
     });
   });
 
@@ -543,31 +545,61 @@ describe('§5 providers: requests', () => {
   test('§5 providers: several resources are all kept', () => {
     const both = [BASE_URL, MCP];
     const expected = both.map((one) => ['resource', one]);
+    expect(resourcesToRequest(settings('generic'), both)).toEqual(both);
     expect(authorizationExtras(settings('generic'), undefined, both)).toMatchObject({
       authorization: expected,
       token: expected,
     });
   });
 
-  test.each([
-    { what: "the client's resource", env: {}, resources: [MCP], audience: MCP },
-    { what: 'ours, when the client names none', env: {}, resources: [], audience: BASE_URL },
+  const API = 'https://api.example.com';
+  test.each<{
+    what: string;
+    env?: Env;
+    requested?: readonly string[];
+    resource: readonly string[];
+    audience?: readonly string[];
+  }>([
+    { what: "the client's", requested: [BASE_URL], resource: [BASE_URL] },
+    { what: 'BASE_URL/mcp, when the client names none', resource: [MCP] },
+    { what: 'the API, when the client names none', env: { OIDC_AUDIENCE: API }, resource: [API] },
     {
-      what: 'the API identifier, whatever the client names',
-      env: { OIDC_AUDIENCE: 'https://api.example.com' },
-      resources: [MCP],
-      audience: 'https://api.example.com',
+      what: 'the API, when its tokens are good and those for what the client names are not',
+      env: { OIDC_AUDIENCE: API },
+      requested: [MCP],
+      resource: [API],
     },
     {
-      what: 'never what is not ours',
-      env: {},
-      resources: ['https://other.example', MCP],
-      audience: MCP,
+      what: 'the first URI',
+      env: { OIDC_AUDIENCE: 'client-1,urn:example:api,https://other.example' },
+      resource: ['urn:example:api'],
     },
-  ])('§5 providers: audience is $what', ({ env, resources, audience }) => {
-    expect(authorizationExtras(settings('auth0', env), undefined, resources)).toMatchObject({
-      authorization: [['audience', audience]],
-      token: [],
+    {
+      what: 'a name of the API where one is, else BASE_URL/mcp',
+      env: { OIDC_AUDIENCE: 'my-api' },
+      requested: [MCP],
+      resource: [MCP],
+      audience: ['my-api'],
+    },
+    {
+      what: 'what is ours only',
+      requested: ['https://other.example', MCP],
+      resource: [MCP],
+    },
+    {
+      what: 'all that the client names, but one audience',
+      requested: [BASE_URL, MCP],
+      resource: [BASE_URL, MCP],
+      audience: [BASE_URL],
+    },
+  ])('§5 providers: the provider is asked for $what', ({ env, requested = [], ...expected }) => {
+    const { resource, audience = resource } = expected;
+    expect(resourcesToRequest(settings('generic', env), requested)).toEqual(resource);
+    expect(resourcesToRequest(settings('auth0', env), requested)).toEqual(audience);
+    expect(resourcesToRequest(settings('okta', env), requested)).toEqual([]);
+    expect(authorizationExtras(settings('auth0', env), undefined, audience)).toMatchObject({
+      authorization: audience.map((one) => ['audience', one]),
+      token: audience.map((one) => ['audience', one]),
     });
   });
 

@@ -103,7 +103,7 @@ export const providerSettings: {
     rule: oneOf('resource', 'audience', NONE),
     fallback: (above) => profileOf(above).resource,
     shown: shown(({ resource }) => resource),
-    help: "How the client's resource (RFC 8707) is sent on: as it is, as audience (the one of OIDC_AUDIENCE that it names, else the first), or not at all. OAUTH_MODE=broker only.",
+    help: "Under which name the provider is told whom tokens are for (RFC 8707), in every request: the ones of OIDC_AUDIENCE that the client's resource names, else the first URI of OIDC_AUDIENCE, else BASE_URL/mcp. none tells it nothing. OAUTH_MODE=broker only.",
     chapter: 'Log-in',
   },
   oauthAccessToken: {
@@ -129,9 +129,10 @@ export const namesTheClient = (config: Config): boolean =>
 /** `OIDC_AUDIENCE`, unless it is set; empty when it cannot be known. */
 export function defaultAudience(above: Config): readonly string[] {
   const { baseUrl, oauthClientId } = above;
-  if (!namesTheClient(above)) return [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`];
+  // The provider is asked for a token for the first of them (RFC 8707).
+  if (!namesTheClient(above)) return [`${baseUrl}/mcp`, baseUrl, `${baseUrl}/`];
   return oauthClientId === undefined ? [] : [oauthClientId];
 }
 
 const CLIENT_NAMED = PROVIDERS.filter((name) => PROVIDER_PROFILES[name].audience === 'client_id');
-export const shownAudience = `BASE_URL, BASE_URL with a slash, and BASE_URL/mcp (OAUTH_CLIENT_ID with ${CLIENT_NAMED.join(', ')}, with OAUTH_ACCESS_TOKEN=id_token and with OIDC_AUDIENCE_CLAIM=client_id)`;
+export const shownAudience = `BASE_URL/mcp, BASE_URL, and BASE_URL with a slash (OAUTH_CLIENT_ID with ${CLIENT_NAMED.join(', ')}, with OAUTH_ACCESS_TOKEN=id_token and with OIDC_AUDIENCE_CLAIM=client_id)`;

@@ -320,6 +320,17 @@ export const catalogue = {
     'server_error',
     'Too many requests are waiting for the identity provider. Try again in a few seconds.',
   ),
+  /** Decisions 10: no client's matter, so none of `invalid_client` and `invalid_grant`. */
+  gateway_refused_by_provider: oauth(
+    502,
+    'server_error',
+    "The set-up of this gateway is at fault, not the user: the identity provider refuses the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
+  ),
+  unusable_access_token: oauth(
+    502,
+    'server_error',
+    "The set-up of this gateway is at fault, not the user: the identity provider's access token would be refused here.",
+  ),
   upstream_failed: oauth(502, 'server_error', 'The identity provider cannot be reached now.'),
 } satisfies Record<string, ErrorRow>;
 

@@ -6,7 +6,7 @@ import type { PendingReply, RequestBody } from '../../core/message.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import type { Store } from '../../core/store/store.ts';
 import { readAuthorizationRequest } from './authorization-request.ts';
-import { createBroker } from './broker/broker.ts';
+import { type BrokerDeps, createBroker } from './broker/broker.ts';
 import type { ProviderEndpoints } from './broker/provider-endpoints.ts';
 import type { ClientDocuments } from './client-documents/client-documents.ts';
 import { createClients } from './clients.ts';
@@ -28,7 +28,6 @@ export interface OAuthEndpointSettings
     TokenSettings,
     RevokeSettings,
     ProviderRequestSettings {
-  readonly baseUrl: string;
   readonly dcrClientTtlSeconds: number;
 }
 
@@ -61,6 +60,8 @@ export interface OAuthDeps {
   readonly documents: ClientDocuments;
   /** For broker mode. */
   readonly endpoints: ProviderEndpoints | undefined;
+  /** What the gateway would say of an access token, its signature aside. */
+  readonly inspectToken: BrokerDeps['inspectToken'];
 }
 
 /** What a redirect URI may be, beyond Spec §4.8. */
@@ -71,7 +72,7 @@ export const redirectUriRules = (settings: OAuthSettings): RedirectUriRules => (
 });
 
 export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
-  const { store, seal, fetch, clock, documents, endpoints } = deps;
+  const { store, seal, fetch, clock, documents, endpoints, inspectToken } = deps;
   const registered = createRegisteredClients(store, settings.dcrClientTtlSeconds);
   const clients = createClients({
     registered,
@@ -94,6 +95,7 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
           calls,
           upstream,
           endpoints,
+          inspectToken,
         })
       : undefined;
   const toProvider: Proceed = broker?.toProvider ?? createToProvider(settings);

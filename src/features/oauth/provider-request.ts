@@ -4,11 +4,38 @@ import { PROVIDER_PROFILES, type ProviderSettings } from '../../core/config/prov
 import { fail } from '../../core/errors/gateway-error.ts';
 
 export interface ProviderRequestSettings extends ProviderSettings {
+  readonly baseUrl: string;
   readonly oauthAllowedScopes: readonly string[];
   readonly oidcAudience: readonly string[];
 }
 
 type Pairs = readonly (readonly [name: string, value: string])[];
+
+/**
+ * RFC 8707 §2: what the provider is asked to make a token for, be the client's request silent or not.
+ * Without it some make one for an API of their own, which the consent page never spoke of. What the
+ * client names counts as far as the gateway would accept a token for it.
+ */
+export function resourcesToRequest(
+  settings: ProviderRequestSettings,
+  requested: readonly string[],
+): readonly string[] {
+  const { oauthResourceParameter, oidcAudience } = settings;
+  if (oauthResourceParameter === 'none') return [];
+  const accepted = requested.filter((one) => oidcAudience.includes(one));
+  const resources = accepted.length > 0 ? accepted : [usualResource(settings)];
+  return oauthResourceParameter === 'audience' ? resources.slice(0, 1) : resources;
+}
+
+function usualResource({
+  oauthResourceParameter,
+  oidcAudience,
+  baseUrl,
+}: ProviderRequestSettings): string {
+  // An audience may be any name that the provider knows its API by; a resource is a URI.
+  const name = oauthResourceParameter === 'audience' ? oidcAudience[0] : undefined;
+  return oidcAudience.find(isAbsoluteUri) ?? name ?? `${baseUrl}/mcp`;
+}
 
 export interface AuthorizationExtras {
   /** For the authorization request: what was asked for, then what was added, each once. */
@@ -22,21 +49,25 @@ export interface AuthorizationExtras {
 /** Spec §4.9 lists them; a client that names none wants them all. */
 const DEFAULT_SCOPES = ['openid', 'profile', 'email'];
 
-/** `requestedScope` and `resources` as the client sent them; RFC 8707 §2 allows several. */
+/** `requestedScope` as the client sent it; `resources` those of `resourcesToRequest`. */
 export function authorizationExtras(
   settings: ProviderRequestSettings,
   requestedScope: string | undefined,
   resources: readonly string[],
 ): AuthorizationExtras {
   const requested = allowed(settings, requestedScope);
+  const target = resourceParameters(settings, resources);
   return {
     scope: withAdded(settings, requested.length > 0 ? requested : DEFAULT_SCOPES),
-    authorization: [...settings.oauthAddedParameters, ...target(settings, resources)],
-    token: keptResources(settings, resources),
+    authorization: [...settings.oauthAddedParameters, ...target],
+    token: target,
   };
 }
 
-/** Further parameters of a refresh. RFC 6749 §6: `scope` may be left out, but not everywhere. */
+/**
+ * Further parameters of a refresh; `resources` those that the grant was made with. RFC 6749 §6:
+ * `scope` may be left out, but not everywhere.
+ */
 export function refreshExtras(
   settings: ProviderRequestSettings,
   requestedScope: string | undefined,
@@ -47,7 +78,7 @@ export function refreshExtras(
   const names = requested.length > 0 || refreshNeedsScope;
   return [
     ...(names ? [['scope', withAdded(settings, requested)] as const] : []),
-    ...keptResources(settings, resources),
+    ...resourceParameters(settings, resources),
   ];
 }
 
@@ -62,7 +93,7 @@ export type TokenAnswer = Readonly<Record<string, unknown>>;
 export function handedOut(
   answer: TokenAnswer,
   { oauthAccessToken }: Pick<ProviderSettings, 'oauthAccessToken'>,
-): TokenAnswer {
+): TokenAnswer & { readonly access_token: string } {
   const { id_token: _, ...rest } = answer;
   const token = answer[oauthAccessToken];
   if (typeof token === 'string' && token !== '') return { ...rest, access_token: token };
@@ -88,16 +119,11 @@ function withAdded(
   return [...new Set([...requested, ...openid, ...oauthAddedScopes])].join(' ');
 }
 
-function target(settings: ProviderRequestSettings, resources: readonly string[]): Pairs {
-  if (settings.oauthResourceParameter !== 'audience') return keptResources(settings, resources);
-  const { oidcAudience } = settings;
-  // Never another than ours, and never none: the provider would make a token for itself.
-  const audience = resources.find((one) => oidcAudience.includes(one)) ?? oidcAudience[0];
-  return audience === undefined ? [] : [['audience', audience]];
-}
-
-const keptResources = (
-  { oauthResourceParameter }: ProviderSettings,
+const resourceParameters = (
+  { oauthResourceParameter: name }: ProviderSettings,
   resources: readonly string[],
-): Pairs =>
-  oauthResourceParameter === 'resource' ? resources.map((one) => ['resource', one] as const) : [];
+): Pairs => (name === 'none' ? [] : resources.map((one) => [name, one] as const));
+
+/** RFC 3986 §4.3: what RFC 8707 §2 takes for a resource. */
+const isAbsoluteUri = (text: string): boolean =>
+  /^[a-z][a-z0-9+.-]*:[^\s#]+$/i.test(text) && URL.canParse(text);

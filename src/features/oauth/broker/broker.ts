@@ -11,14 +11,13 @@ import type { Upstream } from '../upstream.ts';
 import { createCallback, type Grant } from './callback.ts';
 import { createLogin, type Login } from './login.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
-import { createProviderTokens } from './provider-tokens.ts';
-import { createRefreshBindings } from './refresh-bindings.ts';
+import { createProviderTokens, type ProviderTokensDeps } from './provider-tokens.ts';
+import { createRefreshTokens } from './refresh-tokens.ts';
 import { createBrokerRevoke } from './revoke.ts';
 import { createSingleFlight } from './single-flight.ts';
 import { createBrokerToken } from './token.ts';
 
 export interface BrokerSettings extends ProviderClientSettings, ProviderRequestSettings {
-  readonly baseUrl: string;
   readonly oauthRefreshTtlSeconds: number;
 }
 
@@ -30,6 +29,7 @@ export interface BrokerDeps {
   readonly calls: ProviderCalls;
   readonly upstream: Upstream;
   readonly endpoints: ProviderEndpoints;
+  readonly inspectToken: ProviderTokensDeps['inspectToken'];
 }
 
 /** The user has ten minutes to log in, the client one to redeem its code. */
@@ -44,17 +44,18 @@ export interface Broker {
 }
 
 export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, calls, upstream, endpoints } = deps;
+  const { records, clock, clients, browsers, calls, upstream, endpoints, inspectToken } = deps;
   const { baseUrl } = settings;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
-  const bindings = createRefreshBindings(records.store, settings.oauthRefreshTtlSeconds);
+  const refreshTokens = createRefreshTokens(records, settings.oauthRefreshTtlSeconds);
   const providerTokens = createProviderTokens({
     settings,
     upstream,
     endpoints,
-    bindings,
+    refreshTokens,
     clients,
+    inspectToken,
   });
   return {
     toProvider: createLogin({
@@ -69,10 +70,10 @@ export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker
       clients,
       calls,
       grants,
-      bindings,
+      refreshTokens,
       once: createSingleFlight(records, clock),
       providerTokens,
     }),
-    revoke: createBrokerRevoke({ settings, clients, upstream, endpoints, bindings }),
+    revoke: createBrokerRevoke({ settings, clients, upstream, endpoints, refreshTokens }),
   };
 }

@@ -6,8 +6,13 @@ import { newSecret } from '../../../core/seal/seal.ts';
 import type { AuthorizationRequest } from '../authorization-request.ts';
 import type { Browser } from '../consent/browser.ts';
 import type { Parameters } from '../parameters.ts';
-import { authorizationExtras, type ProviderRequestSettings } from '../provider-request.ts';
+import {
+  authorizationExtras,
+  type ProviderRequestSettings,
+  resourcesToRequest,
+} from '../provider-request.ts';
 import { seeOther } from '../redirect-back.ts';
+import { checkResources } from '../resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
 
@@ -19,6 +24,7 @@ export interface Login {
   /** The client's own. */
   readonly state: string;
   readonly codeChallenge: string;
+  /** RFC 8707: what the provider is asked to make tokens for. */
   readonly resources: readonly string[];
   /** Ours, for the provider. */
   readonly codeVerifier: string;
@@ -36,7 +42,7 @@ const PASSED_ON = new Set([
 ]);
 
 export interface LoginDeps {
-  readonly settings: ProviderRequestSettings & { readonly baseUrl: string };
+  readonly settings: ProviderRequestSettings;
   readonly clientId: string;
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
@@ -50,7 +56,7 @@ export const createLogin = (deps: LoginDeps) =>
     const { baseUrl } = settings;
     const { parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
-    const resources = resourcesOf(parameters, baseUrl);
+    const resources = resourcesToRequest(settings, checkResources(parameters, baseUrl));
     const { scope, authorization } = authorizationExtras(
       settings,
       parameters.get('scope'),
@@ -93,14 +99,3 @@ export const createLogin = (deps: LoginDeps) =>
 /** Not what the provider's profile sets already (`prompt`, say). */
 const passedOn = ({ pairs }: Parameters, set: readonly (readonly [string, string])[]) =>
   pairs.filter(([name]) => PASSED_ON.has(name) && !set.some(([other]) => other === name));
-
-/** RFC 8707 §2: tokens for this service and no other may be asked for by way of it. */
-export function resourcesOf({ pairs }: Parameters, baseUrl: string): readonly string[] {
-  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
-  const own = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
-  const foreign = resources.find((resource) => !own.includes(resource));
-  if (foreign !== undefined) {
-    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
-  }
-  return resources;
-}

@@ -3,18 +3,32 @@ import type { ProviderSettings } from '../../../core/config/provider-profiles.ts
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import { json, type Reply } from '../../../core/message.ts';
+import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { asService, type ProviderClientSettings } from '../provider-client.ts';
 import { handedOut, type TokenAnswer } from '../provider-request.ts';
 import type { Upstream } from '../upstream.ts';
+import { checkOwnCredentials } from './own-credentials.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
-import type { RefreshBindings } from './refresh-bindings.ts';
+import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {
   readonly client: KnownClient;
   readonly form: readonly (readonly [string, string])[];
   /** What the ID token must repeat, where there is one. */
   readonly nonce: string | undefined;
+  /** RFC 8707: what the tokens are asked for; a new refresh token inherits it. */
+  readonly resources: readonly string[];
+  /** Undefined when a code is redeemed. */
+  readonly refresh: RefreshTokenUse | undefined;
+}
+
+/** `sent` is not `held` where the answer to an earlier refresh could not be handed out. */
+export interface RefreshTokenUse {
+  /** The refresh token that the client has. */
+  readonly held: string;
+  /** The one that the provider is sent. */
+  readonly sent: string;
 }
 
 /** The reply for the client, as plain data; a refusal of the provider goes on as it came. */
@@ -24,28 +38,75 @@ export interface ProviderTokensDeps {
   readonly settings: ProviderClientSettings & Pick<ProviderSettings, 'oauthAccessToken'>;
   readonly upstream: Upstream;
   readonly endpoints: ProviderEndpoints;
-  readonly bindings: RefreshBindings;
+  readonly refreshTokens: RefreshTokens;
   readonly clients: Clients;
+  /** What the gateway would say of an access token, its signature aside. */
+  readonly inspectToken: (token: string) => TokenInspection;
 }
 
 export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
-  const { settings, upstream, endpoints, bindings, clients } = deps;
+  const { settings, upstream, endpoints, refreshTokens, clients, inspectToken } = deps;
 
-  return async function ask({ client, form, nonce }) {
+  return async function ask(request) {
+    const { client, form, refresh } = request;
     const reply = await upstream({ url: await endpoints.token(), ...asService(settings, form) });
+    checkOwnCredentials(reply);
     const body = Buffer.from(reply.body ?? '');
     if (reply.status !== 200) return { ...reply, body: body.toString('utf8') };
     const answer = parseObject(body) ?? unusable('is no JSON object');
-    checkNonce(answer, nonce);
-    const given = handedOut(answer, settings);
-    const { refresh_token: refreshToken } = given;
-    if (typeof refreshToken === 'string') {
-      // What was gained must reach its asker: unbound, the token is adopted at its next use.
-      await bindings.bind(refreshToken, client.client_id).catch(() => {});
+    await bindNew(answer, request);
+    const given = await usable(answer, request);
+    if (refresh && refresh.sent !== refresh.held) {
+      await refreshTokens.forgetSuccessor(refresh.held).catch(() => {});
     }
     await clients.used(client);
     return json(200, given, { 'Cache-Control': 'no-store' });
   };
+
+  /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
+  async function bindNew({ refresh_token: token }: TokenAnswer, request: TokenRequest) {
+    if (typeof token !== 'string') return;
+    const { client, resources } = request;
+    await refreshTokens.bind(token, { clientId: client.client_id, resources }).catch(() => {});
+  }
+
+  /** What the client gets. @throws GatewayError when there is nothing that it could use. */
+  async function usable(answer: TokenAnswer, request: TokenRequest): Promise<TokenAnswer> {
+    const latest = latestRefreshToken(answer, request.refresh);
+    try {
+      checkNonce(answer, request.nonce);
+      const given = handedOut(answer, settings);
+      checkAccessToken(inspectToken(given.access_token));
+      return latest === undefined ? given : { ...given, refresh_token: latest };
+    } catch (error) {
+      // The provider may have used up the one that the client has: the next try is with the latest.
+      if (request.refresh && latest !== undefined) {
+        await refreshTokens.keepSuccessor(request.refresh.held, latest).catch(() => {});
+      }
+      throw error;
+    }
+  }
+}
+
+/** Undefined when the client has it already, or there is none. */
+function latestRefreshToken(
+  { refresh_token: given }: TokenAnswer,
+  refresh: RefreshTokenUse | undefined,
+): string | undefined {
+  const latest = typeof given === 'string' ? given : refresh?.sent;
+  return latest === refresh?.held ? undefined : latest;
+}
+
+/**
+ * A client that gets a token which `/mcp` then refuses logs its user in again and again. By form and
+ * claims alone: the token came from the provider itself, by TLS.
+ */
+function checkAccessToken({ problem }: TokenInspection): void {
+  if (problem === undefined) return;
+  fail('unusable_access_token', {
+    details: `The set-up of this gateway is at fault, not the user: the identity provider's access token would be refused here. ${problem.message}`,
+    ...(problem.failure.facts && { facts: problem.failure.facts }),
+  });
 }
 
 /**

@@ -1,7 +1,7 @@
 // One of many that ask the same at the same moment does the work, on whatever replica; the others
 // get its answer, and so do those who ask again within a few seconds.
 import type { Clock } from '../../../core/clock.ts';
-import { fail } from '../../../core/errors/gateway-error.ts';
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { hashOf, newSecret } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
@@ -21,7 +21,11 @@ const ANSWER_SECONDS = 10;
 const FAILURE_SECONDS = 2;
 const POLL_MS = 50;
 
-type Landed<Result> = { readonly result: Result } | { readonly failed: true };
+const NOT_ASKED = 'The provider could not be asked. Try again.';
+
+type Landed<Result> =
+  | { readonly result: Result }
+  | { readonly failed: true; readonly details?: string };
 
 /** `name` is a secret of the asker; answers are plain data, sealed while they lie in the store. */
 export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): SingleFlight {
@@ -51,7 +55,8 @@ export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): 
         if (isFinal(result)) await keep({ result }, ANSWER_SECONDS);
         return result;
       } catch (error) {
-        await keep({ failed: true }, FAILURE_SECONDS);
+        const details = error instanceof GatewayError ? { details: error.message } : {};
+        await keep({ failed: true, ...details }, FAILURE_SECONDS);
         throw error;
       } finally {
         await land(own).catch(() => {});
@@ -65,7 +70,7 @@ export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): 
 
     function read(outcome: Landed<Result>): Result {
       return 'failed' in outcome
-        ? fail('upstream_failed', { details: 'The provider could not be asked. Try again.' })
+        ? fail('upstream_failed', { details: outcome.details ?? NOT_ASKED })
         : outcome.result;
     }
 

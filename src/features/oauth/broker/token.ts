@@ -9,20 +9,22 @@ import {
   authorizationExtras,
   type ProviderRequestSettings,
   refreshExtras,
+  resourcesToRequest,
 } from '../provider-request.ts';
+import { checkResources } from '../resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { Grant } from './callback.ts';
-import { callbackUrl, resourcesOf } from './login.ts';
+import { callbackUrl } from './login.ts';
 import type { ProviderTokens } from './provider-tokens.ts';
-import type { RefreshBindings } from './refresh-bindings.ts';
+import type { RefreshTokens } from './refresh-tokens.ts';
 import type { SingleFlight } from './single-flight.ts';
 
 export interface BrokerTokenDeps {
-  readonly settings: ProviderRequestSettings & { readonly baseUrl: string };
+  readonly settings: ProviderRequestSettings;
   readonly clients: Clients;
   readonly calls: ProviderCalls;
   readonly grants: SealedRecords<Grant>;
-  readonly bindings: RefreshBindings;
+  readonly refreshTokens: RefreshTokens;
   readonly once: SingleFlight;
   readonly providerTokens: ProviderTokens;
 }
@@ -53,6 +55,8 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
     return deps.providerTokens({
       client,
       nonce: grant.nonce,
+      resources: grant.resources,
+      refresh: undefined,
       form: [
         ['grant_type', 'authorization_code'],
         ['code', grant.code],
@@ -65,29 +69,41 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
 }
 
 async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<PendingReply> {
+  const { settings, refreshTokens } = deps;
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
-  const owner = await deps.bindings.ownerOf(refreshToken);
+  const known = await refreshTokens.find(refreshToken);
   const client = await findClient(clientId, deps.clients);
-  if (owner !== undefined && owner !== clientId) {
+  if (known.isRevoked) refuse('The refresh token was revoked.');
+  if (known.owner !== undefined && known.owner !== clientId) {
     refuse('The refresh token was issued to another client.');
   }
-  const resources = resourcesOf(parameters, deps.settings.baseUrl);
-  const ask = () =>
-    deps.providerTokens({
+  checkResources(parameters, settings.baseUrl);
+  // A token from before this was noted was made for what is asked for usually.
+  const resources = known.resources.length > 0 ? known.resources : resourcesToRequest(settings, []);
+
+  async function ask(): Promise<Reply> {
+    const sent = (await refreshTokens.successorOf(refreshToken)) ?? refreshToken;
+    return deps.providerTokens({
       client,
       nonce: undefined,
+      resources,
+      refresh: { held: refreshToken, sent },
       form: [
         ['grant_type', 'refresh_token'],
-        ['refresh_token', refreshToken],
-        ...refreshExtras(deps.settings, parameters.get('scope'), resources),
+        ['refresh_token', sent],
+        ...refreshExtras(settings, parameters.get('scope'), resources),
       ],
     });
+  }
+
   return async function refreshOnce() {
     // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
     // whatever else two requests ask for, the token is used once.
     const reply = await deps.once(JSON.stringify([clientId, refreshToken]), ask, isFinal);
-    if (reply.status === 200) await deps.bindings.bind(refreshToken, clientId).catch(() => {});
+    if (reply.status === 200) {
+      await refreshTokens.bind(refreshToken, { clientId, resources }).catch(() => {});
+    }
     return reply;
   };
 }

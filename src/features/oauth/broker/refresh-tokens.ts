@@ -1,0 +1,85 @@
+// What the gateway knows of refresh tokens: whose they are and what for. Only their hashes are stored.
+
+import { parseObject } from '../../../core/json.ts';
+import { hashOf } from '../../../core/seal/seal.ts';
+import { oauthKey } from '../../../core/store/keys.ts';
+import type { RecordsDeps } from '../sealed-records.ts';
+
+/** A grant that a refresh token stands for. */
+export interface RefreshGrant {
+  readonly clientId: string;
+  /** RFC 8707: what the provider was asked to make tokens for. */
+  readonly resources: readonly string[];
+}
+
+export interface KnownRefreshToken {
+  /** The client's id; undefined for a token from before the gateway knew of it. */
+  readonly owner: string | undefined;
+  readonly resources: readonly string[];
+  readonly isRevoked: boolean;
+}
+
+export interface RefreshTokens {
+  find(refreshToken: string): Promise<KnownRefreshToken>;
+  /** Binds a token to its grant, or begins its time anew. */
+  bind(refreshToken: string, grant: RefreshGrant): Promise<void>;
+  /** Nobody may use it any more, nor adopt it. */
+  revoke(refreshToken: string): Promise<void>;
+  /**
+   * The token that took its place at the provider, where its client does not have that one: its
+   * access token could not be handed out.
+   */
+  successorOf(refreshToken: string): Promise<string | undefined>;
+  keepSuccessor(refreshToken: string, successor: string): Promise<void>;
+  forgetSuccessor(refreshToken: string): Promise<void>;
+}
+
+/** As long as an operator may need to mend what is wrong; every try begins it anew. */
+const SUCCESSOR_SECONDS = 86_400;
+
+export function createRefreshTokens(
+  { store, seal }: RecordsDeps,
+  ttlSeconds: number,
+): RefreshTokens {
+  // Version 0.1.0 writes and compares the bare client id here: what is more lies in other records.
+  const ownerKey = (token: string) => oauthKey('refresh', hashOf(token));
+  const grantKey = (token: string) => oauthKey('refresh-grant', hashOf(token));
+  // A key of its own: a refresh under way at this moment binds the token once more.
+  const tombstoneKey = (token: string) => oauthKey('refresh-revoked', hashOf(token));
+  const successorKey = (token: string) => oauthKey('refresh-successor', hashOf(token));
+
+  return {
+    async find(refreshToken) {
+      const [owner, grant, tombstone] = await Promise.all([
+        store.get(ownerKey(refreshToken)),
+        store.get(grantKey(refreshToken)),
+        store.get(tombstoneKey(refreshToken)),
+      ]);
+      return { owner, resources: readResources(grant), isRevoked: tombstone !== undefined };
+    },
+    async bind(refreshToken, { clientId, resources }) {
+      const grant = JSON.stringify({ version: 1, resources });
+      await Promise.all([
+        store.set(ownerKey(refreshToken), clientId, ttlSeconds),
+        ...(resources.length > 0 ? [store.set(grantKey(refreshToken), grant, ttlSeconds)] : []),
+      ]);
+    },
+    revoke: (refreshToken) => store.set(tombstoneKey(refreshToken), '1', ttlSeconds),
+    async successorOf(refreshToken) {
+      const key = successorKey(refreshToken);
+      const sealed = await store.get(key);
+      return sealed === undefined ? undefined : seal.open(key, sealed);
+    },
+    async keepSuccessor(refreshToken, successor) {
+      const key = successorKey(refreshToken);
+      await store.set(key, seal.seal(key, successor), SUCCESSOR_SECONDS);
+    },
+    forgetSuccessor: (refreshToken) => store.delete(successorKey(refreshToken)),
+  };
+}
+
+/** None: the token is from before, and was made for what is asked for usually. */
+function readResources(text: string | undefined): readonly string[] {
+  const { resources } = (text === undefined ? undefined : parseObject(Buffer.from(text))) ?? {};
+  return Array.isArray(resources) ? resources.filter((one) => typeof one === 'string') : [];
+}
