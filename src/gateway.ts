@@ -8,6 +8,7 @@ import type { Fetch } from './core/fetch-limited.ts';
 import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
+import { openOutbound } from './core/proxy/outbound.ts';
 import { createLoginSeal, createReplicaSeal } from './core/seal/seals.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
@@ -82,7 +83,8 @@ const OTHER_HEADERS_BYTES = 16_384;
 export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
   const clock = given.clock ?? systemClock;
   const log = given.log ?? createLog(config.logLevel);
-  const fetch = given.fetch ?? globalThis.fetch;
+  const outbound = await openOutbound(config);
+  const fetch = given.fetch ?? outbound.fetch;
   const catalog = given.catalog ?? builtInCatalog;
   const metrics = config.metricsEnabled ? createPrometheusMetrics() : silentMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
@@ -128,7 +130,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
         redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
         clock,
         log,
-        network: given.network ?? createPublicNetwork(clock),
+        network: given.network ?? createPublicNetwork({ clock, tunnel: outbound.tunnel }),
       }),
       endpoints: metadata && createProviderEndpoints(config, metadata),
       inspectToken: auth.inspectToken,
@@ -177,6 +179,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
       auth.close();
+      await outbound.close();
       await store.close();
     },
   };

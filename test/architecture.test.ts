@@ -39,6 +39,7 @@ const ROOMS: Readonly<Record<string, RegExp>> = {
   pino: /^core\/log\.ts$/,
   'prom-client': /^core\/metrics\/prometheus\.ts$/,
   'oidc-provider': /^cli\//,
+  undici: /^core\/proxy\/outbound\.ts$/,
   'node:http': /^(http\/server\.ts$|cli\/)/,
   'node:https': /^(features\/oauth\/client-documents\/fetch-document\.ts$|cli\/)/,
   'node:child_process': /^cli\//,

@@ -1,5 +1,10 @@
-/** `fetch` as given to the gateway; tests and embedders may bring their own. */
-export type Fetch = typeof globalThis.fetch;
+/** `fetch`, as much of it as the gateway needs; tests and embedders may bring their own. */
+export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
+
+export interface FetchInit extends Pick<RequestInit, 'method' | 'redirect' | 'signal'> {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
 
 export interface FetchLimits {
   /** Milliseconds for the whole exchange, body included. */
@@ -27,7 +32,7 @@ export class FetchFailed extends Error {
 export async function fetchLimited(
   fetch: Fetch,
   url: string,
-  init: RequestInit,
+  init: FetchInit,
   { timeoutMs, maxBytes }: FetchLimits,
 ): Promise<FetchedAnswer> {
   const signal = AbortSignal.timeout(timeoutMs);

@@ -27,7 +27,7 @@ const resolve = (host: string, signal = new AbortController().signal) =>
 beforeEach(async () => {
   dns = await startDnsServer();
   clock = manualClock(1_800_000_000_000);
-  network = createPublicNetwork(clock, [dns.address]);
+  network = createPublicNetwork({ clock, dnsServers: [dns.address] });
 });
 afterEach(() => dns.close());
 

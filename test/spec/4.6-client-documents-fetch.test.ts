@@ -32,7 +32,7 @@ beforeEach(() => {
   id = `https://client.example/${count}`;
 });
 
-const publicNetwork = createPublicNetwork(systemClock);
+const publicNetwork = createPublicNetwork({ clock: systemClock });
 
 const refused = async (find: Promise<unknown>, message: string | RegExp) => {
   const error = await find.catch((thrown: unknown) => thrown);

@@ -24,8 +24,17 @@ export interface OAuthSettings {
   readonly dcrAccessToken: string | undefined;
 }
 
+/** The way out of the network, with the names that other programs have for it, too. */
+export interface ProxySettings {
+  /** For http URLs. May hold a password, as the next one. */
+  readonly httpProxy: string | undefined;
+  readonly httpsProxy: string | undefined;
+  /** Hosts that are reached directly, as they were written. */
+  readonly noProxy: readonly string[];
+}
+
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said here. */
-export interface Config extends OAuthSettings, ProviderSettings {
+export interface Config extends OAuthSettings, ProviderSettings, ProxySettings {
   readonly port: number;
   readonly baseUrl: string;
   readonly authRequired: boolean;

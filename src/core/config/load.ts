@@ -1,6 +1,7 @@
 import type { Config } from './config.ts';
 import { oauthProblems } from './oauth-settings.ts';
 import { providerProblems } from './provider-problems.ts';
+import { proxyProblems } from './proxy-settings.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
@@ -24,11 +25,12 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   const problems: string[] = [];
   const config: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries(settings) as [string, Setting<unknown>][]) {
-    const given = env[setting.variable];
+    const variable = [setting.variable, setting.alias ?? ''].find((one) => env[one]);
+    const given = variable === undefined ? '' : (env[variable] ?? '');
     config[name] =
-      given === undefined || given === ''
+      variable === undefined
         ? setting.fallback(config as unknown as Config)
-        : (setting.rule.parse(given) ?? reject(setting, given, problems, config));
+        : (setting.rule.parse(given) ?? reject({ ...setting, variable }, given, problems, config));
   }
   const loaded = config as unknown as Config;
   // An AUTH_REQUIRED that cannot be read would make this a second, misleading complaint.
@@ -38,7 +40,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
         ' (or AUTH_REQUIRED=false for local development).',
     );
   }
-  problems.push(...oauthProblems(loaded), ...providerProblems(loaded));
+  problems.push(...oauthProblems(loaded), ...providerProblems(loaded), ...proxyProblems(loaded));
   if (problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(loaded);
 }

@@ -3,6 +3,8 @@ import type { Rule } from './rules.ts';
 
 export interface Setting<T> {
   readonly variable: string;
+  /** Read where the variable is not set: other programs know the setting by both names. */
+  readonly alias?: string;
   readonly rule: Rule<NonNullable<T>>;
   /** The value when the variable is unset; settings above it in the table may decide. */
   readonly fallback: (above: Config) => T;
@@ -21,6 +23,7 @@ export const CHAPTERS = [
   'OAuth proxy',
   'Log-in',
   'Browsers and proxies',
+  'Outbound network',
   'Rate limits',
 ] as const;
 export type Chapter = (typeof CHAPTERS)[number];

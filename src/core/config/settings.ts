@@ -12,6 +12,7 @@ import {
   shownAudience,
   shownClientAuth,
 } from './provider-settings.ts';
+import { proxySettings } from './proxy-settings.ts';
 import {
   anyText,
   baseUrl,
@@ -316,6 +317,8 @@ export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> 
     help: 'Whom to believe about the address of the caller. all: the first entry of X-Forwarded-For, else X-Real-IP. none: the socket. A number n: the n-th address from the right of X-Forwarded-For. Addresses and CIDR ranges: those proxies are skipped from the right.',
     chapter: 'Browsers and proxies',
   },
+
+  ...proxySettings,
 
   rateLimitEnabled: {
     variable: 'RATE_LIMIT_ENABLED',

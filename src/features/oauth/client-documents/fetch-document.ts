@@ -1,13 +1,12 @@
 // Spec §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
-import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { connect, type TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../core/clock.ts';
 import type { Network } from './network.ts';
-import { isPublicAddress } from './public-address.ts';
-import { ClientDocumentRefused, refuse } from './refusal.ts';
+import { openConnection } from './open-connection.ts';
+import { ClientDocumentRefused } from './refusal.ts';
 
 export interface FetchedDocument {
   readonly headers: IncomingHttpHeaders;
@@ -18,13 +17,11 @@ export interface FetchedDocument {
 const TIMEOUT_MS = 5000;
 /** The draft recommends 5 kB; real documents with many members need not be that small. */
 const MAX_BYTES = 32_768;
-const PORT = 443;
 
 const JSON_TYPE = /^application\/([\w!#$&^.-]+\+)?json[ \t]*(;|$)/i;
 
 /**
- * The document at the URL of a client id. The host's name is resolved once; every one of its
- * addresses must be public, and the connection goes to one of them. Nothing is followed.
+ * The document at the URL of a client id. Nothing is followed.
  *
  * @throws ClientDocumentRefused
  */
@@ -51,38 +48,11 @@ export async function fetchDocument(
 }
 
 async function exchange(url: URL, network: Network, signal: AbortSignal): Promise<FetchedDocument> {
-  const addresses = await publicAddresses(url.hostname, network, signal);
-  signal.throwIfAborted();
-  const connection = await network.dial({ addresses, port: PORT, signal });
-  const socket = connect({
-    socket: connection,
-    servername: url.hostname,
-    rejectUnauthorized: true,
-    ALPNProtocols: ['http/1.1'],
-    ...(network.ca !== undefined && { ca: network.ca }),
-  });
-  closeOn(signal, socket);
-  await once(socket, 'secureConnect');
+  const socket = await openConnection(url.hostname, network, signal);
   const answer = await answerOf(url, socket);
   const problem = answerProblem(answer);
   if (problem !== undefined) throw refusalOf(url, problem);
   return { headers: answer.headers, body: await readBody(url, answer) };
-}
-
-/** One that is not public among them is enough: the host, or its name, is not what it should be. */
-async function publicAddresses(
-  host: string,
-  network: Network,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  // The same words for every case: they would tell strangers which names exist inside.
-  const said = `The host ${host} of the client_id does not resolve to public addresses only.`;
-  const addresses = await network
-    .resolve(host, signal)
-    .catch((cause: unknown) => refuse(said, cause));
-  if (addresses.length === 0) refuse(said, 'it has no address');
-  const inner = addresses.find((address) => !isPublicAddress(address));
-  return inner === undefined ? addresses : refuse(said, `it has the address ${inner}`);
 }
 
 const answerOf = (url: URL, socket: TLSSocket): Promise<IncomingMessage> =>
@@ -131,11 +101,3 @@ const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
-
-function closeOn(signal: AbortSignal, socket: TLSSocket): void {
-  // Whoever waits for the socket has its error; afterwards it is nobody's.
-  socket.on('error', () => {});
-  const close = () => socket.destroy();
-  if (signal.aborted) close();
-  else signal.addEventListener('abort', close);
-}

@@ -2,9 +2,12 @@
 // leads to a server of its own.
 import { connect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../../core/clock.ts';
+import type { Tunnel } from '../../../core/proxy/outbound.ts';
 import { createResolver, type Resolve } from './resolver.ts';
 
 export interface Network {
+  /** The way by a proxy, where there is one; it comes first. */
+  readonly tunnel?: Tunnel;
   /** All addresses of a host. */
   readonly resolve: Resolve;
   /** A TCP connection, established; resolves no name again. */
@@ -24,8 +27,19 @@ export interface Destination {
 /** Milliseconds that an address has before the next one is tried, too. */
 const ATTEMPT_MS = 1000;
 
-/** `dnsServers` are those of the system unless given. */
-export const createPublicNetwork = (clock: Clock, dnsServers?: readonly string[]): Network => ({
+export interface PublicNetworkOptions {
+  readonly clock: Clock;
+  readonly tunnel?: Tunnel;
+  /** Those of the system unless given. */
+  readonly dnsServers?: readonly string[];
+}
+
+export const createPublicNetwork = ({
+  clock,
+  tunnel,
+  dnsServers,
+}: PublicNetworkOptions): Network => ({
+  ...(tunnel && { tunnel }),
   resolve: createResolver(clock, dnsServers),
 
   dial: ({ addresses, port, signal }) =>
