@@ -4,6 +4,8 @@ export interface SubscribedClient {
   readonly id: string;
   /** Seconds since it last sent a command. */
   readonly idle: number;
+  /** How many channels it is subscribed to. */
+  readonly channels: number;
 }
 
 /** The connections to this server that are subscribed to a channel. */
@@ -14,6 +16,10 @@ export async function subscribers(client: Redis): Promise<SubscribedClient[]> {
     .filter((line) => line !== '')
     .map((line) => {
       const fields = new Map(line.split(' ').map((field) => field.split('=') as [string, string]));
-      return { id: fields.get('id') ?? '', idle: Number(fields.get('idle')) };
+      return {
+        id: fields.get('id') ?? '',
+        idle: Number(fields.get('idle')),
+        channels: Number(fields.get('sub')),
+      };
     });
 }

@@ -19,6 +19,8 @@ export interface Metrics {
   storeOperation(operation: string, status: 'success' | 'error', seconds: number): void;
   rateLimitRequest(endpoint: string, limited: boolean): void;
   rateLimitHit(endpoint: string, scope: LimitScope): void;
+  /** A message between replicas that was not sealed by one, or not just now. */
+  replicaMessageDropped(reason: string): void;
   /** OpenMetrics text, ended by `# EOF`. */
   exposition(activeSessions: number | undefined): Promise<string>;
 }
@@ -37,5 +39,6 @@ export const silentMetrics: Metrics = {
   storeOperation() {},
   rateLimitRequest() {},
   rateLimitHit() {},
+  replicaMessageDropped() {},
   exposition: async () => '# EOF\n',
 };

@@ -92,6 +92,11 @@ export function createPrometheusMetrics(): Metrics {
     'Requests that a rate limit looked at.',
     ['endpoint', 'limited'],
   );
+  const dropped = counter(
+    'mcp_replica_messages_dropped_total',
+    'Messages on the channel of the replicas that no replica sent just now.',
+    ['reason'],
+  );
 
   return {
     httpRequest(method, route, status, seconds) {
@@ -129,6 +134,9 @@ export function createPrometheusMetrics(): Metrics {
     },
     rateLimitHit(endpoint, scope) {
       limitHits({ endpoint, scope }, endpoint, scope).inc();
+    },
+    replicaMessageDropped(reason) {
+      dropped({ reason }, reason).inc();
     },
     exposition(activeSessions) {
       // When the store cannot be asked the gauge is left out: an old figure would be untrue.

@@ -32,7 +32,7 @@ export interface McpParts {
   readonly catalog: Catalog;
   readonly service: ServiceInfo;
   readonly store: Store;
-  /** For what goes through the client; asked for when it is needed first. */
+  /** For what goes through the client, or from replica to replica. */
   seal(): Promise<Seal>;
   readonly clock: Clock;
   readonly metrics: Metrics;
@@ -53,7 +53,14 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
   const { sessionKeyPrefix: prefix, mcpStreams } = options;
   const sessions = createSessions(options.sessionTtlSeconds, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
-  const replicas = createReplicas({ store, log, channel: channelKey(prefix) });
+  const replicas = createReplicas({
+    store,
+    seal: parts.seal,
+    clock,
+    log,
+    metrics,
+    channel: channelKey(prefix),
+  });
   const questions = createQuestions({ replicas, store, clock, prefix });
   const eventStreams = createEventStreams(clock);
   const updates = createUpdates({ catalog, clock, log });

@@ -63,8 +63,8 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     return own !== undefined;
   }
 
-  replicas.hear((word) => {
-    if (word.about === 'answer') answerHere(word.sessionId, word.id, word.result);
+  replicas.listen((message) => {
+    if (message.about === 'answer') answerHere(message.sessionId, message.id, message.result);
   });
 
   function put({ sessionId, line, signal }: Asker, request: ClientRequest, id: string): Pending {
@@ -137,7 +137,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
       const key = questionKey(prefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.own) return;
-      await replicas.tell({ about: 'answer', sessionId, id, result }, replica);
+      await replicas.send({ about: 'answer', sessionId, id, result }, replica);
       await store.delete(key);
     },
     close() {

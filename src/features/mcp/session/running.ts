@@ -19,8 +19,8 @@ export function createRunning(replicas: Replicas): Running {
     return cancel !== undefined;
   }
 
-  replicas.hear((word) => {
-    if (word.about === 'cancelled') cancelHere(word.sessionId, word.id);
+  replicas.listen((message) => {
+    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
   });
 
   return {
@@ -34,7 +34,7 @@ export function createRunning(replicas: Replicas): Running {
     },
     async cancel(sessionId, id) {
       if (cancelHere(sessionId, id) || !isShort(id)) return;
-      await replicas.tell({ about: 'cancelled', sessionId, id });
+      await replicas.send({ about: 'cancelled', sessionId, id });
     },
   };
 }

@@ -55,10 +55,10 @@ export function createStreams(deps: StreamsDeps): Streams {
   let isFailing = false;
   const keyOf = (sessionId: string, uri: string) => subscriptionKey(prefix, sessionId, hashOf(uri));
 
-  replicas.hear((word) => {
-    if (word.about !== 'stream') return;
-    const own = open.get(word.sessionId);
-    if (own !== undefined && own.id < word.id) own.stream.end();
+  replicas.listen((message) => {
+    if (message.about !== 'stream') return;
+    const own = open.get(message.sessionId);
+    if (own !== undefined && own.id < message.id) own.stream.end();
   });
 
   async function tell(sessionId: string, stream: EventStream, uri: string): Promise<void> {
@@ -111,7 +111,7 @@ export function createStreams(deps: StreamsDeps): Streams {
         throw error;
       }
       open.set(sessionId, { id, stream });
-      await replicas.tell({ about: 'stream', sessionId, id }).catch((cause: unknown) => {
+      await replicas.send({ about: 'stream', sessionId, id }).catch((cause: unknown) => {
         stream.end();
         throw cause;
       });
@@ -122,7 +122,7 @@ export function createStreams(deps: StreamsDeps): Streams {
       open.get(sessionId)?.stream.end();
       // The session has ended in any case: its streams elsewhere do after their five minutes.
       await replicas
-        .tell({ about: 'stream', sessionId, id: NEWEST })
+        .send({ about: 'stream', sessionId, id: NEWEST })
         .catch((cause: unknown) =>
           log.warn('A stream of an ended session may be open.', { cause }),
         );

@@ -1,0 +1,91 @@
+// Messages between replicas over each kind of store: in order, also while the key is not there yet.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { loadConfig } from '../../src/core/config/load.ts';
+import { silentMetrics } from '../../src/core/metrics/metrics.ts';
+import { createReplicaSeal } from '../../src/core/seal/seals.ts';
+import { channelKey } from '../../src/core/store/keys.ts';
+import { openStore } from '../../src/core/store/open.ts';
+import { createReplicas } from '../../src/features/mcp/replicas.ts';
+import { collectLog } from '../support/log.ts';
+import { startRedis } from '../support/redis.ts';
+import { subscribers } from './subscribers.ts';
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+const BIG = 'x'.repeat(100_000);
+
+async function openReplica(env: Readonly<Record<string, string>>) {
+  const config = loadConfig({ AUTH_REQUIRED: 'false', ...env });
+  const { log } = collectLog();
+  const store = await openStore(config, { clock: systemClock, log });
+  const replicas = createReplicas({
+    store,
+    seal: createReplicaSeal(config, { store, clock: systemClock, loginSeal: undefined }),
+    clock: systemClock,
+    log,
+    metrics: silentMetrics,
+    channel: channelKey(config.sessionKeyPrefix),
+  });
+  const heard: unknown[] = [];
+  replicas.listen((message) => heard.push(message.id));
+  ends.push(async () => {
+    replicas.close();
+    await store.close();
+  });
+  return { replicas, heard };
+}
+
+describe.each(['embedded', 'redis'])('replicas over %s', (kind) => {
+  let listening: () => Promise<number>;
+
+  async function environment(): Promise<Readonly<Record<string, string>>> {
+    if (kind === 'redis') {
+      const redis = await startRedis();
+      ends.push(redis.close);
+      const client = redis.client();
+      listening = async () =>
+        (await subscribers(client)).filter(({ channels }) => channels === 2).length;
+      return { REDIS_URL: redis.url };
+    }
+    const dataDir = await mkdtemp(join(tmpdir(), 'postern-replicas-'));
+    ends.push(() => rm(dataDir, { recursive: true }));
+    return { DATA_DIR: dataDir };
+  }
+
+  test('§4.4 what is sent at once arrives in its order, from the very first on', async () => {
+    const env = await environment();
+    const one = await openReplica(env);
+    const other = kind === 'redis' ? await openReplica(env) : one;
+    if (kind === 'redis') await expect.poll(listening).toBe(2);
+    const ids = Array.from({ length: 300 }, (_, at) => at);
+    // Sizes and ways differ; the order of each way must not.
+    const sent = ids.map((id) =>
+      one.replicas.send(
+        id % 3 === 0
+          ? { about: 'answer', sessionId: 's', id: String(id), result: BIG }
+          : { about: 'cancelled', sessionId: 's', id },
+        id % 2 === 0 ? other.replicas.own : undefined,
+      ),
+    );
+    await Promise.all(sent);
+    await expect.poll(() => other.heard.length).toBe(300);
+    expect(other.heard.map(Number)).toEqual(ids);
+  });
+
+  test('§4.4 after close nothing is handed on', async () => {
+    const one = await openReplica(await environment());
+    const sending = one.replicas.send({ about: 'cancelled', sessionId: 's', id: 1 });
+    one.replicas.close();
+    await sending;
+    await one.replicas.send({ about: 'cancelled', sessionId: 's', id: 2 });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(one.heard).toEqual([]);
+  });
+});
