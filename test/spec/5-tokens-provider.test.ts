@@ -263,16 +263,63 @@ describe("§5 the provider's discovery document", () => {
     expect(asked).toEqual(['https://login.example/jwks']);
   });
 
-  test('§5 a document of another issuer: one warning, and OIDC_ISSUER counts', async () => {
+  const errors = () => gateway.log.filter(({ level }) => level === 'error');
+  const ready = async () => (await gateway.ask({ path: '/health/ready' })).status;
+
+  test('§5 a document of another issuer is not used: one error, not ready, tokens 503; it heals', async () => {
     await start('ok');
     gateway.issuer.document = { issuer: 'https://other.example' };
-    expect((await send(await token())).status).toBe(200);
-    await refreshedAfter(10 * MINUTE, 'success');
-    await refreshedAfter(10 * MINUTE, 'success');
+    expectUnavailable(await send(await token()));
+    expect(await ready()).toBe(503);
+    await refreshedAfter(10_000, 'error');
+    await refreshedAfter(10_000, 'error');
+    expectUnavailable(await inTime(send(await token())));
+    expect((await metadata()).status).toBe(500);
     expect(gateway.issuer.fetches.discovery).toBeGreaterThan(1);
-    const warnings = gateway.log.filter(({ level }) => level === 'warn');
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]?.msg).toContain('OIDC_ISSUER');
+    expect(gateway.issuer.fetches.keys).toBe(0);
+
+    const said = errors().filter(({ msg }) => msg !== 'Failed.');
+    expect(said).toHaveLength(1);
+    expect(said[0]?.msg).toMatch(/"https:\/\/other\.example".*OIDC_ISSUER.*OIDC_JWKS_URL/);
+    expect(said[0]).toMatchObject({
+      found: 'https://other.example',
+      expected: gateway.issuer.url,
+      url: `${gateway.issuer.url}/.well-known/openid-configuration`,
+    });
+
+    gateway.issuer.document = {};
+    await refreshedAfter(10_000, 'success');
+    expect((await send(await token())).status).toBe(200);
+    expect(await ready()).toBe(200);
+  });
+
+  test.each([
+    { ours: 'https://login.example', theirs: 'https://login.example/', says: 'without the slash' },
+    { ours: 'https://login.example/', theirs: 'https://login.example', says: 'with the slash' },
+  ])('§5 OIDC_ISSUER $ours, document of $theirs: the error says $says', async (row) => {
+    await start('ok', { OIDC_ISSUER: row.ours });
+    gateway.issuer.document = { issuer: row.theirs };
+    expectUnavailable(await send(await gateway.issuer.sign({ iss: row.ours })));
+    expect(errors()[0]?.msg).toContain(`${row.says} at the end (OIDC_ISSUER)`);
+  });
+
+  test('§5 with OIDC_JWKS_URL a document of another issuer keeps nobody out', async () => {
+    await start('ok', { OIDC_JWKS_URL: 'https://login.example/jwks' });
+    gateway.issuer.document = { issuer: 'https://other.example' };
+    expect((await send(await token())).status).toBe(200);
+    expect(await ready()).toBe(200);
+    const { status, json } = await metadata();
+    expect([status, json.jwks_uri]).toEqual([200, 'https://login.example/jwks']);
+  });
+
+  test('§5 a document that becomes that of another issuer: the one before stays in use', async () => {
+    await startWarm();
+    const known = await token();
+    gateway.issuer.document = { issuer: 'https://other.example' };
+    await refreshedAfter(10 * MINUTE, 'success');
+    await refreshedAfter(10 * MINUTE, 'success');
+    expect((await send(known)).status).toBe(200);
+    expect(errors()).toHaveLength(1);
   });
 
   test.each([

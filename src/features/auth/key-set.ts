@@ -5,7 +5,7 @@ import { type Fetch, fetchLimited, withoutQuery } from '../../core/fetch-limited
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { readKeySet, type VerificationKey } from './jwk.ts';
-import type { ProviderMetadata } from './provider-metadata.ts';
+import { ForeignDocument, type ProviderMetadata } from './provider-metadata.ts';
 
 /** What a token says of its key. */
 export interface KeyHint {
@@ -103,7 +103,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     metrics.keySetRefresh(outcome.ok ? 'success' : 'error');
     if (outcome.ok) {
       if (failures > 0) log.info("The provider's key set can be fetched again.");
-    } else if (failures === 0) {
+    } else if (failures === 0 && !(outcome.cause instanceof ForeignDocument)) {
       log.error(
         keys
           ? "The provider's key set cannot be fetched; the last one stays in use. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider."

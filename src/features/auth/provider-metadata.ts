@@ -2,6 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { type Fetch, fetchLimited } from '../../core/fetch-limited.ts';
 import type { Log } from '../../core/log.ts';
+import { describeIssuers } from './issuer.ts';
 
 /** The members of the discovery document that the service uses. */
 export interface ProviderDocument {
@@ -20,11 +21,17 @@ export interface ProviderMetadata {
   readonly issuer: string;
   /**
    * The document: fetched once for many, kept for five minutes, served stale while the provider
-   * is down.
+   * is down. One of another issuer is not used (decisions 10).
    *
-   * @throws Error when it was never fetched and cannot be now.
+   * @throws Error when it was never fetched and cannot be now; `ForeignDocument` when the one that
+   * is there is of another issuer.
    */
   get(): Promise<ProviderDocument>;
+}
+
+/** The discovery document is of another issuer; the log said so when it was first seen. */
+export class ForeignDocument extends Error {
+  override readonly name = 'ForeignDocument';
 }
 
 export interface ProviderMetadataDeps {
@@ -47,19 +54,30 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
   let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
   let failed: { readonly cause: unknown; readonly at: number } | undefined;
   let running: Promise<ProviderDocument> | undefined;
+  /** The other issuer of which the log has spoken. */
+  let reported: string | undefined;
+
+  /** OpenID Connect Discovery §4.3. */
+  function checkIssuer(found: string): void {
+    if (found === issuer) {
+      reported = undefined;
+      return;
+    }
+    const problem = `${describeIssuers('issuer in the discovery document', found, issuer)} (OIDC_ISSUER)`;
+    if (reported !== found) {
+      log.error(
+        `${problem}: the document is not used. If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.`,
+        { url, found, expected: issuer },
+      );
+    }
+    reported = found;
+    throw new ForeignDocument(`${problem}; set OIDC_ISSUER, or OIDC_JWKS_URL`);
+  }
 
   async function load(): Promise<ProviderDocument> {
     try {
       const document = await fetchDocument(fetch, url);
-      if (document.issuer !== issuer && kept?.document.issuer !== document.issuer) {
-        log.warn(
-          'OIDC_ISSUER differs from the issuer that the provider names in its discovery document: its tokens will be refused unless iss is OIDC_ISSUER.',
-          {
-            expected: issuer,
-            found: document.issuer,
-          },
-        );
-      }
+      checkIssuer(document.issuer);
       kept = { document, at: clock.monotonic() };
       failed = undefined;
       return document;
