@@ -1,5 +1,5 @@
 import type { Config } from '../core/config/config.ts';
-import { unknownVariables } from '../core/config/load.ts';
+import { misspeltVariables } from '../core/config/misspelt.ts';
 import { createLog, type Log } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import { createGateway, type Gateway } from '../gateway.ts';
@@ -13,8 +13,11 @@ import { listenProblem, StartError } from './start-error.ts';
  */
 export async function serve(config: Config, alsoClose = async () => {}): Promise<void> {
   const log = createLog(config.logLevel);
-  for (const variable of unknownVariables(process.env)) {
-    log.warn('This variable is none of the settings; is it misspelt?', { variable });
+  for (const { variable, nearest } of misspeltVariables(process.env)) {
+    log.warn(`${variable} is none of the settings; is it misspelt? The nearest is ${nearest}.`, {
+      variable,
+      nearest,
+    });
   }
   let close = alsoClose;
   // From the first moment: as the first process of a container, nobody else would heed a signal.

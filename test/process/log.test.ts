@@ -60,12 +60,33 @@ test.each([
   expect(new Set(postern.log().map((line) => line.level))).toEqual(new Set(shown));
 });
 
-test('§5 log: listening on all addresses with TRUST_PROXY=all is worth one warning', async () => {
+test('§5 log: listening on all addresses without a BASE_URL is worth one warning', async () => {
   const postern = await startPostern({ ...env, HOST: '0.0.0.0' });
   const warnings = postern.log().filter(({ level }) => level === 'warn');
-  expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^TRUST_PROXY=all /)]);
-  const careful = await startPostern({ ...env, HOST: '0.0.0.0', TRUST_PROXY: 'none' });
+  expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^BASE_URL is not set/)]);
+  const careful = await startPostern({
+    ...env,
+    HOST: '0.0.0.0',
+    BASE_URL: `http://localhost:${postern.port}`,
+  });
   expect(careful.log().map(({ level }) => level)).not.toContain('warn');
+});
+
+test('§5 log: a misspelt variable is a warning with the nearest name, and never its value', async () => {
+  const foreign = {
+    POSTERN_PORT_3000_TCP: 'tcp://10.0.0.1:3000',
+    NODE_OPTIONS: '',
+    HTTP_PROXY: '',
+  };
+  const misspelt = { MCP_RATE_LIMIT: '5', OAUTH_CLIENT_SECERT: 'hunter2' };
+  const postern = await startPostern({ ...env, ...foreign, ...misspelt });
+  const warnings = postern.log().filter(({ level }) => level === 'warn');
+  expect(warnings.map(({ variable, nearest }) => [variable, nearest])).toEqual([
+    ['MCP_RATE_LIMIT', 'MCP_RATE_LIMIT_MAX'],
+    ['OAUTH_CLIENT_SECERT', 'OAUTH_CLIENT_SECRET'],
+  ]);
+  for (const { msg, nearest } of warnings) expect(msg).toContain(nearest);
+  expect(postern.stdout).not.toContain('hunter2');
 });
 
 /** What breaks lines, quotes, terminals and parsers. */

@@ -37,6 +37,8 @@ export interface ProxySettings {
 export interface Config extends OAuthSettings, ProviderSettings, ProxySettings {
   readonly port: number;
   readonly baseUrl: string;
+  /** False where it is the default. */
+  readonly baseUrlIsSet: boolean;
   readonly authRequired: boolean;
   readonly host: string;
   readonly nodeEnv: string;
@@ -104,3 +106,6 @@ export interface Config extends OAuthSettings, ProviderSettings, ProxySettings {
   readonly tokenRateLimitMax: number;
   readonly tokenGlobalRateLimitMax: number;
 }
+
+/** The members that are settings of their own. */
+export type SettingName = Exclude<keyof Config, 'baseUrlIsSet'>;

@@ -32,6 +32,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
         ? setting.fallback(config as unknown as Config)
         : (setting.rule.parse(given) ?? reject({ ...setting, variable }, given, problems, config));
   }
+  config.baseUrlIsSet = Boolean(env[settings.baseUrl.variable]);
   const loaded = config as unknown as Config;
   // An AUTH_REQUIRED that cannot be read would make this a second, misleading complaint.
   if (loaded.authRequired && loaded.oidcIssuer === undefined && !env.OIDC_ISSUER) {
@@ -40,21 +41,24 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
         ' (or AUTH_REQUIRED=false for local development).',
     );
   }
-  problems.push(...oauthProblems(loaded), ...providerProblems(loaded), ...proxyProblems(loaded));
+  problems.push(
+    ...baseUrlProblems(loaded),
+    ...oauthProblems(loaded),
+    ...providerProblems(loaded),
+    ...proxyProblems(loaded),
+  );
   if (problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(loaded);
 }
 
-/** Variables that look like settings and are none: misspelt, most likely. */
-export const unknownVariables = (
-  env: Readonly<Record<string, string | undefined>>,
-): readonly string[] =>
-  Object.keys(env).filter((name) => SETTING_LIKE.test(name) && !variables.has(name));
-
-const SETTING_LIKE = /^(OIDC|OAUTH|DCR)_/;
-const variables: ReadonlySet<string> = new Set(
-  Object.values(settings).map(({ variable }) => variable),
-);
+/** The endpoint is BASE_URL/mcp: the one word would be there twice. */
+function baseUrlProblems({ baseUrl }: Config): readonly string[] {
+  const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
+  if (right === baseUrl) return [];
+  return [
+    `BASE_URL: ${JSON.stringify(baseUrl)} ends in /mcp, which is added to it; set BASE_URL=${right} (clients then connect to ${right}/mcp).`,
+  ];
+}
 
 /** Notes the problem and goes on with the default, so that all problems are found at once. */
 function reject(

@@ -1,7 +1,7 @@
 // Spec §5, §8 and decisions 1: every environment variable once. The settings page and
 // .env.example are generated from this table.
 import { LOG_LEVELS } from '../log.ts';
-import type { Config } from './config.ts';
+import type { Config, SettingName } from './config.ts';
 import { limitSettings } from './limit-settings.ts';
 import { oauthSettings } from './oauth-settings.ts';
 import {
@@ -33,7 +33,7 @@ const ONE_YEAR_SECONDS = 31_536_000;
 
 const urls = 'a comma list of URLs or names';
 
-export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
+export const settings: { readonly [Name in SettingName]: Setting<Config[Name]> } = {
   port: {
     variable: 'PORT',
     rule: integer(1, 65_535),

@@ -1,0 +1,77 @@
+// Decisions 10: variables that look like settings and are none.
+import type { Setting } from './setting.ts';
+import { settings } from './settings.ts';
+
+export interface Misspelt {
+  readonly variable: string;
+  /** The setting that was most likely meant. */
+  readonly nearest: string;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Never with their values, which may be secrets. */
+export const misspeltVariables = (env: Env): readonly Misspelt[] =>
+  Object.keys(env).flatMap((variable) => {
+    const nearest = KNOWN.has(variable) ? undefined : settingMeantBy(variable);
+    return nearest === undefined ? [] : [{ variable, nearest }];
+  });
+
+const ALL: readonly Setting<unknown>[] = Object.values(settings);
+
+const KNOWN: ReadonlySet<string> = new Set(
+  ALL.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+);
+
+/** Those with an alias are every program's (`HTTP_PROXY`), and so are their neighbours. */
+const NAMES = ALL.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : []));
+
+/** Nobody else is likely to use these. */
+const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
+
+/** What Kubernetes and Docker set for a service of such a name (`MCP_PORT_3000_TCP`). */
+const SERVICE_LINK =
+  /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$/;
+
+function settingMeantBy(variable: string): string | undefined {
+  if (SERVICE_LINK.test(variable)) return undefined;
+  const upper = variable.toUpperCase();
+  const whole = NAMES.find((name) => isWithoutLastWord(upper, name));
+  if (whole !== undefined) return whole;
+  const [ours = ''] = OURS.exec(variable) ?? [];
+  const [best] = NAMES.filter((name) => name.startsWith(ours))
+    .map((name) => ({ name, edits: editsBetween(upper, name) }))
+    .sort((a, b) => a.edits - b.edits);
+  return best && (ours !== '' || isNear(variable, best)) ? best.name : undefined;
+}
+
+/** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; one word alone says too little. */
+const isWithoutLastWord = (variable: string, name: string): boolean =>
+  variable.includes('_') && name.replace(/_[A-Z]+$/, '') === variable;
+
+/** One edit in four characters. Short names such as HOST have too many neighbours. */
+const isNear = (variable: string, { name, edits }: { name: string; edits: number }): boolean =>
+  name.length > 4 && edits <= Math.max(variable.length, name.length) / 4;
+
+/** Insertions, deletions, substitutions and swaps of neighbours that make one of the other. */
+function editsBetween(from: string, to: string): number {
+  let beforeLast: readonly number[] = [];
+  let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, length) => length);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const isSame = from[row - 1] === to[column - 1];
+      const isSwapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      current.push(
+        Math.min(
+          (last[column] ?? 0) + 1,
+          (current[column - 1] ?? 0) + 1,
+          (last[column - 1] ?? 0) + (isSame ? 0 : 1),
+          isSwapped ? (beforeLast[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+        ),
+      );
+    }
+    [beforeLast, last] = [last, current];
+  }
+  return last[to.length] ?? 0;
+}
