@@ -34,8 +34,16 @@ A 401 carries the header \`WWW-Authenticate\`, which leads clients to the log-in
 ${table(['Status', 'Code', 'Message', 'data.reason', 'Meaning'], rows.flatMap(jsonrpcCells))}
 ## OAuth
 
-\`/oauth/authorize\`, \`/oauth/token\`, \`/oauth/register\` and \`/oauth/revoke\` (RFC 6749, RFC 7591). Errors
-are never redirects.
+\`/oauth/authorize\`, \`/oauth/token\`, \`/oauth/register\` and \`/oauth/revoke\` (RFC 6749, RFC 7591).
+
+With \`OAUTH_MODE=proxy\` errors are never redirects. With \`OAUTH_MODE=broker\` an authorization request
+whose client and redirect URI are good, but that is wrong otherwise, is answered at the redirect URI
+(RFC 6749 §4.1.2.1): at once on this computer (loopback) or where this browser approved the client before,
+else by a page with a button that names the host.
+
+A 502 that speaks of the gateway's set-up is no fault of client or user, who lose nothing: the warning in
+the log says what was found, what was expected, and which setting to change. The client can try again
+with the refresh token that it has.
 
 \`\`\`json
 {

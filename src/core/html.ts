@@ -31,11 +31,12 @@ dd { margin: 0; }
 code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .9375em; }
 code + code { margin-left: .75em; }
 form { display: flex; flex-wrap: wrap; gap: .75rem; }
-button { font: inherit; padding: .625rem 1.25rem; border: 1px solid var(--edge); border-radius: .375rem;
+button, a.button { font: inherit; padding: .625rem 1.25rem; border: 1px solid var(--edge); border-radius: .375rem;
   background: none; color: inherit; cursor: pointer; flex: 1 1 8rem; }
 button.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent);
   font-weight: 600; }
-button:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px; }
+a.button { display: inline-block; text-decoration: none; }
+button:focus-visible, a:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px; }
 .aside { color: var(--muted); font-size: .875rem; }
 `;
 

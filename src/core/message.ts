@@ -57,3 +57,9 @@ export const json = (
   headers: { 'Content-Type': 'application/json', ...headers },
   body: JSON.stringify(body),
 });
+
+/** 303: whatever the browser sent here, it goes on with a GET. */
+export const seeOther = (location: string): Reply => ({
+  status: 303,
+  headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' },
+});

@@ -72,7 +72,7 @@ describe('§4.6 broker: the way to the provider', () => {
     expect(usual.asked.searchParams.get('scope')).toBe('openid profile email');
   });
 
-  test.each(['response_mode', 'nonce', 'audience', 'claims', 'redirect_uri[]', 'code_challenge '])(
+  test.each(['response_mode', 'nonce', 'audience', 'claims', 'x-vendor:name.1'])(
     '§4.6 broker: a client’s %s does not reach the provider',
     async (name) => {
       const { asked } = await steps.approve(client, { [name]: 'smuggled' });
@@ -89,8 +89,7 @@ describe('§4.6 broker: the way to the provider', () => {
   test.each(['https://other.example', `${BASE}/other`, `${BASE}.evil.example/mcp`])(
     '§4.6 broker: the resource %s is not ours: 400 invalid_target',
     async (resource) => {
-      const question = await steps.ask(client, { resource });
-      const { status, json } = await steps.decide(question);
+      const { status, json } = await steps.authorize(client, { resource });
       expect([status, json.error]).toEqual([400, 'invalid_target']);
     },
   );

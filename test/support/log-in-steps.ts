@@ -42,7 +42,12 @@ export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
       if (answer.status !== 201) throw new Error(answer.text);
       return { id: answer.json.client_id, ...newPkce() };
     },
-    authorize(client: Client, change: Change = {}, cookie?: string): Promise<Answer> {
+    authorize(
+      client: Client,
+      change: Change = {},
+      cookie?: string,
+      accept?: string,
+    ): Promise<Answer> {
       const query = new URLSearchParams(
         present({
           client_id: client.id,
@@ -55,7 +60,7 @@ export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
           ...change,
         }),
       );
-      return get(`/oauth/authorize?${query}`, cookie);
+      return get(`/oauth/authorize?${query}`, cookie, accept);
     },
     async ask(client: Client, change: Change = {}, cookie?: string): Promise<Question> {
       return questionOf(await steps.authorize(client, change, cookie));

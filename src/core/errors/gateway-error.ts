@@ -11,6 +11,14 @@ export interface Failure {
   readonly cause?: unknown;
   /** Further facts for the log, never echoed: never a secret. */
   readonly facts?: Readonly<Record<string, unknown>>;
+  /** RFC 6749 §4.1.2.1: the address at which an OAuth client hears of it, in place of the browser. */
+  readonly redirect?: ErrorRedirect;
+}
+
+export interface ErrorRedirect {
+  readonly url: string;
+  /** Otherwise the browser's user is asked first. */
+  readonly isAutomatic: boolean;
 }
 
 /** Ends a request with a row of the catalogue; the error boundary renders it. */

@@ -1,4 +1,4 @@
-import type { Reply } from '../message.ts';
+import { type Reply, seeOther } from '../message.ts';
 import type { OAuthErrorCode } from './catalogue.ts';
 import type { GatewayError } from './gateway-error.ts';
 
@@ -17,15 +17,20 @@ export function renderError(
   id: string | number | null = null,
 ): Reply {
   const { row, failure } = error;
+  if (failure.redirect?.isAutomatic) return { ...seeOther(failure.redirect.url), ...logged(error) };
   const asOAuth = row.oauth !== undefined && (format.form === 'oauth' || row.jsonrpc === undefined);
   return {
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
     body: JSON.stringify(asOAuth ? oauthBody(error, format) : jsonrpcBody(error, id)),
-    error,
-    ...(failure.facts && { facts: failure.facts }),
+    ...logged(error),
   };
 }
+
+const logged = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
+  error,
+  ...(error.failure.facts && { facts: error.failure.facts }),
+});
 
 /** Spec §7.1. */
 function jsonrpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
@@ -35,9 +40,13 @@ function jsonrpcBody({ row, message, failure }: GatewayError, id: string | numbe
 }
 
 /** Spec §7.3, RFC 6749 §5.2. */
-function oauthBody({ row, message }: GatewayError, format: ErrorFormat) {
-  const code = row.oauth === 'body' && format.form === 'oauth' ? format.body : row.oauth;
-  // RFC 6749 §5.2: printable ASCII without quote and backslash.
-  const description = message.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'");
+function oauthBody(error: GatewayError, format: ErrorFormat) {
+  const { code, description } = describeOAuthError(error, format);
   return { error: code, error_description: description };
+}
+
+/** RFC 6749 §4.1.2.1, §5.2: the description is printable ASCII without quote and backslash. */
+export function describeOAuthError({ row, message }: GatewayError, format: ErrorFormat = JSONRPC) {
+  const code = row.oauth === 'body' && format.form === 'oauth' ? format.body : row.oauth;
+  return { code, description: message.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'") };
 }

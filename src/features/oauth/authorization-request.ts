@@ -1,5 +1,5 @@
-// Spec §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order. Errors
-// are never redirects: the address to redirect to is what is in question.
+// Spec §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
+// and where the answer goes first, for until then there is nobody to answer to.
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Clients, KnownClient } from './clients.ts';
 import { fromQuery, type Parameters } from './parameters.ts';
@@ -14,26 +14,49 @@ export interface AuthorizationRequest {
   readonly client: KnownClient | undefined;
 }
 
-/** Decisions 0.2: each could carry another redirect_uri past the check (RFC 9101, OIDC Core §6). */
-const SMUGGLERS = ['request', 'request_uri', 'registration'] as const;
-
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
 const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
-/** @throws GatewayError with a row of §7.3 (decisions 6). */
-export async function readAuthorizationRequest(
+/** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
+export type ReadRequest = (
+  query: string,
+  cookie: string | undefined,
+) => Promise<AuthorizationRequest>;
+
+/** For proxy mode, whose errors are never redirects. @throws GatewayError with a row of §7.3. */
+export const createReadRequest = (clients: Clients, rules: RequestRules): ReadRequest =>
+  async function readRequest(query) {
+    const request = await identifyRequest(query, clients);
+    checkRequest(request.parameters, rules);
+    return request;
+  };
+
+/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3 (decisions 6). */
+export async function identifyRequest(
   query: string,
   clients: Clients,
 ): Promise<AuthorizationRequest> {
   const parameters = fromQuery(query);
-  refuseSmuggled(parameters);
   const clientId = parameters.require('client_id');
   const client = clients.isOurs(clientId) ? await findClient(clientId, clients) : undefined;
   const redirectUri = parameters.require('redirect_uri');
   if (client && !clients.allows(client, redirectUri)) fail('unregistered_redirect_uri');
-  checkResponseType(parameters);
-  checkStateAndPkce(parameters);
   return { query, parameters, clientId, redirectUri, client };
+}
+
+export interface RequestRules {
+  /** Spec §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
+  readonly requiresState: boolean;
+  /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
+  readonly requiresPlainScope: boolean;
+}
+
+/** What is asked. @throws GatewayError with a row of §7.3 (decisions 6). */
+export function checkRequest(parameters: Parameters, rules: RequestRules): void {
+  checkResponseType(parameters);
+  if (rules.requiresState) parameters.require('state');
+  checkPkce(parameters);
+  if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
 }
 
 async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
@@ -41,19 +64,11 @@ async function findClient(clientId: string, clients: Clients): Promise<KnownClie
   return client ?? fail('unknown_client', problem === undefined ? {} : { details: problem });
 }
 
-function refuseSmuggled(parameters: Parameters): void {
-  const smuggled = SMUGGLERS.find(parameters.has);
-  if (smuggled !== undefined) {
-    fail('oauth_invalid_request', { details: `The parameter ${smuggled} is not supported.` });
-  }
-}
-
 function checkResponseType(parameters: Parameters): void {
   if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
 }
 
-function checkStateAndPkce(parameters: Parameters): void {
-  parameters.require('state');
+function checkPkce(parameters: Parameters): void {
   const challenge = parameters.require('code_challenge');
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
@@ -63,4 +78,13 @@ function checkStateAndPkce(parameters: Parameters): void {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
   }
+}
+
+const SCOPES = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+
+function checkScope(scope: string | undefined): void {
+  if (scope === undefined || SCOPES.test(scope)) return;
+  fail('oauth_invalid_request', {
+    details: 'scope must be a list of words with one space between.',
+  });
 }

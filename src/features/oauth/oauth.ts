@@ -5,11 +5,12 @@ import type { Fetch } from '../../core/fetch-limited.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import type { Store } from '../../core/store/store.ts';
-import { readAuthorizationRequest } from './authorization-request.ts';
+import { createReadRequest } from './authorization-request.ts';
 import { type BrokerDeps, createBroker } from './broker/broker.ts';
 import type { ProviderEndpoints } from './broker/provider-endpoints.ts';
 import type { ClientDocuments } from './client-documents/client-documents.ts';
 import { createClients } from './clients.ts';
+import { createApprovals } from './consent/approvals.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
 import { createProviderCalls } from './provider-calls.ts';
@@ -85,44 +86,47 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
   const upstream = createUpstream(fetch, calls);
   const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
   const records = seal && { store, seal };
+  const isBroker = settings.oauthMode === 'broker';
+  /** What the provider will see, of what a client asks for. */
+  const askedScope = (scope: string | undefined) =>
+    isBroker ? authorizationExtras(settings, scope, []).scope : scope;
+  const scopesOf = (scope: string | undefined) => words(askedScope(scope));
+  const approvals = createApprovals(store, {
+    ttlSeconds: settings.oauthConsentTtlSeconds,
+    scopesOf,
+  });
   const broker =
-    settings.oauthMode === 'broker' && endpoints && records
+    isBroker && endpoints && records
       ? createBroker(settings, {
           records,
           clock,
           clients,
           browsers,
+          approvals,
           calls,
           upstream,
           endpoints,
           inspectToken,
         })
       : undefined;
-  const toProvider: Proceed = broker?.toProvider ?? createToProvider(settings);
-  /** What the provider will see, of what a client asks for. */
-  const askedScope = (scope: string | undefined) =>
-    broker ? authorizationExtras(settings, scope, []).scope : scope;
-  const issuer = broker ? settings.baseUrl : undefined;
+  const proceed: Proceed = broker?.toProvider ?? createToProvider(settings);
+  const isAsked = settings.oauthConsent === 'page';
+  const readRequest =
+    broker?.readRequest ??
+    createReadRequest(clients, { requiresState: true, requiresPlainScope: isAsked });
   const consent =
-    settings.oauthConsent === 'page' && records
+    isAsked && records
       ? createConsent(
-          {
-            ...settings,
-            issuer,
-            scopesOf: (scope) => words(askedScope(scope)),
-          },
-          clients,
-          browsers,
-          records,
-          toProvider,
+          { ...settings, scopesOf, issuer: isBroker ? settings.baseUrl : undefined },
+          { readRequest, browsers, approvals, records, proceed },
         )
       : undefined;
   return {
     authorize:
       consent?.authorize ??
       (async (query, cookie) => {
-        const request = await readAuthorizationRequest(query, clients);
-        return () => toProvider(request, browsers.of(cookie));
+        const request = await readRequest(query, cookie);
+        return () => proceed(request, browsers.of(cookie));
       }),
     token: broker?.token ?? createToken(settings, clients, upstream),
     register: createRegister(registered, clock, {

@@ -1,6 +1,7 @@
 // Spec §4.6–§4.8, decisions 0.2 and 6: where parameters come from, and how often.
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { RequestBody } from '../../core/message.ts';
+import { type CheckName, createNameCheck } from './parameter-names.ts';
 
 /** RFC 8707 §2: the one parameter that may be given more than once. */
 const REPEATABLE = 'resource';
@@ -15,26 +16,28 @@ export interface Parameters {
   readonly pairs: readonly (readonly [name: string, value: string])[];
 }
 
-/** @throws GatewayError `oauth_invalid_request` for a repeated parameter. */
-export function fromQuery(query: string): Parameters {
+/** @throws GatewayError `oauth_invalid_request` for a repeated parameter, or by its name. */
+export function fromQuery(query: string, checkName: CheckName = checkRequestName): Parameters {
   if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) refuseMany();
-  return fromPairs([...new URLSearchParams(query)]);
+  return fromPairs([...new URLSearchParams(query)], checkName);
 }
+
+const checkRequestName = createNameCheck();
 
 /**
  * Form or JSON object with string members.
  *
- * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member.
+ * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member, or by its name.
  */
-export function fromBody(body: RequestBody): Parameters {
-  if (body.type === 'form') return fromQuery(body.text);
+export function fromBody(body: RequestBody, checkName: CheckName = checkRequestName): Parameters {
+  if (body.type === 'form') return fromQuery(body.text, checkName);
   const members = stringMembers(body.value);
   // A flat object of strings has two for each member, unless one is given twice.
   const strings = body.text.match(JSON_STRING) ?? [];
   if (strings.length !== 2 * members.length) {
     fail('oauth_invalid_request', { details: 'A member of the body is given twice.' });
   }
-  return fromPairs(members);
+  return fromPairs(members, checkName);
 }
 
 const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
@@ -45,9 +48,13 @@ const MAX_PARAMETERS = 100;
 const refuseMany = (): never =>
   fail('oauth_invalid_request', { details: `More than ${MAX_PARAMETERS} parameters.` });
 
-function fromPairs(pairs: readonly (readonly [string, string])[]): Parameters {
+function fromPairs(
+  pairs: readonly (readonly [string, string])[],
+  checkName: CheckName,
+): Parameters {
   const values = new Map<string, string>();
   for (const [name, value] of pairs) {
+    checkName(name);
     if (values.has(name) && name !== REPEATABLE) {
       fail('oauth_invalid_request', {
         details: `The parameter ${printable(name)} is given twice.`,

@@ -1,6 +1,8 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 import type { Clock } from '../../../core/clock.ts';
+import type { ReadRequest } from '../authorization-request.ts';
 import type { Clients } from '../clients.ts';
+import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { Proceed } from '../consent/consent.ts';
 import type { ProviderCalls } from '../provider-calls.ts';
@@ -12,6 +14,7 @@ import { createCallback, type Grant } from './callback.ts';
 import { createLogin, type Login } from './login.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
 import { createProviderTokens, type ProviderTokensDeps } from './provider-tokens.ts';
+import { createReadRequest } from './read-request.ts';
 import { createRefreshTokens } from './refresh-tokens.ts';
 import { createBrokerRevoke } from './revoke.ts';
 import { createSingleFlight } from './single-flight.ts';
@@ -26,6 +29,7 @@ export interface BrokerDeps {
   readonly clock: Clock;
   readonly clients: Clients;
   readonly browsers: Browsers;
+  readonly approvals: Approvals;
   readonly calls: ProviderCalls;
   readonly upstream: Upstream;
   readonly endpoints: ProviderEndpoints;
@@ -37,6 +41,7 @@ const LOGIN_TTL_SECONDS = 600;
 const CODE_TTL_SECONDS = 60;
 
 export interface Broker {
+  readonly readRequest: ReadRequest;
   readonly toProvider: Proceed;
   readonly callback: ReturnType<typeof createCallback>;
   readonly token: ReturnType<typeof createBrokerToken>;
@@ -44,7 +49,8 @@ export interface Broker {
 }
 
 export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, calls, upstream, endpoints, inspectToken } = deps;
+  const { records, clock, clients, browsers, approvals, calls, upstream, endpoints, inspectToken } =
+    deps;
   const { baseUrl } = settings;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
@@ -58,6 +64,7 @@ export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker
     inspectToken,
   });
   return {
+    readRequest: createReadRequest({ baseUrl, clients, browsers, approvals }),
     toProvider: createLogin({
       settings,
       clientId: providerClientId(settings),

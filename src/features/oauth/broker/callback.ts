@@ -30,7 +30,8 @@ export interface CallbackDeps {
 
 export function createCallback({ baseUrl, browsers, logins, grants, endpoints }: CallbackDeps) {
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
-    const parameters = fromQuery(query);
+    // Whatever else providers add to their answer is not looked at.
+    const parameters = fromQuery(query, () => {});
     const state = parameters.require('state');
     if ((await logins.get(state)) === undefined) refuseFinished();
     return () => finish(parameters, state, cookie);

@@ -1,7 +1,7 @@
 // From the approval to the provider: state, PKCE and callback of our own.
 import { createHash } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Reply } from '../../../core/message.ts';
+import { type Reply, seeOther } from '../../../core/message.ts';
 import { newSecret } from '../../../core/seal/seal.ts';
 import type { AuthorizationRequest } from '../authorization-request.ts';
 import type { Browser } from '../consent/browser.ts';
@@ -11,7 +11,6 @@ import {
   type ProviderRequestSettings,
   resourcesToRequest,
 } from '../provider-request.ts';
-import { seeOther } from '../redirect-back.ts';
 import { checkResources } from '../resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
@@ -22,7 +21,7 @@ export interface Login {
   readonly clientId: string;
   readonly redirectUri: string;
   /** The client's own. */
-  readonly state: string;
+  readonly state: string | undefined;
   readonly codeChallenge: string;
   /** RFC 8707: what the provider is asked to make tokens for. */
   readonly resources: readonly string[];
@@ -68,7 +67,7 @@ export const createLogin = (deps: LoginDeps) =>
       browser: browser.hash,
       clientId: request.clientId,
       redirectUri,
-      state: parameters.require('state'),
+      state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),
       resources,
       codeVerifier,

@@ -3,13 +3,13 @@
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import { hashOf, newSecret } from '../../../core/seal/seal.ts';
-import { oauthKey } from '../../../core/store/keys.ts';
-import { type AuthorizationRequest, readAuthorizationRequest } from '../authorization-request.ts';
-import type { Clients } from '../clients.ts';
+import { newSecret } from '../../../core/seal/seal.ts';
+import type { AuthorizationRequest, ReadRequest } from '../authorization-request.ts';
+import { createNameCheck } from '../parameter-names.ts';
 import { fromBody } from '../parameters.ts';
 import { redirectBack } from '../redirect-back.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
+import type { Approvals } from './approvals.ts';
 import type { Browser, Browsers } from './browser.ts';
 import { consentPage } from './consent-page.ts';
 
@@ -18,7 +18,6 @@ export type Proceed = (request: AuthorizationRequest, browser: Browser) => Promi
 
 export interface ConsentSettings {
   readonly baseUrl: string;
-  readonly oauthConsentTtlSeconds: number;
   readonly oauthClientId: string | undefined;
   /** The scopes that the provider will be asked for. */
   readonly scopesOf: (scope: string | undefined) => readonly string[];
@@ -40,34 +39,25 @@ interface Question {
   readonly csrf: string;
 }
 
+/** Fields of the page's form. */
+const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
+
 const QUESTION_TTL_SECONDS = 600;
 /** Characters. Questions are kept, and anybody may make them. */
 const MAX_QUERY = 4096;
 
-export function createConsent(
-  settings: ConsentSettings,
-  clients: Clients,
-  browsers: Browsers,
-  records: RecordsDeps,
-  proceed: Proceed,
-): Consent {
+export interface ConsentDeps {
+  readonly readRequest: ReadRequest;
+  readonly browsers: Browsers;
+  readonly approvals: Approvals;
+  readonly records: RecordsDeps;
+  readonly proceed: Proceed;
+}
+
+export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Consent {
+  const { readRequest, browsers, approvals, records, proceed } = deps;
   const questions = createSealedRecords<Question>(records, 'question', QUESTION_TTL_SECONDS);
-  const { store } = records;
-  const { baseUrl, oauthConsentTtlSeconds: rememberedSeconds, issuer } = settings;
-
-  /** Per browser, client, redirect URI and scopes: whatever is new is asked anew. */
-  const sorted = (scope: string | undefined) => [...new Set(settings.scopesOf(scope))].sort();
-  const approvalKey = (
-    { clientId, redirectUri, parameters }: AuthorizationRequest,
-    browser: string,
-  ) =>
-    oauthKey(
-      'approval',
-      hashOf(JSON.stringify([browser, clientId, redirectUri, sorted(parameters.get('scope'))])),
-    );
-
-  const isRemembered = async (request: AuthorizationRequest, browser: string) =>
-    rememberedSeconds > 0 && (await store.get(approvalKey(request, browser))) !== undefined;
+  const { baseUrl, issuer } = settings;
 
   async function ask(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
@@ -102,9 +92,7 @@ export function createConsent(
   }
 
   async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
-    if (rememberedSeconds > 0) {
-      await store.set(approvalKey(request, browser.hash), '1', rememberedSeconds);
-    }
+    await approvals.remember(request, browser.hash);
     // 303: the browser posted a form, and goes on with a GET.
     return { ...(await proceed(request, browser)), status: 303 };
   }
@@ -116,23 +104,22 @@ export function createConsent(
           details: `The query is longer than ${MAX_QUERY} characters.`,
         });
       }
-      const request = await readAuthorizationRequest(query, clients);
+      const request = await readRequest(query, cookie);
       // By the provider's own client everybody would come past the question.
       if (request.clientId === settings.oauthClientId) fail('unknown_client');
-      checkScope(request.parameters.get('scope'));
       return async function answer() {
         const browser = browsers.of(cookie);
-        return (await isRemembered(request, browser.hash))
+        return (await approvals.covers(request, browser.hash))
           ? proceed(request, browser)
           : ask(request, browser);
       };
     },
 
     async decide(body, cookie) {
-      const form = fromBody(body);
+      const form = fromBody(body, checkFieldName);
       const { query } = await questionOf(form.require('request'), form.require('csrf'), cookie);
       // Once more: the client may have ended meanwhile.
-      const request = await readAuthorizationRequest(query, clients);
+      const request = await readRequest(query, cookie);
       return () =>
         form.get('decision') === 'approve' ? approve(request, browsers.of(cookie)) : deny(request);
     },
@@ -146,15 +133,6 @@ export function createConsent(
       ['iss', issuer],
     ]);
   }
-}
-
-/** RFC 6749 §3.3: whoever reads the page must see what the provider reads. */
-function checkScope(scope: string | undefined): void {
-  if (scope === undefined || /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/.test(scope))
-    return;
-  fail('oauth_invalid_request', {
-    details: 'scope must be a list of words with one space between.',
-  });
 }
 
 function isEqual(one: string, other: string): boolean {

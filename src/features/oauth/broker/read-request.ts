@@ -1,0 +1,83 @@
+// RFC 6749 §4.1.2.1: a request that is wrong once its client and redirect URI are good is the
+// client's matter, and the client is told.
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { describeOAuthError } from '../../../core/errors/render.ts';
+import {
+  type AuthorizationRequest,
+  checkRequest,
+  identifyRequest,
+  type ReadRequest,
+} from '../authorization-request.ts';
+import type { Clients } from '../clients.ts';
+import type { Approvals } from '../consent/approvals.ts';
+import type { Browsers } from '../consent/browser.ts';
+import { redirectAddress } from '../redirect-back.ts';
+import { checkResources } from '../resources.ts';
+
+export interface ReadRequestDeps {
+  readonly baseUrl: string;
+  readonly clients: Clients;
+  readonly browsers: Browsers;
+  readonly approvals: Approvals;
+}
+
+export function createReadRequest({
+  baseUrl,
+  clients,
+  browsers,
+  approvals,
+}: ReadRequestDeps): ReadRequest {
+  return async function readRequest(query, cookie) {
+    const request = await identifyRequest(query, clients);
+    // One of the provider's own, by which everybody would come past the consent page.
+    if (request.client === undefined) fail('unknown_client');
+    try {
+      checkRequest(request.parameters, RULES);
+      checkResources(request.parameters, baseUrl);
+      return request;
+    } catch (error) {
+      throw error instanceof GatewayError ? await forClient(error, request, cookie) : error;
+    }
+  };
+
+  /**
+   * RFC 9700 §4.11.2: anybody can register a client and send a user a link that fails, to have the
+   * gateway's good name lead to a page of theirs. So the browser goes on by itself only where that
+   * gains nothing, or where its user knows the client.
+   */
+  async function forClient(
+    error: GatewayError,
+    request: AuthorizationRequest,
+    cookie: string | undefined,
+  ): Promise<GatewayError> {
+    const { redirectUri, parameters } = request;
+    const { code, description } = describeOAuthError(error);
+    const url = redirectAddress(redirectUri, [
+      ['error', code],
+      ['error_description', description],
+      ['state', parameters.get('state')],
+      ['iss', baseUrl],
+    ]);
+    const isAutomatic = isLoopback(redirectUri) || (await isKnown(request, cookie));
+    return new GatewayError(error.key, {
+      ...error.failure,
+      details: error.message,
+      redirect: { url, isAutomatic },
+    });
+  }
+
+  async function isKnown(request: AuthorizationRequest, cookie: string | undefined) {
+    const browserHash = browsers.hashOf(cookie);
+    return browserHash !== undefined && approvals.knowsClient(request, browserHash);
+  }
+}
+
+const RULES = { requiresState: false, requiresPlainScope: true };
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** A program of the user's own, which got there by other means than a link. */
+function isLoopback(redirectUri: string): boolean {
+  const { protocol, hostname } = new URL(redirectUri);
+  return /^https?:$/.test(protocol) && LOOPBACK.has(hostname);
+}

@@ -1,0 +1,51 @@
+// What a browser approved before, so that it is not asked again.
+import { hashOf } from '../../../core/seal/seal.ts';
+import { oauthKey } from '../../../core/store/keys.ts';
+import type { Store } from '../../../core/store/store.ts';
+import type { AuthorizationRequest } from '../authorization-request.ts';
+
+export interface Approvals {
+  /** Whether the browser approved this: whatever is new is asked anew. */
+  covers(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
+  /** Whether it approved the client at this redirect URI, be it for other scopes. */
+  knowsClient(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
+  remember(request: AuthorizationRequest, browserHash: string): Promise<void>;
+}
+
+export interface ApprovalsSettings {
+  /** 0: nothing is remembered. */
+  readonly ttlSeconds: number;
+  /** The scopes that the provider will be asked for. */
+  readonly scopesOf: (scope: string | undefined) => readonly string[];
+}
+
+export function createApprovals(store: Store, settings: ApprovalsSettings): Approvals {
+  const { ttlSeconds, scopesOf } = settings;
+
+  const clientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>
+    oauthKey('approved-client', hashOf(JSON.stringify([browserHash, clientId, redirectUri])));
+
+  function approvalKey(request: AuthorizationRequest, browserHash: string): string {
+    const { clientId, redirectUri, parameters } = request;
+    const scopes = [...new Set(scopesOf(parameters.get('scope')))].sort();
+    return oauthKey(
+      'approval',
+      hashOf(JSON.stringify([browserHash, clientId, redirectUri, scopes])),
+    );
+  }
+
+  const isKept = async (key: string) => ttlSeconds > 0 && (await store.get(key)) !== undefined;
+
+  return {
+    covers: (request, browserHash) => isKept(approvalKey(request, browserHash)),
+    knowsClient: (request, browserHash) => isKept(clientKey(request, browserHash)),
+    async remember(request, browserHash) {
+      if (ttlSeconds === 0) return;
+      await Promise.all(
+        [approvalKey(request, browserHash), clientKey(request, browserHash)].map((key) =>
+          store.set(key, '1', ttlSeconds),
+        ),
+      );
+    },
+  };
+}
