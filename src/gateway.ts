@@ -26,6 +26,10 @@ import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
 import { createProviderEndpoints } from './features/oauth/broker/provider-endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-documents/client-documents.ts';
+import {
+  createDocumentOffer,
+  uncheckedOffer,
+} from './features/oauth/client-documents/document-offer.ts';
 import { createPublicNetwork, type Network } from './features/oauth/client-documents/network.ts';
 import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
 import { redirectUriProblem } from './features/oauth/redirect-uri.ts';
@@ -50,7 +54,7 @@ export interface Deps {
   readonly fetch: Fetch;
   readonly log: Log;
   readonly catalog: Catalog;
-  /** By which client ID metadata documents are fetched. */
+  /** By which client ID metadata documents are fetched; that they can be is not checked then. */
   readonly network: Network;
 }
 
@@ -115,6 +119,12 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     log,
   });
 
+  const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.tunnel });
+  const documentOffer =
+    given.network === undefined
+      ? createDocumentOffer({ hosts: config.cimdAllowedHosts, network, clock, log })
+      : uncheckedOffer(config.cimdAllowedHosts);
+
   let draining = false;
   const handlers = createHandlers({
     baseUrl: config.baseUrl,
@@ -130,12 +140,12 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
         redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
         clock,
         log,
-        network: given.network ?? createPublicNetwork({ clock, tunnel: outbound.tunnel }),
+        network,
       }),
       endpoints: metadata && createProviderEndpoints(config, metadata),
       inspectToken: auth.inspectToken,
     }),
-    authorizationServer: createAuthorizationServer(config, metadata),
+    authorizationServer: createAuthorizationServer(config, metadata, documentOffer.isOffered),
     readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),
     metrics: config.metricsEnabled ? createMetricsEndpoint(metrics, mcp.countSessions) : undefined,
   });
@@ -164,6 +174,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     log,
   });
 
+  documentOffer.start();
   return {
     handler: server.handler,
     async listen() {
@@ -179,6 +190,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
       auth.close();
+      documentOffer.close();
       await outbound.close();
       await store.close();
     },
