@@ -9,6 +9,7 @@ import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { openOutbound } from './core/proxy/outbound.ts';
+import { warnOfOtherSecrets } from './core/seal/other-secrets.ts';
 import { createLoginSeal, createReplicaSeal } from './core/seal/seals.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
@@ -82,7 +83,8 @@ const OTHER_HEADERS_BYTES = 16_384;
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
- * @throws DataDirError when the folder of the embedded store cannot be used, or is in use.
+ * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
+ * or the folder is in use.
  */
 export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
   const clock = given.clock ?? systemClock;
@@ -93,6 +95,10 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const metrics = config.metricsEnabled ? createPrometheusMetrics() : silentMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
   const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
+  const loginSeal = await createLoginSeal(config).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
   sayAtStart(config, log);
 
   const metadata =
@@ -103,7 +109,6 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     config.authRequired && metadata
       ? createAuth(config, metadata, { fetch, clock, log, metrics, keySet: given.keySet })
       : anonymous;
-  const loginSeal = await createLoginSeal(config);
   const mcp = createMcp(config, {
     catalog,
     service: {
@@ -132,7 +137,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     mcp: mcp.endpoint,
     oauth: createOAuth(config, {
       store,
-      seal: loginSeal,
+      seal: loginSeal && warnOfOtherSecrets(loginSeal, { clock, log }),
       fetch,
       clock,
       documents: createClientDocuments({
