@@ -27,7 +27,10 @@ const store: Store = {
     session: sessionId === undefined ? undefined : sessions.get(sessionId),
   }),
   withdraw: async () => {},
-  createSession: async (session) => void sessions.set(session.sessionId, session),
+  async createSession(session) {
+    sessions.set(session.sessionId, session);
+    return [];
+  },
   touchSession: async () => true,
   endSession: async () => true,
   takeExpiredSession: async () => false,

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import { manualClock } from '../support/clock.ts';
 import { collectLog } from '../support/log.ts';
-import { describeStore } from './store.contract.ts';
+import { describeStore, type Harness } from './store.contract.ts';
+import { describeUserSessions } from './user-sessions.contract.ts';
 
-describeStore('embedded', async () => {
+async function open(): Promise<Harness> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-store-'));
   const clock = manualClock();
   const { log } = collectLog();
@@ -20,4 +21,7 @@ describeStore('embedded', async () => {
       await rm(dataDir, { recursive: true, force: true });
     },
   };
-});
+}
+
+describeStore('embedded', open);
+describeUserSessions('embedded', open);

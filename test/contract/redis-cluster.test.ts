@@ -5,8 +5,9 @@ import type { Store } from '../../src/core/store/store.ts';
 import { collectLog } from '../support/log.ts';
 import { type RedisCluster, type RedisServer, startRedisCluster } from '../support/redis.ts';
 import { age } from '../support/redis-age.ts';
-import { describeStore } from './store.contract.ts';
+import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
+import { describeUserSessions } from './user-sessions.contract.ts';
 
 const openOn = (url: string): Store =>
   openRedisStore({
@@ -16,7 +17,7 @@ const openOn = (url: string): Store =>
     log: collectLog().log,
   });
 
-describeStore('Redis Cluster', async () => {
+async function open(): Promise<Harness> {
   const cluster = await startRedisCluster();
   const clients = cluster.nodes.map((node) => node.client());
   const stores = [openOn(cluster.url), openOn(cluster.url)] as const;
@@ -31,7 +32,10 @@ describeStore('Redis Cluster', async () => {
       await cluster.close();
     },
   };
-});
+}
+
+describeStore('Redis Cluster', open);
+describeUserSessions('Redis Cluster', open);
 
 describe('§8 a Redis Cluster with a node down', () => {
   let cluster: RedisCluster;

@@ -5,8 +5,9 @@ import type { Store } from '../../src/core/store/store.ts';
 import { collectLog } from '../support/log.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
 import { age } from '../support/redis-age.ts';
-import { describeStore } from './store.contract.ts';
+import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
+import { describeUserSessions } from './user-sessions.contract.ts';
 
 const openOn = (url: string): Store =>
   openRedisStore({
@@ -16,7 +17,7 @@ const openOn = (url: string): Store =>
     log: collectLog().log,
   });
 
-describeStore('Redis', async () => {
+async function open(): Promise<Harness> {
   const redis = await startRedis();
   const client = redis.client();
   const stores = [openOn(redis.url), openOn(redis.url)] as const;
@@ -29,7 +30,10 @@ describeStore('Redis', async () => {
       await redis.close();
     },
   };
-});
+}
+
+describeStore('Redis', open);
+describeUserSessions('Redis', open);
 
 describeStore('password-protected Redis', async () => {
   const redis = await startRedis({ password: 'correct-horse' });

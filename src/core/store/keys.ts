@@ -6,6 +6,9 @@ export const sessionKey = (prefix: string, sessionId: string): string => prefix 
 /** Decisions 4: the sorted set of live sessions, scored by expiry. No session id reads `index`. */
 export const sessionIndexKey = (prefix: string): string => `${prefix}index`;
 
+/** Decisions 10: the sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
+export const userSessionsKey = (prefix: string, hash: string): string => `${prefix}user:${hash}`;
+
 /**
  * The channel on which replicas talk to each other. Not a key, but like one: channels ignore
  * database numbers, so services that share a server are kept apart by the prefix alone.

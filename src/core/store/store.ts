@@ -28,8 +28,16 @@ export interface Store {
    */
   withdraw(key: string, entry: string): Promise<void>;
 
-  /** Stores a new session and enters it into the index of live sessions. */
-  createSession(session: SessionRecord, ttlSeconds: number): Promise<void>;
+  /**
+   * Stores a new session and enters it into the index of live sessions. Where its user has more than
+   * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
+   * Resolves to the ids of those that were ended.
+   */
+  createSession(
+    session: SessionRecord,
+    ttlSeconds: number,
+    userMax?: number,
+  ): Promise<readonly string[]>;
   /**
    * Slides a session: sets what changes and the full time-to-live, in one step. False, and nothing
    * is written, when it is absent or not `owner`'s (so a touch never revives an ended session).
@@ -49,7 +57,8 @@ export interface Store {
   takeExpiredSession(sessionId: string): Promise<boolean>;
   /**
    * Goes through the index entries that are due: those of gone sessions are taken, those of
-   * touched sessions get their new time. Resolves to the number this caller took.
+   * touched sessions get their new time, here and among those of their user. Resolves to the number
+   * this caller took.
    */
   sweepSessions(): Promise<number>;
   /** The number of sessions in the index; exact right after a sweep. */

@@ -14,15 +14,14 @@ import { createReplicas } from './replicas.ts';
 import type { Era } from './revisions.ts';
 import { createSessionCodec } from './session/codec.ts';
 import { createQuestions } from './session/questions.ts';
-import { createSessions } from './session/sessions.ts';
+import { createSessions, type SessionLimits } from './session/sessions.ts';
 import { createStreams } from './session/streams.ts';
 import { createStatelessCodec } from './stateless/codec.ts';
 import { createListen } from './stateless/listen.ts';
 import { createRequestState } from './stateless/request-state.ts';
 import { createUpdates } from './updates.ts';
 
-export interface McpOptions {
-  readonly sessionTtlSeconds: number;
+export interface McpOptions extends SessionLimits {
   readonly sessionKeyPrefix: string;
   /** `MCP_STREAMS`. */
   readonly mcpStreams: boolean;
@@ -51,7 +50,7 @@ export interface Mcp {
 export function createMcp(options: McpOptions, parts: McpParts): Mcp {
   const { catalog, service, store, clock, metrics, log } = parts;
   const { sessionKeyPrefix: prefix, mcpStreams } = options;
-  const sessions = createSessions(options.sessionTtlSeconds, { store, clock, metrics, log });
+  const sessions = createSessions(options, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
   const replicas = createReplicas({
     store,

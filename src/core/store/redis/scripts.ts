@@ -35,12 +35,71 @@ if windows == 0 then return { 0, 1, 0, tostring(now), now, session } end
 return { 1, 1, counts[1] + 1, oldest(KEYS[1]), now, session }
 `);
 
-/** KEYS: session[, index]. ARGV: id, ttl (s), then the hash's fields. */
-export const createSessionScript = createScript(`${NOW}
-redis.call('HSET', KEYS[1], unpack(ARGV, 3))
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-if KEYS[2] then redis.call('ZADD', KEYS[2], now + ARGV[2] * 1000, ARGV[1]) end
+/**
+ * Enters a session into its user's set. The set lives for twice its newest session's time: until then
+ * that session is gone, or the sweep has entered it again. What the sweep should have entered again an
+ * hour ago is gone.
+ */
+const ENTER = `
+local function enter(set, id, expiry, lifetime, now)
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now - 3600000)
+  redis.call('ZADD', set, expiry, id)
+  if redis.call('PTTL', set) < 2 * lifetime then redis.call('PEXPIRE', set, 2 * lifetime) end
+end
+`;
+
+/**
+ * KEYS: session[, index[, the user's set]]. ARGV: id, ttl (s), how many sessions the user may have, prefix
+ * of sessions, then the hash's fields. Answers the ids of the sessions that were ended. Entries that lag
+ * behind touches are put right first, some 3,000 at most; the next opening goes on.
+ */
+export const createSessionScript = createScript(`${NOW}${ENTER}
+local id, lifetime, max = ARGV[1], ARGV[2] * 1000, tonumber(ARGV[3])
+redis.call('HSET', KEYS[1], unpack(ARGV, 5))
+redis.call('PEXPIRE', KEYS[1], lifetime)
+if KEYS[2] then redis.call('ZADD', KEYS[2], now + lifetime, id) end
+local ended = {}
+if not KEYS[3] then return ended end
+local set = KEYS[3]
+enter(set, id, now + lifetime, lifetime, now)
+local over = redis.call('ZCARD', set) - max
+local size = 1
+for round = 1, 32 do
+  local first = over > 0 and redis.call('ZRANGE', set, 0, size, 'WITHSCORES') or {}
+  local moved = {}
+  for at = 1, #first, 2 do
+    local other = first[at]
+    local left = other ~= id and redis.call('PTTL', ARGV[4] .. other)
+    if left and left >= 0 and now + left > tonumber(first[at + 1]) then
+      table.insert(moved, now + left)
+      table.insert(moved, other)
+    elseif left and #moved == 0 and over > 0 then
+      over = over - 1
+      redis.call('ZREM', set, other)
+      if redis.call('DEL', ARGV[4] .. other) == 1 then
+        redis.call('ZREM', KEYS[2], other)
+        table.insert(ended, other)
+      end
+    end
+  end
+  if #moved > 0 then redis.call('ZADD', set, unpack(moved)) end
+  if over <= 0 then break end
+  size = math.min(2 * size, 128)
+end
+return ended
+`);
+
+/** KEYS: the user's set. ARGV: id, expiry, time (ms) that is left, 1 to enter only where a set is. */
+export const enterUserSessionScript = createScript(`${NOW}${ENTER}
+if ARGV[4] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+enter(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), now)
 return 1
+`);
+
+/** KEYS: the user's set. ARGV: how many it may have, id. Takes the id out, while there are too many. */
+export const claimUserSessionScript = createScript(`
+if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
+return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
 /** KEYS: one. GETDEL, which servers before 6.2 do not have. */
@@ -62,9 +121,9 @@ redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
 `);
 
-/** KEYS: session[, index]. ARGV: owner ('' for none), id. */
+/** KEYS: session, then sorted sets that it leaves. ARGV: owner ('' for none), id. */
 export const endSessionScript = createScript(`${OWNED}
 redis.call('DEL', KEYS[1])
-if KEYS[2] then redis.call('ZREM', KEYS[2], ARGV[2]) end
+for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[2]) end
 return 1
 `);

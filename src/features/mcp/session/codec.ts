@@ -69,7 +69,9 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
 
   async function initialize({ user }: McpCall, { id, params }: Request): Promise<Reply> {
     const session = readInitialize(params);
-    const sessionId = await sessions.create(user, session);
+    const { sessionId, ended } = await sessions.create(user, session);
+    // As after DELETE; nobody waits for it, and it never rejects.
+    for (const id of ended) void streams?.end(id);
     const { name, version } = service;
     const result = {
       protocolVersion: session.protocolVersion,

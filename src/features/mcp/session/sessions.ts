@@ -21,8 +21,21 @@ export interface NewSession {
   readonly clientInfo?: string;
 }
 
+export interface CreatedSession {
+  readonly sessionId: string;
+  /** Other sessions of the user that were ended for it. */
+  readonly ended: readonly string[];
+}
+
+export interface SessionLimits {
+  readonly sessionTtlSeconds: number;
+  /** Sessions of one user; 0 for any number. */
+  readonly userSessionsMax: number;
+}
+
 export interface Sessions {
-  create(user: User, session: NewSession): Promise<string>;
+  /** Where the user has too many then, those that expire first are ended. */
+  create(user: User, session: NewSession): Promise<CreatedSession>;
   /**
    * The record of the call's session, where it is active and its user's; counts one that has
    * expired. @throws GatewayError: a store that does not answer is never "not found" (decisions 9).
@@ -50,7 +63,7 @@ export interface SessionsDeps {
 const SWEEP_INTERVAL_MS = 60_000;
 
 export function createSessions(
-  ttlSeconds: number,
+  { sessionTtlSeconds: ttlSeconds, userSessionsMax }: SessionLimits,
   { store, clock, metrics, log }: SessionsDeps,
 ): Sessions {
   async function sweep(): Promise<void> {
@@ -63,9 +76,10 @@ export function createSessions(
       const now = clock.now();
       const owner = user && { userId: user.sub };
       const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };
-      await store.createSession(record, ttlSeconds);
+      const ended = await store.createSession(record, ttlSeconds, userSessionsMax);
       metrics.session('created');
-      return sessionId;
+      metrics.session('terminated', ended.length);
+      return { sessionId, ended };
     },
 
     async of({ sessionId, session, user }) {

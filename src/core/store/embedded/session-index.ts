@@ -1,0 +1,68 @@
+// Decisions 4 and 10: sessions by the time they are due, all of them, and those of one user. The times
+// may lag behind touches; whoever needs them right enters them again.
+import type { Database, RootDatabase } from 'lmdb';
+import { hashOf } from '../../seal/seal.ts';
+
+/** What writes is to be called inside a transaction. */
+export interface SessionIndex {
+  has(id: string): boolean;
+  size(): number;
+  /** Enters a session, or moves it; with a `userId` also among those of the user. */
+  enter(id: string, dueAt: number, userId: string | undefined): void;
+  /** False when it is not there. */
+  leave(id: string, userId: string | undefined): boolean;
+  /** Those that are due by `now`, first things first. */
+  due(now: number, limit: number): readonly string[];
+  /** Those of the user that are due first. */
+  firstOf(userId: string, limit: number): readonly DueSession[];
+  countOf(userId: string): number;
+}
+
+export interface DueSession {
+  readonly id: string;
+  /** Epoch milliseconds. */
+  readonly dueAt: number;
+}
+
+type DueKey = [dueAt: number, id: string];
+
+/** The user's `sub`, hashed: keys have a largest size. */
+type UserKey = [user: string, dueAt: number, id: string];
+
+export function openSessionIndex(root: RootDatabase): SessionIndex {
+  /** Session id → the time under which it stands in the others. */
+  const times: Database<number, string> = root.openDB({ name: 'session-index' });
+  const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
+  const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
+
+  const rangeOf = (userId: string) => {
+    const user = hashOf(userId);
+    return { start: [user, 0], end: [user, Number.MAX_VALUE] };
+  };
+
+  function leave(id: string, userId: string | undefined): boolean {
+    const dueAt = times.get(id);
+    if (dueAt === undefined) return false;
+    all.remove([dueAt, id]);
+    if (userId !== undefined) ofUsers.remove([hashOf(userId), dueAt, id]);
+    times.remove(id);
+    return true;
+  }
+
+  return {
+    has: (id) => times.get(id) !== undefined,
+    size: () => (times.getStats() as { entryCount: number }).entryCount,
+    enter(id, dueAt, userId) {
+      leave(id, userId);
+      times.put(id, dueAt);
+      all.put([dueAt, id], true);
+      if (userId !== undefined) ofUsers.put([hashOf(userId), dueAt, id], true);
+    },
+    leave,
+    due: (now, limit) =>
+      [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
+    firstOf: (userId, limit) =>
+      [...ofUsers.getKeys({ ...rangeOf(userId), limit })].map(([, dueAt, id]) => ({ id, dueAt })),
+    countOf: (userId) => ofUsers.getKeysCount(rangeOf(userId)),
+  };
+}
