@@ -60,7 +60,10 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
 
   function noteFailure(url: URL, refusal: ClientDocumentRefused): void {
     failures.set(url.href, refusal, PAUSE_MS);
-    log.info(refusal.message, { clientId: url.href, cause: refusal.cause });
+    // Where anybody may name hosts, most that cannot be reached are nobody's concern.
+    const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
+    const say = isOperators ? log.warn : log.info;
+    say(refusal.message, { clientId: url.href, cause: refusal.cause });
   }
 
   function loadOnce(url: URL): Promise<ClientDocument> {

@@ -6,7 +6,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../core/clock.ts';
 import type { Network } from './network.ts';
 import { openConnection } from './open-connection.ts';
-import { ClientDocumentRefused } from './refusal.ts';
+import { ClientDocumentRefused, unreachable } from './refusal.ts';
 
 export interface FetchedDocument {
   readonly headers: IncomingHttpHeaders;
@@ -32,14 +32,15 @@ export async function fetchDocument(
 ): Promise<FetchedDocument> {
   const abort = new AbortController();
   const cancel = clock.after(TIMEOUT_MS, () => {
-    abort.abort(refusalOf(url, `was not there in full within ${TIMEOUT_MS / 1000} s`));
+    const late = `was not there in full within ${TIMEOUT_MS / 1000} s`;
+    abort.abort(unreachable(url.hostname, problemOf(url, late), 'ETIMEDOUT'));
   });
   try {
     return await Promise.race([exchange(url, network, abort.signal), aborted(abort.signal)]);
   } catch (cause) {
     if (cause instanceof ClientDocumentRefused) throw cause;
     // Where the connection failed is for the log: it would tell strangers of the network inside.
-    throw refusalOf(url, 'cannot be fetched', cause);
+    throw unreachable(url.hostname, problemOf(url, 'cannot be fetched'), cause);
   } finally {
     cancel();
     // Closes whatever is open.
@@ -94,8 +95,10 @@ async function readBody(url: URL, answer: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-const refusalOf = (url: URL, problem: string, cause?: unknown) =>
-  new ClientDocumentRefused(`The client's metadata document ${url.href} ${problem}.`, { cause });
+const refusalOf = (url: URL, problem: string) => new ClientDocumentRefused(problemOf(url, problem));
+
+const problemOf = (url: URL, problem: string): string =>
+  `The client's metadata document ${url.href} ${problem}.`;
 
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
 import type { Network } from './network.ts';
 import { isPublicAddress } from './public-address.ts';
-import { refuse } from './refusal.ts';
+import { unreachable } from './refusal.ts';
 
 const PORT = 443;
 
@@ -50,12 +50,13 @@ async function publicAddresses(
 ): Promise<readonly string[]> {
   // The same words for every case: they would tell strangers which names exist inside.
   const said = `The host ${host} of the client_id does not resolve to public addresses only.`;
-  const addresses = await network
-    .resolve(host, signal)
-    .catch((cause: unknown) => refuse(said, cause));
-  if (addresses.length === 0) refuse(said, 'it has no address');
+  const addresses = await network.resolve(host, signal).catch((cause: unknown) => {
+    throw unreachable(host, said, cause);
+  });
+  if (addresses.length === 0) throw unreachable(host, said, 'it has no address');
   const inner = addresses.find((address) => !isPublicAddress(address));
-  return inner === undefined ? addresses : refuse(said, `it has the address ${inner}`);
+  if (inner !== undefined) throw unreachable(host, said, `it has the address ${inner}`);
+  return addresses;
 }
 
 function closeOn(signal: AbortSignal, socket: TLSSocket): void {

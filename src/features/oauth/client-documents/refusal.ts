@@ -1,9 +1,27 @@
 /** A client id that is an https URL cannot be used; the message says why, to its developer. */
 export class ClientDocumentRefused extends Error {
   override readonly name = 'ClientDocumentRefused';
+  /** The way to the host failed, whatever its document says: for an operator to mend. */
+  readonly isUnreachable: boolean;
+
+  constructor(message: string, options?: { readonly cause?: unknown }, isUnreachable = false) {
+    super(message, options);
+    this.isUnreachable = isUnreachable;
+  }
 }
 
-/** @throws ClientDocumentRefused always. `cause` is for the log: it may name internal addresses. */
-export function refuse(message: string, cause?: unknown): never {
-  throw new ClientDocumentRefused(message, cause === undefined ? undefined : { cause });
+/** @throws ClientDocumentRefused always. */
+export function refuse(message: string): never {
+  throw new ClientDocumentRefused(message);
 }
+
+/**
+ * What happened, and what an operator can do about it. `cause` is for the log: it may name what is
+ * inside the network, which strangers must not be told.
+ */
+export const unreachable = (host: string, what: string, cause: unknown): ClientDocumentRefused =>
+  new ClientDocumentRefused(
+    `${what} Whoever runs this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY where only a proxy leads out, or change CIMD_ALLOWED_HOSTS; the gateway's log says what failed.`,
+    { cause },
+    true,
+  );
