@@ -17,8 +17,12 @@ Every setting is an environment variable. All are read once, at start; an empty 
 set. When a value is wrong the service does not start: it names every wrong variable, what was
 given and what is allowed, and exits with code 1. Values of secrets are never printed.
 
-To keep the variables in a file, copy \`.env.example\` to \`.env\` and start with
-\`node --env-file=.env dist/cli/main.js start\` (after \`npm run build\`).
+To keep the variables in a file, copy \`.env.example\` to \`.env\` in the folder in which you start
+Postern. \`postern start\` and \`postern dev\` read it, and say in the log, or in their first lines,
+which settings they took from it. A variable of the environment wins. A gateway of your own
+([createGateway](authors.md#a-gateway-of-your-own)) does not read the file.
+
+\`--port N\` wins over \`PORT\`. \`postern --help\` lists the other options.
 
 ${settingsTables('##')}`;
 
@@ -36,8 +40,8 @@ export const settingsTables = (level: '##' | '###'): string =>
   }).join('\n');
 
 export const envExample = (): string =>
-  `# Settings of Postern; docs/settings.md has them as a table. Copy this file to .env, take the #
-# away from what you set, and start with: node --env-file=.env dist/cli/main.js start
+  `# Settings of Postern; docs/settings.md has them as a table. Copy this file to .env, and take the #
+# away from what you set: postern start and postern dev read it from the current folder.
 ${CHAPTERS.map((chapter) => `\n\n# ${chapter}\n${inChapter(chapter).map(envEntry).join('')}`).join('')}`;
 
 const defaults: Readonly<Record<string, unknown>> = {

@@ -1,10 +1,13 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
-import { PACKAGE_VERSION } from '../core/version.ts';
+import { loadCatalog } from './catalog-file/load.ts';
+import type { Options } from './command-line.ts';
+import { banner } from './dev-banner.ts';
 import { keptKeys } from './dev-provider/keys.ts';
 import { listenNear } from './dev-provider/listen.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
+import { prepareEnv } from './env-file.ts';
 import { serve } from './serve.ts';
 import { codeOf, StartError } from './start-error.ts';
 
@@ -15,8 +18,6 @@ const DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
   OAUTH_POPUPS: 'true',
-  // Clients register. Without the internet their documents could not be fetched.
-  CIMD_ALLOWED_HOSTS: 'none',
   MCP_RATE_LIMIT_MAX: '10000',
   DCR_RATE_LIMIT_MAX: '1000',
   OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',
@@ -34,7 +35,8 @@ const UNKNOWN_YET = { OIDC_ISSUER: 'http://localhost' } as const;
  * `postern dev`: the embedded store, limits that nobody meets by hand, and an identity provider
  * of its own, unless OIDC_ISSUER names another.
  */
-export async function dev(): Promise<void> {
+export async function dev(options: Options): Promise<void> {
+  const envFile = prepareEnv(options);
   if (process.env.NODE_ENV === 'production') {
     throw new StartError([
       'NODE_ENV: postern dev lets everybody in and is not for production; use postern start.',
@@ -45,10 +47,13 @@ export async function dev(): Promise<void> {
   if (!preview.authRequired || given.OIDC_ISSUER !== undefined) {
     const canLogIn = preview.authRequired && given.OAUTH_CLIENT_ID !== undefined;
     const config = loadConfig({ ...DEFAULTS, ...(canLogIn && BROKER), ...given });
-    await serve(config);
-    console.log(banner(config, config.authRequired ? `at ${config.oidcIssuer}` : 'none needed'));
+    const catalog = await catalogOf(options);
+    await serve(config, { catalog, envFile });
+    const logIn = config.authRequired ? `at ${config.oidcIssuer}` : 'none needed';
+    console.log(banner(config, { logIn, catalog: options.catalog, envFile }));
     return;
   }
+  const catalog = await catalogOf(options);
   const { issuer, close } = await startProvider(preview);
   const config = loadConfig({
     ...DEFAULTS,
@@ -61,9 +66,13 @@ export async function dev(): Promise<void> {
     OAUTH_CLIENT_ID: CLIENT_ID,
     ...given,
   });
-  await serve(config, close);
-  console.log(banner(config, `any name, no password (${issuer})`));
+  await serve(config, { catalog, envFile, alsoClose: close });
+  const logIn = `any name, no password (${issuer})`;
+  console.log(banner(config, { logIn, catalog: options.catalog, envFile }));
 }
+
+const catalogOf = async ({ catalog }: Options) =>
+  catalog === undefined ? undefined : loadCatalog(catalog);
 
 async function startProvider({ port, baseUrl, dataDir, oidcAudience }: Config) {
   const server = createServer();
@@ -91,27 +100,7 @@ async function load(options: DevProviderOptions): Promise<RequestListener> {
   } catch (error) {
     if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new StartError([
-      'The development provider is missing. It comes with a checkout of Postern only, where npm ci --include=dev installs it. Elsewhere set OIDC_ISSUER to a provider, or AUTH_REQUIRED=false for no log-in.',
+      'The development provider is missing: npm left out the optional package oidc-provider (--omit=optional, or it could not be fetched). Install again with --include=optional; or set OIDC_ISSUER to a provider of yours, or AUTH_REQUIRED=false for no log-in.',
     ]);
   }
 }
-
-const DEFAULT_BASE_URL = 'http://localhost:3000';
-
-const banner = ({ baseUrl, dataDir, redisUrl }: Config, logIn: string): string => `
-  Postern ${PACKAGE_VERSION} is running, for development only.
-
-  MCP URL   ${baseUrl}/mcp
-  Log-in    ${logIn}
-  Pages     ${baseUrl}/
-  Data      ${redisUrl === undefined ? dataDir : 'in Redis'}
-
-  Next, in a second terminal:
-    npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${baseUrl}/mcp`}
-
-  Or connect a client:
-    Claude Code   claude mcp add --transport http postern ${baseUrl}/mcp
-    Cursor        "postern": { "url": "${baseUrl}/mcp" } under "mcpServers" in .cursor/mcp.json
-
-  LOG_LEVEL=debug shows every request. Ctrl+C stops it.
-`;

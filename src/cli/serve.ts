@@ -1,18 +1,36 @@
 import type { Config } from '../core/config/config.ts';
 import { misspeltVariables } from '../core/config/misspelt.ts';
-import { createLog, type Log } from '../core/log.ts';
+import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
-import { createGateway, type Gateway } from '../gateway.ts';
+import type { Catalog } from '../features/mcp/catalog.ts';
+import { createGateway, type Deps, type Gateway } from '../gateway.ts';
 import { endWithProcess } from './end.ts';
+import { type EnvFile, settingsIn } from './env-file.ts';
 import { listenProblem, StartError } from './start-error.ts';
 
+export interface ServeOptions {
+  /** In place of the built-in one. */
+  readonly catalog?: Catalog | undefined;
+  readonly envFile?: EnvFile | undefined;
+  /** What is closed after the service. */
+  readonly alsoClose?: () => Promise<void>;
+}
+
 /**
- * Starts the service, which ends with the process. `alsoClose` is closed after it.
+ * Starts the service, which ends with the process.
  *
  * @throws StartError with the lines to print.
  */
-export async function serve(config: Config, alsoClose = async () => {}): Promise<void> {
+export async function serve(config: Config, options: ServeOptions = {}): Promise<void> {
+  const { catalog, envFile, alsoClose = async () => {} } = options;
   const log = createLog(config.logLevel);
+  if (envFile !== undefined) {
+    const { path } = envFile;
+    log.info('Read .env; variables that the environment sets are not taken from it.', {
+      path,
+      variables: settingsIn(envFile),
+    });
+  }
   for (const { variable, nearest } of misspeltVariables(process.env)) {
     log.warn(`${variable} is none of the settings; is it misspelt? The nearest is ${nearest}.`, {
       variable,
@@ -22,7 +40,7 @@ export async function serve(config: Config, alsoClose = async () => {}): Promise
   let close = alsoClose;
   // From the first moment: as the first process of a container, nobody else would heed a signal.
   endWithProcess(log, () => close());
-  const gateway = await open(config, log);
+  const gateway = await open(config, { log, ...(catalog && { catalog }) });
   close = async () => {
     await gateway.close();
     await alsoClose();
@@ -30,9 +48,9 @@ export async function serve(config: Config, alsoClose = async () => {}): Promise
   await listen(gateway, config);
 }
 
-async function open(config: Config, log: Log): Promise<Gateway> {
+async function open(config: Config, deps: Partial<Deps>): Promise<Gateway> {
   try {
-    return await createGateway(config, { log });
+    return await createGateway(config, deps);
   } catch (error) {
     if (error instanceof DataDirError) throw new StartError([error.message]);
     throw error;

@@ -1,6 +1,7 @@
 // The built service as a process of its own, seen from the outside only.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync, readdirSync, symlinkSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -41,6 +42,10 @@ export interface Launch {
   readonly args?: readonly string[];
   /** `npm` in place of `node dist/cli/main.js`, in a process group of its own. */
   readonly npm?: boolean;
+  /** Where it runs; a folder without a `.env` unless given. */
+  readonly cwd?: string;
+  /** In place of the built service of this checkout. */
+  readonly main?: string;
 }
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -60,10 +65,11 @@ const BARE: Env = Object.fromEntries(
 );
 
 /** Starts it and does not wait. */
-export function launch(env: Env, { args = ['start'], npm }: Launch = {}): Postern {
-  const [command, ...rest] = npm ? ['npm', 'run', ...args] : [process.execPath, MAIN, ...args];
+export function launch(env: Env, how: Launch = {}): Postern {
+  const { args = ['start'], npm, main = MAIN, cwd = npm ? checkout() : emptyFolder() } = how;
+  const [command, ...rest] = npm ? ['npm', 'run', ...args] : [process.execPath, main, ...args];
   const child = spawn(command, rest, {
-    cwd: ROOT,
+    cwd,
     env: { ...BARE, npm_config_update_notifier: 'false', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: npm === true,
@@ -128,8 +134,19 @@ export async function runPostern(env: Env, how: Launch = {}): Promise<Postern & 
 }
 
 /** A folder that `endPosterns` removes. */
-export async function folder(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), 'postern-process-'));
+export const folder = async (): Promise<string> => emptyFolder();
+
+/** This checkout without what a developer may have put into its `.env`. */
+function checkout(): string {
+  const path = emptyFolder();
+  for (const name of readdirSync(ROOT).filter((entry) => !entry.startsWith('.'))) {
+    symlinkSync(join(ROOT, name), join(path, name));
+  }
+  return path;
+}
+
+function emptyFolder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'postern-process-'));
   folders.push(path);
   return path;
 }

@@ -6,7 +6,6 @@ import { logInAs } from '../../scripts/demo/log-in.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { createGateway, type Deps } from '../../src/gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
-import { noInternet } from './no-internet.ts';
 import { freePort } from './ports.ts';
 import { type ProviderOptions, startProvider } from './provider.ts';
 import { specCatalog } from './spec-catalog.ts';
@@ -69,7 +68,6 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const gateway = await createGateway(loadConfig(env), {
       log,
       catalog: specCatalog,
-      network: noInternet,
       ...options.deps,
     });
     await gateway.listen();

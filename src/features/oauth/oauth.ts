@@ -23,8 +23,6 @@ import { createRegister } from './register.ts';
 import { createRegisteredClients } from './registered-clients.ts';
 import { createUpstream } from './upstream.ts';
 
-const ONE_DAY_SECONDS = 86_400;
-
 export interface OAuthEndpointSettings
   extends OAuthSettings,
     AuthorizeSettings,
@@ -68,10 +66,7 @@ export interface OAuthDeps {
 }
 
 /** What a redirect URI may be, beyond Spec §4.8. */
-export const redirectUriRules = (
-  settings: OAuthSettings & { readonly baseUrl: string },
-): RedirectUriRules => ({
-  baseUrl: settings.baseUrl,
+export const redirectUriRules = (settings: OAuthSettings): RedirectUriRules => ({
   schemes: settings.oauthRedirectSchemes,
   ipv6Loopback: settings.oauthMode === 'broker',
   refusesAnswers: settings.oauthMode === 'broker',
@@ -79,24 +74,19 @@ export const redirectUriRules = (
 
 export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
   const { store, seal, fetch, clock, documents, endpoints, inspectToken } = deps;
-  const { dcrClientTtlSeconds: ttlSeconds } = settings;
-  const isBroker = settings.oauthMode === 'broker';
-  const registered = createRegisteredClients(store, {
-    seconds: ttlSeconds,
-    unusedSeconds: isBroker ? Math.min(ONE_DAY_SECONDS, ttlSeconds) : ttlSeconds,
-  });
+  const registered = createRegisteredClients(store, settings.dcrClientTtlSeconds);
   const clients = createClients({
     registered,
     // Switched off, such an id is the provider's to judge, like any other.
     documents: settings.cimdAllowedHosts.length > 0 ? documents : undefined,
     loopbackAnyPort: settings.oauthLoopbackAnyPort,
-    renewal: settings.dcrRenew ? 'every' : isBroker ? 'first' : 'none',
-    baseUrl: settings.baseUrl,
+    renew: settings.dcrRenew,
   });
   const calls = createProviderCalls();
   const upstream = createUpstream(fetch, calls);
   const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
   const records = seal && { store, seal };
+  const isBroker = settings.oauthMode === 'broker';
   /** What the provider will see, of what a client asks for. */
   const askedScope = (scope: string | undefined) =>
     isBroker ? authorizationExtras(settings, scope, []).scope : scope;

@@ -22,8 +22,6 @@ export async function openConnection(
 ): Promise<TLSSocket> {
   const connection = await (network.tunnel?.(host, PORT, signal) ??
     dialPublic(host, network, signal));
-  if (signal.aborted) connection.destroy();
-  signal.throwIfAborted();
   const socket = connect({
     socket: connection,
     servername: host,
@@ -62,5 +60,7 @@ async function publicAddresses(
 function closeOn(signal: AbortSignal, socket: TLSSocket): void {
   // Whoever waits for the socket has its error; afterwards it is nobody's.
   socket.on('error', () => {});
-  signal.addEventListener('abort', () => socket.destroy());
+  const close = () => socket.destroy();
+  if (signal.aborted) close();
+  else signal.addEventListener('abort', close);
 }

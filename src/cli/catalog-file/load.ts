@@ -1,0 +1,37 @@
+// --catalog FILE: the file's default export is the catalogue.
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Catalog } from '../../features/mcp/catalog.ts';
+import { StartError } from '../start-error.ts';
+import { explainLoadError } from './load-error.ts';
+import { shareOwnPackage } from './own-package.ts';
+
+const FORM = 'export default createLocalCatalog({ tools: […] });';
+
+/** @throws StartError that says what is wrong with the file, and where. */
+export async function loadCatalog(file: string): Promise<Catalog> {
+  const path = resolve(file);
+  if (!statSync(path, { throwIfNoEntry: false })?.isFile())
+    throw new StartError([`--catalog: there is no file ${path}.`]);
+  shareOwnPackage();
+  const exported = await importDefault(path);
+  if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${FORM}`]);
+  return exported;
+}
+
+async function importDefault(path: string): Promise<unknown> {
+  try {
+    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
+    return module.default;
+  } catch (error) {
+    throw explainLoadError(error);
+  }
+}
+
+const isCatalog = (exported: unknown): exported is Catalog =>
+  typeof exported === 'object' &&
+  exported !== null &&
+  'offers' in exported &&
+  'callTool' in exported &&
+  typeof exported.callTool === 'function';

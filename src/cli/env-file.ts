@@ -1,0 +1,56 @@
+// The file .env of the current folder: variables for those that the environment does not set.
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { settings } from '../core/config/settings.ts';
+import type { Options } from './command-line.ts';
+import { codeOf, StartError } from './start-error.ts';
+
+export interface EnvFile {
+  readonly path: string;
+  /** What it sets: variables that the environment lacks, or has empty (decisions 1). */
+  readonly added: Readonly<Record<string, string>>;
+}
+
+/**
+ * Makes the environment what the command goes by: `.env` fills in what is not set, `--port` is PORT.
+ *
+ * @throws StartError when there is a `.env` that cannot be read.
+ */
+export function prepareEnv({ port }: Pick<Options, 'port'>): EnvFile | undefined {
+  if (port !== undefined) process.env.PORT = port;
+  const envFile = readEnvFile();
+  Object.assign(process.env, envFile?.added);
+  return envFile;
+}
+
+/** @throws StartError when there is such a file that cannot be read. */
+export function readEnvFile(): EnvFile | undefined {
+  const path = resolve('.env');
+  const text = read(path);
+  if (text === undefined) return undefined;
+  const added: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parseEnv(text))) {
+    if (value !== undefined && !process.env[name]) added[name] = value;
+  }
+  return { path, added };
+}
+
+const KNOWN: ReadonlySet<string> = new Set(Object.values(settings).map(({ variable }) => variable));
+
+/** The settings that it sets, by name. Nothing else: a broken line may have a secret for a name. */
+export const settingsIn = ({ added }: EnvFile): readonly string[] =>
+  Object.keys(added)
+    .filter((name) => KNOWN.has(name))
+    .sort();
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    const code = codeOf(error);
+    // A folder of that name is a virtual environment of Python.
+    if (code === 'ENOENT' || code === 'EISDIR') return undefined;
+    throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
+  }
+}

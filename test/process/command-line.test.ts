@@ -1,0 +1,188 @@
+// The command postern: what may stand after it, --catalog, and the file .env.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { freePort } from '../support/ports.ts';
+import { endPosterns, folder, runPostern, startPostern } from '../support/process.ts';
+import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
+
+const ANONYMOUS = { AUTH_REQUIRED: 'false', HOST: '127.0.0.1' } as const;
+
+afterEach(endPosterns);
+
+test.each([['help'], ['--help'], ['-h'], ['dev', '--help']])(
+  '§5 command line: %s %s prints the usage',
+  async (...args) => {
+    const { code, stdout, stderr } = await runPostern({}, { args });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^Usage: postern /);
+    for (const option of ['--catalog FILE', '--port N', '--watch'])
+      expect(stdout).toContain(option);
+  },
+);
+
+test.each(['version', '--version', '-v'])('§5 command line: %s prints the version', async (arg) => {
+  const { code, stdout, stderr } = await runPostern({}, { args: [arg] });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test.each([
+  { args: ['dve'], says: 'Unknown command: dve. Did you mean dev?' },
+  { args: ['frobnicate'], says: 'Unknown command: frobnicate.' },
+  { args: ['dev', '--catlog', 'x.js'], says: 'Unknown option: --catlog. Did you mean --catalog?' },
+  { args: ['--prot=1', 'dev'], says: 'Unknown option: --prot. Did you mean --port?' },
+  { args: ['start', '-x'], says: 'Unknown option: -x.' },
+  { args: ['dev', '--catalog'], says: '--catalog needs a value' },
+  { args: ['dev', '--catalog', '--watch'], says: '--catalog needs a value' },
+  { args: ['dev', '--port', '0'], says: '--port: "0" is not a number from 1 to 65535.' },
+  { args: ['dev', '--port', '99999'], says: '--port: "99999" is not a number from 1 to 65535.' },
+  { args: ['dev', '--watch=no'], says: '--watch takes no value.' },
+  { args: ['start', '--watch'], says: '--watch is no option of postern start.' },
+  { args: ['dev', 'now'], says: 'Too many arguments: now.' },
+])('§5 command line: $args is refused: $says', async ({ args, says }) => {
+  const { code, stdout, stderr } = await runPostern({}, { args });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr.startsWith(says), stderr).toBe(true);
+  expect(stderr).toContain('\nUsage: postern ');
+});
+
+test('§5 command line: --port wins over PORT', async () => {
+  const port = await freePort();
+  const at = ['--port', String(port)];
+  const postern = await startPostern(ANONYMOUS, { args: ['start', ...at] }).catch(String);
+  // startPostern waits at the PORT that it gave.
+  expect(postern).toContain(`"port":${port}`);
+});
+
+test.each(['start', 'dev'])(
+  '§2.4 --catalog: %s serves the default export of a file, which shares the running package',
+  async (command) => {
+    const cwd = await folder();
+    await put(cwd, 'catalog.mjs', catalogSaying('mine'));
+    const args = [command, '--catalog', 'catalog.mjs'];
+    const { url } = await startPostern(ANONYMOUS, { args, cwd });
+    expect(await callTool(url, 'say')).toBe('mine');
+    // Thrown by the author's copy of postern, understood by the gateway's.
+    expect(await callTool(url, 'me')).toMatchObject({ code: -32001 });
+    expect(await callTool(url, 'service_ping')).toMatchObject({ code: -32602 });
+  },
+);
+
+const BAD_NAME = `import { defineTool } from 'postern';
+
+export default defineTool({
+  name: 'two words', description: '', inputSchema: { type: 'object' }, run: () => ({ content: [] }),
+});
+`;
+
+test.each([
+  { what: 'is not there', text: undefined, says: /^--catalog: there is no file \/.*c\.mjs\.$/ },
+  { what: 'throws', text: '\n  throw new Error("boom");\n', says: /^c\.mjs:2:9: boom$/ },
+  { what: 'has a wrong tool', text: BAD_NAME, says: /^c\.mjs:3:16: Tool two words: a name has/ },
+  {
+    what: 'imports what there is not',
+    text: "import { defineTol } from 'postern';\n",
+    says: /^c\.mjs:1: .*'postern' does not provide an export named 'defineTol'$/,
+  },
+  {
+    what: 'lacks a package',
+    text: "import 'nope';\n",
+    says: /^Cannot find package 'nope' imported/,
+  },
+  {
+    what: 'exports nothing',
+    text: 'export {};\n',
+    says: /^c\.mjs must export .*export default cr/,
+  },
+  {
+    what: 'exports lists',
+    text: 'export default { tools: [] };\n',
+    says: /^c\.mjs must export its catalogue: export default createLocalCatalog/,
+  },
+])('§2.4 --catalog: a file that $what is one line', async ({ text, says }) => {
+  const cwd = await folder();
+  if (text !== undefined) await put(cwd, 'c.mjs', text);
+  const port = String(await freePort());
+  const { code, stderr } = await runPostern(
+    { ...ANONYMOUS, PORT: port },
+    { args: ['start', '--catalog', 'c.mjs'], cwd },
+  );
+  expect(code).toBe(1);
+  const [head, line = '', ...more] = stderr.trimEnd().split('\n');
+  expect(head).toBe('Postern cannot start:');
+  expect(line.replace(/^ {2}- /, '')).toMatch(says);
+  expect(more).toEqual([]);
+});
+
+test('§2.4 --catalog: of a syntax error the file, the line and the place are shown', async () => {
+  const cwd = await folder();
+  await put(cwd, 'c.mjs', "import './tool.mjs';\n");
+  await put(cwd, 'tool.mjs', 'const a = 1;\nconst b = ;\n');
+  const args = ['start', '--catalog', 'c.mjs'];
+  const { code, stderr } = await runPostern(ANONYMOUS, { args, cwd });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^file:\/\/.*\/tool\.mjs:2\nconst b = ;\n {10}\^$/m);
+  expect(stderr).not.toMatch(/^\s+at /m);
+});
+
+test('§2.4 --catalog: a file in TypeScript is served, or the answer says which Node can', async () => {
+  const cwd = await folder();
+  const typed = catalogSaying('typed').replace('const say', 'const one: number = 1;\nconst say');
+  await put(cwd, 'c.mts', typed);
+  const how = { args: ['start', '--catalog', 'c.mts'], cwd };
+  if ('typescript' in process.features && process.features.typescript) {
+    const { url } = await startPostern(ANONYMOUS, how);
+    expect(await callTool(url, 'say')).toBe('typed');
+  } else {
+    const { code, stderr } = await runPostern(ANONYMOUS, how);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Node\.js v[\d.]+ reads no TypeScript: .*c\.mts.* 22\.18 .*tsx/);
+  }
+});
+
+test('§5 .env: fills in what the environment does not set, and is told by name only', async () => {
+  const cwd = await folder();
+  const lines = [
+    'SERVICE_DISPLAY_NAME="From the file"',
+    'METRICS_ENABLED=true',
+    'MAX_BODY_BYTES=5000',
+    'OAUTH_CLIENT_SECRET=hunter2',
+    'MY_OWN=hunter3',
+  ];
+  await put(cwd, '.env', lines.join('\n'));
+  // Empty counts as not set.
+  const env = { ...ANONYMOUS, METRICS_ENABLED: '', MAX_BODY_BYTES: '6000' };
+  const postern = await startPostern(env, { args: ['start'], cwd });
+  expect((await fetch(`${postern.url}/metrics`)).status).toBe(200);
+  const read = () => postern.log().find(({ msg }) => msg.startsWith('Read .env'));
+  await expect.poll(read).toMatchObject({
+    level: 'info',
+    variables: ['METRICS_ENABLED', 'OAUTH_CLIENT_SECRET', 'SERVICE_DISPLAY_NAME'],
+  });
+  expect(await callTool(postern.url, 'service_ping')).toBe('From the file MCP Server: pong');
+  expect(postern.stdout).not.toContain('hunter');
+});
+
+test('§5 .env: postern dev says in its first lines what it read', async () => {
+  const cwd = await folder();
+  await put(cwd, '.env', 'SERVICE_DISPLAY_NAME=Mine\n');
+  const postern = await startPostern(ANONYMOUS, { args: ['dev'], cwd });
+  await expect.poll(() => postern.stdout).toContain('.env (SERVICE_DISPLAY_NAME)');
+  expect(await callTool(postern.url, 'service_ping')).toBe('Mine MCP Server: pong');
+});
+
+test('§5 .env: a folder of that name is somebody else’s', async () => {
+  const cwd = await folder();
+  await mkdir(join(cwd, '.env'));
+  const postern = await startPostern(ANONYMOUS, { cwd });
+  expect(postern.stdout).not.toContain('Read .env');
+});
+
+test('§5 .env: a wrong setting in it stops the start', async () => {
+  const cwd = await folder();
+  await put(cwd, '.env', 'LOG_LEVEL=loud\n');
+  const { code, stderr } = await runPostern(ANONYMOUS, { cwd });
+  expect(code).toBe(1);
+  expect(stderr).toContain('LOG_LEVEL: "loud" is not allowed');
+});

@@ -1,0 +1,62 @@
+// postern dev --watch: a new process after each change, which goes on where the last one stopped.
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { endPosterns, folder, startPostern } from '../support/process.ts';
+import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
+import { isRefused, openSession, useSession } from '../support/process-http.ts';
+
+const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
+/** Node starts anew for each change. */
+const SOON = { timeout: 20_000 } as const;
+
+afterEach(endPosterns);
+
+async function watch(text: string, env: Readonly<Record<string, string>> = {}) {
+  const cwd = await folder();
+  await put(cwd, 'catalog.mjs', text);
+  const args = ['dev', '--catalog', 'catalog.mjs', '--watch'];
+  const postern = await startPostern({ ...ANONYMOUS, ...env }, { args, cwd });
+  const said = () => callTool(postern.url, 'say').catch(() => 'nobody answers');
+  return { ...postern, kill: postern.kill, cwd, said, stderr: () => postern.stderr };
+}
+
+test('§2.4 --watch: a change is served at once, and sessions live on', async () => {
+  const postern = await watch(catalogSaying('one'));
+  const session = await openSession(postern.url);
+  await put(postern.cwd, 'catalog.mjs', catalogSaying('two'));
+  await expect.poll(postern.said, SOON).toBe('two');
+  expect(await useSession(postern.url, { session })).toBe(200);
+  expect(postern.stderr()).toContain('[watch] catalog.mjs changed.');
+});
+
+test('§2.4 --watch: a broken file is said, and does not end it', async () => {
+  const postern = await watch(catalogSaying('one'));
+  await put(postern.cwd, 'catalog.mjs', 'export default nothing;\n');
+  await expect.poll(postern.stderr, SOON).toContain('catalog.mjs:1:16: nothing is not defined');
+  await expect.poll(postern.stderr, SOON).toContain('ended with exit code 1');
+  await put(postern.cwd, 'catalog.mjs', catalogSaying('mended'));
+  await expect.poll(postern.said, SOON).toBe('mended');
+});
+
+test('§2.4 --watch: a file in a folder that is new counts, the store’s own do not', async () => {
+  const postern = await watch(catalogSaying('one'), { DATA_DIR: 'store' });
+  await put(postern.cwd, 'store/kept.json', '{}');
+  await mkdir(join(postern.cwd, 'tools'));
+  await put(postern.cwd, 'tools/notes.txt', 'no code');
+  await put(postern.cwd, 'tools/text.mjs', "export const text = 'from below';\n");
+  await expect.poll(postern.stderr, SOON).toContain('[watch] tools/text.mjs changed.');
+  const importing = catalogSaying('?').replace('"?"', 'text');
+  await put(postern.cwd, 'catalog.mjs', `import { text } from './tools/text.mjs';\n${importing}`);
+  await expect.poll(postern.said, SOON).toBe('from below');
+  await put(postern.cwd, 'tools/text.mjs', "export const text = 'from below, again';\n");
+  await expect.poll(postern.said, SOON).toBe('from below, again');
+  expect(postern.stderr()).not.toMatch(/store\/|notes/);
+});
+
+test.each(['SIGTERM', 'SIGINT'] as const)('§4.3 --watch: %s ends all of it', async (signal) => {
+  const postern = await watch(catalogSaying('one'));
+  postern.kill(signal);
+  expect(await postern.ended).toEqual({ code: 0, signal: null });
+  expect(await isRefused(postern.port)).toBe(true);
+});
