@@ -26,6 +26,8 @@ const SUB_PAGES = [
   { name: 'provider-google', title: 'Google' },
   { name: 'provider-cognito', title: 'Amazon Cognito' },
   { name: 'provider-authentik', title: 'authentik' },
+  { name: 'provider-dex', title: 'dex' },
+  { name: 'provider-hydra', title: 'Ory Hydra' },
 ] as const;
 
 const ALL_PAGES = [...PAGES, ...SUB_PAGES];

@@ -13,7 +13,17 @@ import { createRouter } from '../../src/http/router.ts';
 import { admittingCheck } from '../support/limit-check.ts';
 import { collectLog } from '../support/log.ts';
 
-const PROVIDERS = ['entra', 'okta', 'auth0', 'keycloak', 'google', 'cognito', 'authentik'];
+const PROVIDERS = [
+  'entra',
+  'okta',
+  'auth0',
+  'keycloak',
+  'google',
+  'cognito',
+  'authentik',
+  'dex',
+  'hydra',
+];
 const PAGES = [
   '/',
   '/errors',

@@ -35,6 +35,8 @@ const minimal = (provider: Provider, env: Env = {}): Env => ({
   OIDC_PROVIDER: provider,
   OIDC_ISSUER: ISSUERS[provider],
   OAUTH_CLIENT_ID: 'client-1',
+  // The others work in both modes.
+  ...(provider === 'google' && { OAUTH_MODE: 'broker' }),
   ...env,
 });
 
@@ -323,7 +325,7 @@ describe('§5 providers: start-up errors', () => {
   test.each<{ what: string; env: Env; says: string }>([
     {
       what: 'ID tokens without a client',
-      env: minimal('google', { OAUTH_CLIENT_ID: '' }),
+      env: minimal('generic', { OAUTH_ACCESS_TOKEN: 'id_token', OAUTH_CLIENT_ID: '' }),
       says: `OIDC_AUDIENCE is missing: OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which are made for the client; ${CLIENT}`,
     },
     {
@@ -348,8 +350,24 @@ describe('§5 providers: start-up errors', () => {
     },
     {
       what: 'ID tokens in proxy mode',
-      env: minimal('google', { OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token' }),
-      says: 'OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (OIDC_PROVIDER=google) and OAUTH_MODE=proxy',
+      env: minimal('generic', {
+        OAUTH_ACCESS_TOKEN: 'id_token',
+        OAUTH_TOKEN_URL: 'https://id.example.com/token',
+      }),
+      says: 'OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (OIDC_PROVIDER=generic) and OAUTH_MODE=proxy',
+    },
+    {
+      what: 'Google in literal mode',
+      env: minimal('google', { OAUTH_MODE: 'proxy' }),
+      says: 'OAUTH_MODE=proxy cannot work with OIDC_PROVIDER=google',
+    },
+    {
+      what: 'Google in literal mode, with a token URL',
+      env: minimal('google', {
+        OAUTH_MODE: '',
+        OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token',
+      }),
+      says: 'set OAUTH_MODE=broker.',
     },
     {
       what: 'Entra in broker mode without a scope of an API',
@@ -371,8 +389,10 @@ describe('§5 providers: start-up errors', () => {
     expect(problemsOf(minimal('entra', { ...broker, ...added }))).toEqual([]);
     expect(problemsOf(minimal('google', broker))).toEqual([]);
     expect(
-      problemsOf(minimal('google', { OAUTH_CLIENT_ID: '', OIDC_AUDIENCE: 'client-2' })),
+      problemsOf(minimal('authentik', { OAUTH_CLIENT_ID: '', OIDC_AUDIENCE: 'client-2' })),
     ).toEqual([]);
+    const open = { AUTH_REQUIRED: 'false', BASE_URL: '' };
+    expect(problemsOf(minimal('google', { ...open, OAUTH_MODE: 'proxy' }))).toEqual([]);
   });
 
   test('§5 providers: all problems are told at once, and none without authentication', () => {
@@ -404,7 +424,7 @@ describe('§5 providers: tokens', () => {
     real.document = { issuer };
     const place = issuer.replace(/\/$/, '');
     gateway = await startGateway({
-      env: { OIDC_PROVIDER: name, OIDC_ISSUER: issuer, OAUTH_CLIENT_ID: 'client-1', ...env },
+      env: { ...minimal(name), BASE_URL: 'http://localhost:3000', ...env },
       deps: { fetch: (url, init) => fetch(String(url).replace(place, real.url), init) },
     });
     const started = gateway;

@@ -10,6 +10,10 @@ interface Check {
 const profileOf = ({ oidcProvider }: Config) => PROVIDER_PROFILES[oidcProvider];
 const provider = ({ oidcProvider }: Config) => `OIDC_PROVIDER=${oidcProvider}`;
 
+/** Only there clients get another token than the access token. */
+const needsBroker = (config: Config): boolean =>
+  config.authRequired && config.oauthMode === 'proxy' && profileOf(config).opaque === true;
+
 const CHECKS: readonly Check[] = [
   {
     isWrong: (config) => {
@@ -38,8 +42,16 @@ const CHECKS: readonly Check[] = [
       `OAUTH_ACCESS_TOKEN=access_token cannot work with ${provider(config)}: its access tokens are opaque, nobody else can check them.`,
   },
   {
-    isWrong: ({ oauthMode, oauthAccessToken, oauthTokenUrl }) =>
-      oauthMode === 'proxy' && oauthAccessToken === 'id_token' && oauthTokenUrl !== undefined,
+    isWrong: needsBroker,
+    say: (config) =>
+      `OAUTH_MODE=proxy cannot work with ${provider(config)}: clients would get its access tokens, which are opaque and can be checked by the provider only; set OAUTH_MODE=broker, where they get the ID token.`,
+  },
+  {
+    isWrong: (config) =>
+      config.oauthMode === 'proxy' &&
+      config.oauthAccessToken === 'id_token' &&
+      config.oauthTokenUrl !== undefined &&
+      !needsBroker(config),
     say: (config) =>
       `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${provider(config)}) and OAUTH_MODE=proxy, which hands out the provider's answer as it is; set OAUTH_MODE=broker.`,
   },
