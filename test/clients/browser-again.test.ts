@@ -7,6 +7,7 @@ import {
   INSTALLATION_MS,
   type LogInBrowser,
   logInAtProvider,
+  showChoice,
   startLogInBrowser,
   watch,
 } from '../support/log-in-browser.ts';
@@ -69,6 +70,7 @@ test('§4.6 consent: a question kept in another tab can be approved after the fi
 test('§4.6 consent: two clicks on Approve are as good as one', async () => {
   const page = await own.page();
   await own.ask(page);
+  await showChoice(page);
   await page.getByRole('button', { name: 'Approve' }).dblclick();
   await page.waitForURL(atProvider(own));
   await logInAtProvider(page);
@@ -121,6 +123,13 @@ test('§4.6 consent: the keyboard is enough, and shows where it is', async () =>
       `(({ textContent }, { outlineStyle, outlineWidth }) => [textContent, outlineStyle, outlineWidth])
         (document.activeElement, getComputedStyle(document.activeElement))`,
     );
+  await page.keyboard.press('Tab');
+  expect(await focus()).toEqual([
+    expect.stringMatching(/^Approve and Deny appear/),
+    'solid',
+    '3px',
+  ]);
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
   await page.keyboard.press('Tab');
   expect(await focus()).toEqual(['Approve', 'solid', '3px']);
   await page.keyboard.press('Tab');

@@ -51,7 +51,7 @@ test.each(['no cookie', 'a cookie of its own'])(
     expect(theirs.url()).toBe(consentUrl());
 
     await own.ask(theirs, client);
-    expect(await heading(theirs)).toBe('Let Test Client log in as you?');
+    expect(await heading(theirs)).toBe('Let “Test Client” log in as you?');
     await approve(mine);
     await logInAtProvider(mine);
     expect(await own.back(mine)).toMatchObject({ code: CODE });
@@ -105,7 +105,7 @@ test.each([
     expect((await reply.request().allHeaders()).cookie).toEqual(row.cookie);
 
     await own.ask(other, client);
-    expect(await heading(other)).toBe('Let Test Client log in as you?');
+    expect(await heading(other)).toBe('Let “Test Client” log in as you?');
     await page.context().close();
   },
 );

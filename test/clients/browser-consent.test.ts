@@ -13,7 +13,7 @@ import {
 } from '../support/log-in-browser.ts';
 import { STATE } from '../support/log-in-steps.ts';
 
-const ASKED = 'Let Test Client log in as you?';
+const ASKED = 'Let “Test Client” log in as you?';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 
 let own: LogInBrowser;
@@ -38,7 +38,7 @@ test('§4.6 consent: the page says who asks, who vouches, where the log-in goes 
   await own.ask(page);
   expect(await heading(page)).toBe(ASKED);
   expect(await rowsOf(page)).toEqual({
-    Program: 'Test Client',
+    Program: '“Test Client”',
     'Who vouches for it': 'nobody: it registered itself, under a name of its own choice',
     'Where your log-in goes': `a program on this computer (${new URL(own.redirectUri).host})`,
     'What it asks for': 'openid profile',
@@ -62,7 +62,7 @@ test('§4.6 consent: the host of a client’s own description is said to vouch f
     redirect_uri: 'https://app.example/cb',
   });
   expect(await rowsOf(page)).toMatchObject({
-    Program: 'Described',
+    Program: '“Described”',
     'Who vouches for it': 'client.example, which publishes its description',
     'Where your log-in goes': 'the site app.example\nhttps://app.example/cb',
   });

@@ -8,6 +8,7 @@ import {
   heading,
   INSTALLATION_MS,
   type LogInBrowser,
+  showChoice,
   startLogInBrowser,
 } from '../support/log-in-browser.ts';
 
@@ -29,7 +30,7 @@ const PAGES = [
   {
     name: 'question',
     open: (page: Page) => own.ask(page),
-    title: 'Let Test Client log in as you?',
+    title: 'Let “Test Client” log in as you?',
   },
   { name: 'error page', open: openUnknown, title: REFUSED },
 ];
@@ -76,6 +77,7 @@ test.each(PAGES)(
 test('§4.6 consent: the buttons say what they do, and nothing else takes input', async () => {
   const page = await own.page();
   await own.ask(page);
+  await showChoice(page);
   expect(await page.getByRole('button').allInnerTexts()).toEqual(['Approve', 'Deny']);
   expect(await page.locator('input:not([type=hidden]), select, textarea, a').count()).toBe(0);
   for (const button of await page.getByRole('button').all()) {
@@ -103,25 +105,29 @@ test.each(
 );
 
 const NAMES = [
-  { what: 'script', name: '</h1><script>top.bad = 1</script><img src=x onerror="top.bad = 1">' },
+  { what: 'script', name: '</h1><script>top.bad = 1</script><img src=x>' },
+  { what: 'a script of an image', name: '<img src=x onerror=top.bad=1>' },
   { what: 'a direction override', name: 'Cla\u202eedu\u2066', shown: 'Cla edu' },
   { what: 'control characters', name: 'a\u0000b\u001b[31mc\r\nd', shown: 'a b [31mc d' },
   { what: 'fillers only', name: '\u3164\u2800\u200b\u00ad', shown: 'a program without a name' },
   { what: 'a tower of accents', name: `a${'\u0335'.repeat(300)}b`, shown: 'a\u0335\u0335\u0335b' },
-  { what: 'no end', name: 'x'.repeat(1000), shown: `${'x'.repeat(80)}…` },
+  { what: 'no end', name: 'x'.repeat(1000), shown: `${'x'.repeat(40)}…` },
+  { what: 'quotes', name: '“Claude” by «Anthropic»', shown: "'Claude' by 'Anthropic'" },
   { what: 'right-to-left letters', name: 'שלום', shown: 'שלום' },
 ];
 
 test.each(NAMES)('§4.6 consent: a name with $what does no harm', async ({ name, shown = name }) => {
   const page = await own.page({ viewport: { width: 390, height: 844 } });
   await own.ask(page, await own.register({ client_name: name }));
-  const text = shown.length > 81 ? `${[...shown].slice(0, 80).join('')}…` : shown;
-  expect(await heading(page)).toBe(`Let ${text} log in as you?`);
-  expect(await page.title()).toBe(`Let ${text} log in as you?`);
-  expect(await page.locator('dd strong').innerText()).toBe(text);
+  const text =
+    [...shown].length > 40 && !shown.endsWith('…') ? `${[...shown].slice(0, 40).join('')}…` : shown;
+  expect(await heading(page)).toBe(`Let “${text}” log in as you?`);
+  expect(await page.title()).toBe(`Let “${text}” log in as you?`);
+  expect(await page.locator('dd strong').innerText()).toBe(`“${text}”`);
   expect(await page.evaluate('window.bad')).toBeUndefined();
   expect(await page.locator('script, img').count()).toBe(0);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  await showChoice(page);
   expect(await page.getByRole('button').count()).toBe(2);
   await page.context().close();
 });
@@ -140,7 +146,7 @@ test('§4.6 consent: scopes are shown as they are, shortened, and apart from one
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
 
   await own.ask(page, client, { scope: 'openid \u202enimda' });
-  expect(await heading(page)).toBe(REFUSED);
+  expect(await own.back(page)).toMatchObject({ error: 'invalid_request' });
   await page.context().close();
 });
 

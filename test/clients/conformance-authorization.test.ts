@@ -10,6 +10,7 @@ import {
   type Report,
   runConformance,
 } from '../support/conformance.ts';
+import { approve } from '../support/log-in-browser.ts';
 import { freePort } from '../support/ports.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -99,7 +100,7 @@ async function logIn(url: string, redirectUri: string): Promise<void> {
   const page = await browser.newPage();
   await page.goto(url);
   expect(new URL(page.url()).origin).toBe(service.baseUrl);
-  await page.getByRole('button', { name: 'Approve' }).click();
+  await approve(page);
   await page.waitForURL(`${service.issuer}/**`);
   await page.getByLabel('Name').fill('ada');
   await page.getByRole('button', { name: 'Log in' }).click();

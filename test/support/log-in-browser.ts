@@ -100,11 +100,20 @@ export async function startLogInBrowser(options: ServiceOptions = {}): Promise<L
   return own;
 }
 
-export const approve = (page: Page): Promise<void> =>
-  page.getByRole('button', { name: 'Approve' }).click();
+/** As a user who reads the page: its buttons appear when the pointer has been on it for a moment. */
+export async function showChoice(page: Page): Promise<void> {
+  await page.getByRole('heading', { level: 1 }).hover();
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+}
 
-export const deny = (page: Page): Promise<void> =>
-  page.getByRole('button', { name: 'Deny' }).click();
+export const approve = (page: Page): Promise<void> => choose(page, 'Approve');
+
+export const deny = (page: Page): Promise<void> => choose(page, 'Deny');
+
+async function choose(page: Page, name: string): Promise<void> {
+  await showChoice(page);
+  await page.getByRole('button', { name }).click();
+}
 
 export async function logInAtProvider(page: Page, name = 'ada'): Promise<void> {
   await page.getByLabel('Name').fill(name);

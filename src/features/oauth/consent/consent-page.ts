@@ -2,6 +2,7 @@
 import { escapeHtml, htmlPage } from '../../../core/html.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { KnownClient } from '../clients.ts';
+import { type ShownName, shortened, shownName } from './shown-name.ts';
 
 export interface ConsentQuestion {
   readonly client: KnownClient;
@@ -16,51 +17,39 @@ export interface ConsentQuestion {
 export function consentPage(question: ConsentQuestion): Reply {
   const { client, redirectUri, scopes, action, request, csrf } = question;
   const name = shownName(client);
+  const quoted = `“<bdi>${escapeHtml(name.text)}</bdi>”`;
   const rows = [
-    ['Program', `<strong><bdi>${escapeHtml(name)}</bdi></strong>`],
+    ['Program', `<strong>${quoted}</strong>${warning(name)}`],
     ['Who vouches for it', escapeHtml(voucher(client))],
     ['Where your log-in goes', destination(redirectUri)],
     ['What it asks for', scopes.length === 0 ? 'nothing in particular' : scopeList(scopes)],
   ];
   const page = htmlPage(
-    `Let ${name} log in as you?`,
+    `Let “${name.text}” log in as you?`,
     `<p>It would use <code>${escapeHtml(new URL(action).host)}</code> in your name. If you did not just
 start this from a program that you know, choose Deny.</p>
 <dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>
-<form method="post" action="${escapeHtml(action)}">
+<p class="aside before-choice" tabindex="0">Approve and Deny appear after a moment<span class="by-pointer">, once
+you point at this page or press Tab</span>.</p>
+<form class="choice" method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
 <button class="primary" name="decision" value="approve">Approve</button>
 <button name="decision" value="deny">Deny</button>
 </form>`,
+    `Let ${quoted} log in as you?`,
   );
   return { status: 200, ...page };
 }
 
-const MAX_NAME = 80;
+/** Characters. */
 const MAX_SCOPE = 1000;
 const MAX_URI = 300;
 
-/** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
-const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
-
-/** Names are anybody's text: nothing unseen, no towers of accents over the next line, not long. */
-function shownName({ client_name: name = '', client_id: id }: KnownClient): string {
-  const plain = name
-    .normalize('NFKC')
-    .replace(UNSEEN, ' ')
-    .replace(/(\p{M}{3})\p{M}+/gu, '$1')
-    .trim();
-  if (plain === '') return id.startsWith('https:') ? new URL(id).host : 'a program without a name';
-  return shortened(plain, MAX_NAME);
-}
-
-function shortened(text: string, max: number): string {
-  const letters = [...text];
-  return letters.length > max ? `${letters.slice(0, max).join('')}…` : text;
-}
+const warning = ({ warning: text }: ShownName): string =>
+  text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;
 
 const voucher = ({ vouchedBy }: KnownClient): string =>
   vouchedBy === undefined
@@ -69,13 +58,14 @@ const voucher = ({ vouchedBy }: KnownClient): string =>
 
 /** In full and in ASCII, so that look-alikes look different. */
 function destination(redirectUri: string): string {
-  const url = new URL(redirectUri);
-  const shown = `<code>${escapeHtml(url.host === '' ? url.protocol : url.host)}</code>`;
-  if (url.protocol === 'http:') return `a program on this computer (${shown})`;
-  if (url.protocol === 'https:') {
+  const { protocol, host } = new URL(redirectUri);
+  const shown = `<code>${escapeHtml(host)}</code>`;
+  if (protocol === 'http:') return `a program on this computer (${shown})`;
+  if (protocol === 'https:') {
     return `the site ${shown}<br><span class="aside"><code>${escapeHtml(shortened(redirectUri, MAX_URI))}</code></span>`;
   }
-  return `the program on this computer that opens <code>${escapeHtml(url.protocol)}</code> links`;
+  // Several programs may open the same scheme: what follows tells them apart.
+  return `the program on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }
 
 /** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */

@@ -1,0 +1,58 @@
+// UTS 39 §5.1: which scripts a text is written in. Look-alikes are made by mixing them.
+
+/** Scripts in use (UAX 31 table 5), and two more with many look-alikes of Latin letters. */
+const NAMES = [
+  'Latin',
+  'Arabic',
+  'Armenian',
+  'Bengali',
+  'Bopomofo',
+  'Cherokee',
+  'Coptic',
+  'Cyrillic',
+  'Devanagari',
+  'Ethiopic',
+  'Georgian',
+  'Greek',
+  'Gujarati',
+  'Gurmukhi',
+  'Han',
+  'Hangul',
+  'Hebrew',
+  'Hiragana',
+  'Kannada',
+  'Katakana',
+  'Khmer',
+  'Lao',
+  'Malayalam',
+  'Myanmar',
+  'Oriya',
+  'Sinhala',
+  'Tamil',
+  'Telugu',
+  'Thaana',
+  'Thai',
+  'Tibetan',
+] as const;
+
+const PATTERNS = NAMES.map((name) => ({ name, letters: new RegExp(`\\p{Script=${name}}`, 'u') }));
+
+const COMMON = /[\p{Script=Common}\p{Script=Inherited}]/u;
+
+/** UTS 39 §5.2, "Highly Restrictive": languages that are written in several, Latin among them. */
+const TOGETHER: readonly ReadonlySet<string>[] = [
+  new Set(['Latin', 'Han', 'Hiragana', 'Katakana']),
+  new Set(['Latin', 'Han', 'Bopomofo']),
+  new Set(['Latin', 'Han', 'Hangul']),
+];
+
+/** One for those that are used together; none for digits and signs alone. */
+export function scriptsOf(text: string): readonly string[] {
+  const letters = [...text].filter((letter) => !COMMON.test(letter));
+  const scripts = [...new Set(letters.map(scriptOf))].sort();
+  const isUsual = TOGETHER.some((usual) => scripts.every((script) => usual.has(script)));
+  return isUsual ? scripts.slice(0, 1) : scripts;
+}
+
+const scriptOf = (letter: string): string =>
+  PATTERNS.find(({ letters }) => letters.test(letter))?.name ?? 'another';

@@ -1,0 +1,187 @@
+// Decisions 10: a click or key that was meant for something else approves nothing.
+import type { CDPSession, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  approve,
+  heading,
+  INSTALLATION_MS,
+  type LogInBrowser,
+  logInAtProvider,
+  startLogInBrowser,
+} from '../support/log-in-browser.ts';
+import { STATE } from '../support/log-in-steps.ts';
+
+const ASKED = 'Let “Test Client” log in as you?';
+
+let own: LogInBrowser;
+let page: Page;
+let cdp: CDPSession;
+
+beforeAll(async () => {
+  own = await startLogInBrowser();
+}, INSTALLATION_MS);
+afterAll(() => own?.close());
+beforeEach(async () => {
+  page = await own.page();
+  cdp = await page.context().newCDPSession(page);
+  await cdp.send('Animation.enable');
+});
+afterEach(() => page.context().close());
+
+/** The page's clock for transitions stands still: a moment lasts as long as the test needs. */
+const stopTime = () => cdp.send('Animation.setPlaybackRate', { playbackRate: 0 });
+const startTime = () => cdp.send('Animation.setPlaybackRate', { playbackRate: 1 });
+
+const choice = () => page.getByRole('button', { name: 'Approve' });
+const isShown = () => choice().isVisible();
+const focused = () => page.evaluate<string>('document.activeElement.textContent.trim()');
+
+/** Where the button will be, seen or not. */
+async function placeOfApprove(): Promise<{ x: number; y: number }> {
+  const box = await page.locator('button.primary').boundingBox();
+  if (box === null) throw new Error('There is no button');
+  return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+}
+
+/** What the buttons wait for, in milliseconds. */
+const waits = () =>
+  page.evaluate<number[]>(
+    'document.getAnimations().map((one) => one.effect.getTiming()).map(({ delay, duration }) => delay + duration)',
+  );
+
+test('§4.6 consent: the second half of a double click on a window in front approves nothing', async () => {
+  await own.ask(page);
+  await stopTime();
+  const sent: string[] = [];
+  page.on('request', (request) => sent.push(request.url()));
+  const { x, y } = await placeOfApprove();
+  await page.mouse.move(x, y);
+  await expect.poll(waits).toContain(600);
+  for (let clicks = 0; clicks < 5; clicks += 1) await page.mouse.click(x, y, { clickCount: 2 });
+  expect([await isShown(), await heading(page), sent]).toEqual([false, ASKED, []]);
+
+  // It was the moment that was missing, and nothing else.
+  await startTime();
+  await choice().waitFor();
+  await page.mouse.click(x, y);
+  await page.waitForURL(`${own.service.issuer}/**`);
+});
+
+test('§4.6 consent: the buttons go with the pointer, and come after another moment', async () => {
+  await own.ask(page);
+  expect(await isShown()).toBe(false);
+  await page.getByRole('heading').hover();
+  await choice().waitFor();
+  await stopTime();
+  await page.mouse.move(-10, -10);
+  await expect.poll(isShown).toBe(false);
+  const { x, y } = await placeOfApprove();
+  await page.mouse.click(x, y);
+  expect([await isShown(), await heading(page)]).toEqual([false, ASKED]);
+});
+
+test('§4.6 consent: a click on the page leaves no focus that would keep the buttons there', async () => {
+  await own.ask(page);
+  for (const text of ['Who vouches for it', 'Approve and Deny appear', 'It would use']) {
+    await page.getByText(text).click({ force: true });
+  }
+  await page.mouse.move(-10, -10);
+  await expect.poll(isShown).toBe(false);
+});
+
+test('§4.6 consent: keys of the first moment approve nothing', async () => {
+  await own.ask(page);
+  await stopTime();
+  for (const key of ['Enter', 'Space', 'Tab', 'Enter', 'Space']) await page.keyboard.press(key);
+  expect([await isShown(), await heading(page)]).toEqual([false, ASKED]);
+  await expect.poll(waits).toContain(600);
+});
+
+test('§4.6 consent: the keyboard alone is enough', async () => {
+  await own.ask(page);
+  await page.keyboard.press('Tab');
+  expect(await focused()).toMatch(/^Approve and Deny appear after a moment/);
+  await choice().waitFor();
+  await page.keyboard.press('Tab');
+  expect(await focused()).toBe('Approve');
+  await page.keyboard.press('Tab');
+  expect(await focused()).toBe('Deny');
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${own.service.issuer}/**`);
+  await logInAtProvider(page);
+  expect(await own.back(page)).toMatchObject({ state: STATE });
+});
+
+test('§4.6 consent: on a screen that is touched they appear by themselves, after a moment', async () => {
+  await page.context().close();
+  page = await own.page({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
+  await own.ask(page);
+  expect(await page.evaluate('matchMedia("(hover: none)").matches')).toBe(true);
+  await choice().waitFor();
+  expect(await waits()).toContain(600);
+  await choice().tap();
+  await page.waitForURL(`${own.service.issuer}/**`);
+});
+
+test('§4.6 consent: what assistive technology is told', async () => {
+  await own.ask(page);
+  await page.getByRole('heading').hover();
+  await choice().waitFor();
+  expect(await page.locator('main').ariaSnapshot()).toMatch(
+    /heading "Let “Test Client” log in as you\?"[\s\S]*Approve and Deny appear[\s\S]*button "Approve"\n {2}- button "Deny"$/,
+  );
+});
+
+test('§4.6 consent: a name that mixes scripts is marked, one of a language that does is not', async () => {
+  const marked = page.locator('.warning');
+  for (const [client_name, mixes] of [
+    ['Clаude', true],
+    ['ΑΡI Ⅼogin', true],
+    ['Клод', false],
+    ['Google 検索アプリ', false],
+    ['네이버 App 2', false],
+    ['3·1 — ✓', false],
+  ] as const) {
+    await own.ask(page, await own.register({ client_name }));
+    expect([client_name, await marked.count()]).toEqual([client_name, mixes ? 1 : 0]);
+  }
+  await own.ask(page, await own.register({ client_name: 'Clаude' }));
+  expect(await marked.innerText()).toContain('Cyrillic, Latin');
+});
+
+test('§4.6 consent: a redirect URI with a private scheme is shown whole', async () => {
+  const redirect_uri = `cursor://${'a'.repeat(500)}.example/oauth/callback?x=1`;
+  const client = await own.register({ redirect_uris: [redirect_uri] });
+  await own.ask(page, client, { redirect_uri });
+  await page.getByText(redirect_uri, { exact: true }).waitFor();
+  expect(await page.locator('dd').nth(2).innerText()).toBe(
+    `the program on this computer that opens ${redirect_uri}`,
+  );
+});
+
+test('§4.6 consent: a request that is wrong is told to the client only when its user says so', async () => {
+  const redirect_uri = `${own.site.origin.replace(/\/\/[^:]+/, '//app.example')}/callback`.replace(
+    'http:',
+    'https:',
+  );
+  const client = await own.register({ redirect_uris: [redirect_uri] });
+  await own.ask(page, client, { redirect_uri, response_type: 'token' });
+  expect(await heading(page)).toBe('The log-in cannot go on');
+  const link = page.getByRole('link', { name: `Go back to ${new URL(redirect_uri).host}` });
+  const asked = page.waitForRequest(`${redirect_uri}?**`);
+  await link.click();
+  const { searchParams } = new URL((await asked).url());
+  expect(Object.fromEntries(searchParams)).toMatchObject({
+    error: 'unsupported_response_type',
+    state: STATE,
+    iss: own.service.baseUrl,
+  });
+});
+
+test('§4.6 consent: the usual user approves', async () => {
+  await own.ask(page);
+  await approve(page);
+  await logInAtProvider(page);
+  expect(await own.back(page)).toMatchObject({ state: STATE });
+});
