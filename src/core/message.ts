@@ -15,10 +15,27 @@ export interface GatewayRequest {
 }
 
 /** A request body, read once at the edge. */
-export type RequestBody =
-  | { readonly type: 'json'; readonly value: unknown; readonly text: string }
-  /** `application/x-www-form-urlencoded`, not yet parsed. */
-  | { readonly type: 'form'; readonly text: string };
+export type RequestBody = JsonBody | FormBody;
+
+interface JsonBody extends CountedBytes {
+  readonly type: 'json';
+  readonly value: unknown;
+  readonly text: string;
+}
+
+/** `application/x-www-form-urlencoded`, not yet parsed. */
+interface FormBody extends CountedBytes {
+  readonly type: 'form';
+  readonly text: string;
+}
+
+interface CountedBytes {
+  /**
+   * Says that somebody works with the body, maybe for longer than its caller waits: until what is
+   * returned is called, its bytes count as held by its user (decisions 10).
+   */
+  hold(): () => void;
+}
 
 /** What the service answers. */
 export interface Reply {

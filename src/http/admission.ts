@@ -11,7 +11,7 @@ import {
 import type { UserContext } from '../core/user-context.ts';
 import type { LimitCheck } from '../features/limits/limiter.ts';
 import type { Caller } from '../features/limits/windows.ts';
-import type { BodyOwner } from './body.ts';
+import type { BodyOwner } from './body-budgets.ts';
 import type { Incoming } from './incoming.ts';
 import { type CallRoute, NO_BODY, type OAuthRoute } from './routes.ts';
 

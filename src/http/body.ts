@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
 import { excessOf } from '../core/json.ts';
 import type { RequestBody } from '../core/message.ts';
+import type { BodyBudgets, BodyOwner, CountedBody } from './body-budgets.ts';
+import { createPieces, type Pieces } from './body-pieces.ts';
 
 export interface BodyRules {
   readonly accepts: 'json' | 'json or form';
@@ -11,76 +13,66 @@ export interface BodyRules {
 }
 
 /**
- * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
- * all with one where nobody has to log in, or a user's.
- */
-export type BodyOwner = 'stranger' | 'anonymous' | { readonly sub: string };
-
-/**
+ * `whenOver` is given what is to be called when the request is over: answered, or its caller gone.
+ *
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,
- * `overloaded`, `bad_request` or `parse_error`.
+ * `request_timeout`, `overloaded` or `parse_error`.
  */
-export type BodyReader = (req: IncomingMessage, rules: BodyRules) => Promise<RequestBody>;
+export type BodyReader = (
+  req: IncomingMessage,
+  rules: BodyRules,
+  whenOver: (task: () => void) => void,
+) => Promise<RequestBody>;
 
-const JSON_TYPE = 'application/json';
-const FORM_TYPE = 'application/x-www-form-urlencoded';
-
-/** Bytes of all bodies that are not complete yet: many slow senders must not fill the memory. */
-const MAX_HELD_BYTES = 67_108_864;
-
-/** Far more than anybody writes, far less than fills a stack. */
-const MAX_LEVELS = 200;
-
-export interface BodyReaderOptions {
+export interface BodyReaderDeps {
+  readonly budgets: BodyBudgets;
   /** `MAX_BODY_VALUES`. */
   readonly maxValues: number;
 }
 
-export function createBodyReader({ maxValues }: BodyReaderOptions): BodyReader {
-  let held = 0;
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-  function collect(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    let problem: GatewayError | undefined;
+/** Far more than anybody writes, far less than fills a stack. */
+const MAX_LEVELS = 200;
 
-    function take(chunk: Buffer): void {
-      length += chunk.length;
-      held += chunk.length;
-      if (length > maxBytes) problem = tooLarge(maxBytes);
-      else if (held > MAX_HELD_BYTES) problem = new GatewayError('overloaded');
-      else chunks.push(chunk);
-    }
+export function createBodyReader({ budgets, maxValues }: BodyReaderDeps): BodyReader {
+  /** Resolves when all have arrived; what `pieces` then has is the body. */
+  function collect(req: IncomingMessage, { maxBytes, owner }: BodyRules, pieces: Pieces) {
+    // Not for await: leaving such a loop early destroys the socket, and the answer with it. And not
+    // to the bytes: a call that waits keeps its request, and by these listeners the promise.
+    return new Promise<CountedBody>((resolve, reject) => {
+      const counted = budgets.begin(owner, refuse);
+      let isOver = false;
 
-    function release(): void {
-      held -= length;
-      length = 0;
-    }
+      function refuse(cause: GatewayError): void {
+        isOver = true;
+        pieces.take();
+        counted.end();
+        reject(cause);
+      }
 
-    // Not for await: leaving such a loop early destroys the socket, and the answer with it.
-    return new Promise((resolve, reject) => {
-      req.on('data', (chunk: Buffer) => {
-        if (problem !== undefined) return;
-        take(chunk);
-        if (problem === undefined) return;
-        release();
-        chunks.length = 0;
-        reject(problem);
+      req.on('data', (piece: Buffer) => {
+        if (isOver) return;
+        pieces.add(piece);
+        if (pieces.length() > maxBytes) refuse(tooLarge(maxBytes));
+        else counted.count(piece.length);
       });
       req.on('end', () => {
-        release();
-        resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+        if (isOver) return;
+        isOver = true;
+        resolve(counted);
       });
       // Always comes; an error made for nothing would cost more than the reading.
       req.on('close', () => {
-        release();
-        if (!req.readableEnded) reject(new GatewayError('incomplete_body'));
+        if (!isOver) refuse(new GatewayError('incomplete_body'));
       });
       req.on('error', () => {});
     });
   }
 
-  return async function readBody(req, { accepts, maxBytes }) {
+  return async function readBody(req, rules, whenOver) {
+    const { accepts, maxBytes } = rules;
     const type = req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
     const isForm = accepts === 'json or form' && type === FORM_TYPE;
     if (type !== JSON_TYPE && !isForm) {
@@ -88,8 +80,14 @@ export function createBodyReader({ maxValues }: BodyReaderOptions): BodyReader {
       fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
     }
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-    const text = decode(await collect(req, maxBytes));
-    return isForm ? { type: 'form', text } : { type: 'json', value: parse(text, maxValues), text };
+    const pieces = createPieces();
+    const { hold, end } = await collect(req, rules, pieces);
+    whenOver(hold());
+    end();
+    const text = decode(pieces.take());
+    return isForm
+      ? { type: 'form', text, hold }
+      : { type: 'json', value: parse(text, maxValues), text, hold };
   };
 }
 

@@ -56,11 +56,12 @@ export function createHandlers(features: Features): Handlers {
   };
 }
 
-const callOf = (request: GatewayRequest, { user, session }: Given): McpCall => ({
+const callOf = (request: GatewayRequest, { user, session, body }: Given): McpCall => ({
   request,
   user,
   session,
   sessionId: header(request, 'mcp-session-id'),
+  hold: body.hold,
 });
 
 const jsonOf = (body: RequestBody): unknown => (body.type === 'json' ? body.value : undefined);

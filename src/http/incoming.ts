@@ -1,5 +1,6 @@
 import type { GatewayRequest, RequestBody } from '../core/message.ts';
-import type { BodyOwner, BodyRules } from './body.ts';
+import type { BodyRules } from './body.ts';
+import type { BodyOwner } from './body-budgets.ts';
 
 /** A request with what only the transport knows. */
 export interface Incoming {

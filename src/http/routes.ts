@@ -62,7 +62,12 @@ export interface OAuthRoute extends RouteBase {
 }
 
 /** Of a request that has none, or whose body is not read. */
-export const NO_BODY: RequestBody = { type: 'json', value: undefined, text: '' };
+export const NO_BODY: RequestBody = {
+  type: 'json',
+  value: undefined,
+  text: '',
+  hold: () => () => {},
+};
 
 type Handle = OpenRoute['handle'];
 type Call = CallRoute['handle'];

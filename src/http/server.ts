@@ -6,6 +6,7 @@ import type { Log } from '../core/log.ts';
 import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { Served } from './access-log.ts';
 import { createBodyReader } from './body.ts';
+import { createBodyBudgets } from './body-budgets.ts';
 import type { CallerClues } from './client-ip.ts';
 import { foreignCoding, hasForeignCoding, malformed } from './framing.ts';
 import type { Incoming } from './incoming.ts';
@@ -57,7 +58,10 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   const closing = new WeakSet<Socket>();
   const pending = new WeakMap<object, Set<ServerResponse>>();
   const connections = new Set<Socket>();
-  const readBody = createBodyReader({ maxValues: deps.maxBodyValues });
+  const readBody = createBodyReader({
+    budgets: createBodyBudgets({ maxBodyBytes, clock }),
+    maxValues: deps.maxBodyValues,
+  });
   const sendStream = createStreamSender({ clock, log });
   let draining = false;
 
@@ -167,7 +171,9 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       request,
       authority,
       readBody: (accepts, owner, maxBytes = maxBodyBytes) =>
-        readBody(req, { accepts, owner, maxBytes: Math.min(maxBytes, maxBodyBytes) }),
+        readBody(req, { accepts, owner, maxBytes: Math.min(maxBytes, maxBodyBytes) }, (task) =>
+          whenClosed(res, task),
+        ),
       age: () => clock.monotonic() - started,
     };
   }
@@ -242,6 +248,12 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       });
     },
   };
+}
+
+/** Calls the task when the reply has been sent or the connection has closed. */
+function whenClosed(res: ServerResponse, task: () => void): void {
+  if (res.destroyed) task();
+  else res.once('close', task);
 }
 
 /** Aborted when the connection closes before the reply was sent. */

@@ -206,6 +206,7 @@ export const catalogue = {
   request_timeout: row({
     status: 408,
     jsonrpc: { code: -32000, message: 'Request Timeout' },
+    oauth: 'body',
     details: 'The request did not arrive in time.',
   }),
   header_too_large: row({

@@ -15,12 +15,22 @@ export interface Line {
   finish(reply: Reply): void;
 }
 
-/** Resolves to the answer, or to a stream at the first word that `work` says on the line. */
-export function answered(takesStream: boolean, work: (line: Line) => void): Promise<Reply> {
-  return new Promise((resolve) => {
-    let streaming: ReturnType<typeof beginStream> | undefined;
-    let done = false;
-    work({
+export interface OpenLine {
+  readonly line: Line;
+  /** Resolves to the answer, or to a stream at the first word that is said on the line. */
+  readonly reply: Promise<Reply>;
+}
+
+export function openLine(takesStream: boolean): OpenLine {
+  let resolve: (reply: Reply) => void = () => {};
+  const reply = new Promise<Reply>((settle) => {
+    resolve = settle;
+  });
+  let streaming: ReturnType<typeof beginStream> | undefined;
+  let done = false;
+  return {
+    reply,
+    line: {
       isOpen: takesStream,
       say(message) {
         if (done || !takesStream) return;
@@ -36,8 +46,8 @@ export function answered(takesStream: boolean, work: (line: Line) => void): Prom
         if (streaming === undefined) resolve(reply);
         else streaming.finish(reply);
       },
-    });
-  });
+    },
+  };
 }
 
 function beginStream() {

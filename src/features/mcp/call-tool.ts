@@ -24,19 +24,25 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       if (context.isAsking()) return;
       metrics.toolInvocation(name, status, era, (clock.monotonic() - started) / 1000);
     };
-    try {
-      const result = await catalog.callTool(name, args, context);
+    const ended = (result: ToolResult) => {
       record(result.isError ? 'error' : 'success');
       return result;
-    } catch (cause) {
+    };
+    const failed = (cause: unknown): never => {
       if (cause instanceof GatewayError || cause instanceof InputRequired) throw cause;
       // Nobody waits for it any more, and most tools end so when they are told.
       if (context.signal.aborted) throw cause;
       record('exception');
       return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
-    }
+    };
+    // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
+    return begin(catalog, name, args, context).then(ended, failed);
   };
 }
+
+/** Async, so that what it throws at once is a rejection, too. */
+const begin = async (catalog: Catalog, ...call: Parameters<CallTool>): Promise<ToolResult> =>
+  catalog.callTool(...call);
 
 /** One line for the caller's model to act on: the message, never the stack. */
 const messageOf = (thrown: unknown): string =>

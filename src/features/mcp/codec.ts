@@ -13,6 +13,8 @@ export interface McpCall {
   readonly sessionId: string | undefined;
   /** What the store said of it. */
   readonly session: SessionLookup;
+  /** Counts the bytes of the body as held until what it returns is called (decisions 10). */
+  hold(): () => void;
 }
 
 export interface Codec {

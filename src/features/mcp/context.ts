@@ -31,9 +31,11 @@ export interface CallContext extends Context {
 }
 
 export function createContext(given: Circumstances): CallContext {
-  const { params, user, service, line, logLevel, isAsking } = given;
+  // The params are not kept: a call that waits keeps what its tool has of them (decisions 10).
+  const { params, mayAsk, user, service, client, line, ask, signal, logLevel, isAsking } = given;
   const asked = new Set<string>();
   const meta = metaOf(params);
+  const trace = traceOf(meta);
   const { progressToken } = meta;
   if (isRequestId(progressToken) && !isShort(progressToken)) {
     fail('invalid_params', { details: 'A progressToken has at most 256 characters' });
@@ -41,7 +43,7 @@ export function createContext(given: Circumstances): CallContext {
 
   const askOnce: Ask = async (requests) => {
     // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
-    if (!given.mayAsk) {
+    if (!mayAsk) {
       throw new Error('Only tools, prompts and resources may ask');
     }
     for (const key of Object.keys(requests)) {
@@ -49,14 +51,14 @@ export function createContext(given: Circumstances): CallContext {
       if (asked.has(key)) throw new Error(`"${key}" was asked twice; each question has its key`);
       asked.add(key);
     }
-    return given.ask(requests);
+    return ask(requests);
   };
 
   return {
     user,
     service,
     get client() {
-      return given.client();
+      return client();
     },
     ask(requests) {
       const answers = askOnce(requests);
@@ -65,11 +67,9 @@ export function createContext(given: Circumstances): CallContext {
       return answers;
     },
     isAsking,
-    get trace() {
-      return traceOf(meta);
-    },
+    trace,
     get signal() {
-      return given.signal();
+      return signal();
     },
     progress(done, total, message) {
       if (!isRequestId(progressToken)) return;

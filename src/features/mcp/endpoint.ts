@@ -39,10 +39,13 @@ export function createMcpEndpoint({ codecs, sessions, streams, metrics }: McpDep
       if (message.kind === 'request') {
         metrics.mcpRequest(codec.knows(message.method) ? message.method : 'other', era);
       }
-      const reply = await codec
+      // Noted now, so that a call that waits does not keep its message (decisions 10).
+      const id = idOf(message);
+      const facts = { era, ...subjectOf(message) };
+      return codec
         .take(call, message)
-        .catch((thrown: unknown) => renderError(asGatewayError(thrown), JSONRPC, idOf(message)));
-      return { ...reply, facts: { era, ...subjectOf(message), ...reply.facts } };
+        .catch((thrown: unknown) => renderError(asGatewayError(thrown), JSONRPC, id))
+        .then((reply) => ({ ...reply, facts: { ...facts, ...reply.facts } }));
     },
 
     async delete(call) {

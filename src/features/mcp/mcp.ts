@@ -6,6 +6,7 @@ import type { Seal } from '../../core/seal/seal.ts';
 import { channelKey } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
 import { createCallTool } from './call-tool.ts';
+import { createCalls } from './calls.ts';
 import type { Catalog, ServiceInfo } from './catalog.ts';
 import { createMcpEndpoint, type McpEndpoint } from './endpoint.ts';
 import { createEventStreams } from './event-streams.ts';
@@ -25,6 +26,8 @@ export interface McpOptions extends SessionLimits {
   readonly sessionKeyPrefix: string;
   /** `MCP_STREAMS`. */
   readonly mcpStreams: boolean;
+  /** `MCP_USER_CALLS_MAX`; 0 = none. */
+  readonly userCallsMax: number;
 }
 
 export interface McpParts {
@@ -75,6 +78,7 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
         prefix,
       })
     : undefined;
+  const calls = createCalls({ maxPerUser: options.userCallsMax, clock });
   const methodsOf = (era: Era) =>
     createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
 
@@ -90,12 +94,14 @@ export function createMcp(options: McpOptions, parts: McpParts): Mcp {
           sessions,
           replicas,
           questions,
+          calls,
           streams,
           service,
         }),
         stateless: createStatelessCodec({
           catalog,
           methods: methodsOf('stateless'),
+          calls,
           requestState: createRequestState(parts.seal, clock),
           listen: mcpStreams
             ? createListen({ catalog, streams: eventStreams, updates, service })

@@ -57,6 +57,7 @@ export const capabilitiesOf = ({ offers }: Catalog, subscriptions: boolean) => (
   ...(offers.logging && { logging: {} }),
 });
 
+// None of them awaits the catalogue: that would keep the params until it has answered (decisions 10).
 type Table = Readonly<Record<string, Method>>;
 
 const given = (offered: Offers[keyof Offers], table: Table): [string, Method][] =>
@@ -65,67 +66,64 @@ const given = (offered: Offers[keyof Offers], table: Table): [string, Method][] 
 const toolMethods = (catalog: Catalog, callTool: CallTool): Table => ({
   'tools/list': {
     run: async (params, context) =>
-      listed('tools', await catalog.listTools(cursorOf(params), context)),
+      catalog.listTools(cursorOf(params), context).then(listed('tools')),
   },
   'tools/call': {
     subject: 'name',
-    run: async (params, context) => ({
-      result: { ...(await callTool(text(params, 'name'), argumentsOf(params), context)) },
-    }),
+    run: async (params, context) =>
+      callTool(text(params, 'name'), argumentsOf(params), context).then(outcome),
   },
 });
 
 const promptMethods = (catalog: Catalog): Table => ({
   'prompts/list': {
     run: async (params, context) =>
-      listed('prompts', await catalog.listPrompts(cursorOf(params), context)),
+      catalog.listPrompts(cursorOf(params), context).then(listed('prompts')),
   },
   'prompts/get': {
     subject: 'name',
-    run: async (params, context) => ({
-      result: { ...(await catalog.getPrompt(text(params, 'name'), argumentsOf(params), context)) },
-    }),
+    run: async (params, context) =>
+      catalog.getPrompt(text(params, 'name'), argumentsOf(params), context).then(outcome),
   },
 });
 
 const resourceMethods = (catalog: Catalog): Table => ({
   'resources/list': {
     run: async (params, context) =>
-      listed('resources', await catalog.listResources(cursorOf(params), context)),
+      catalog.listResources(cursorOf(params), context).then(listed('resources')),
   },
   'resources/templates/list': {
     run: async (params, context) =>
-      listed('resourceTemplates', await catalog.listResourceTemplates(cursorOf(params), context)),
+      catalog.listResourceTemplates(cursorOf(params), context).then(listed('resourceTemplates')),
   },
   'resources/read': {
     subject: 'uri',
-    async run(params, context) {
-      const { cache = NOT_KEPT, ...result } = await catalog.readResource(
-        text(params, 'uri'),
-        context,
-      );
-      return { result, cache };
-    },
+    run: async (params, context) =>
+      catalog
+        .readResource(text(params, 'uri'), context)
+        .then(({ cache = NOT_KEPT, ...result }) => ({ result, cache })),
   },
 });
 
 const completionMethods = (catalog: Catalog): Table => ({
   'completion/complete': {
-    run: async (params, context) => ({
-      result: { completion: await catalog.complete(completionOf(params), context) },
-    }),
+    run: async (params, context) =>
+      catalog
+        .complete(completionOf(params), context)
+        .then((completion) => ({ result: { completion } })),
   },
 });
 
 const NOT_KEPT: CacheHint = { ttlMs: 0, scope: 'private' };
 
-const listed = (
-  member: string,
-  { items, nextCursor, cache = NOT_KEPT }: Page<unknown>,
-): Outcome => ({
-  result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
-  cache,
-});
+const outcome = (result: object): Outcome => ({ result: { ...result } });
+
+const listed =
+  (member: string) =>
+  ({ items, nextCursor, cache = NOT_KEPT }: Page<unknown>): Outcome => ({
+    result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
+    cache,
+  });
 
 const invalid = (details: string): never => fail('invalid_params', { details });
 

@@ -6,15 +6,16 @@ import type { RequestId } from './json-rpc.ts';
 
 /**
  * The reply with what `work` resolves to, or with what it throws. Never rejects. `signal` tells
- * whether anybody still waits for it.
+ * whether anybody still waits for it. `work` is a promise and no function: what began the work, such
+ * as the params, is not kept until it ends (decisions 10).
  */
 export async function replyTo(
   id: RequestId,
   signal: () => AbortSignal,
-  work: () => Promise<object>,
+  work: Promise<object>,
 ): Promise<Reply> {
   try {
-    return json(200, { jsonrpc: '2.0', result: await work(), id });
+    return json(200, { jsonrpc: '2.0', result: await work, id });
   } catch (thrown) {
     return renderError(asMethodError(thrown, signal), JSONRPC, id);
   }

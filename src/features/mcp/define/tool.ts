@@ -66,7 +66,9 @@ export function defineTool({ run, ...description }: UntypedTool): Tool {
     description,
     mirrored: mirroredParams(name, inputSchema),
     problem,
-    run: async (args, context) => finished(await run(args, context), outputProblem),
+    // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
+    run: (args, context) =>
+      begin(run, args, context).then((result) => finished(result, outputProblem)),
   };
 }
 
@@ -86,6 +88,10 @@ interface UntypedTool extends ToolDescription {
   // biome-ignore lint/suspicious/noExplicitAny: each tool's own type, guarded by its validator
   run(args: any, context: Context): AnyResult | Promise<AnyResult>;
 }
+
+/** Async, so that what the tool throws at once is a rejection, too. */
+const begin = async (run: UntypedTool['run'], args: Arguments, context: Context) =>
+  run(args, context);
 
 type AnyResult = ToolResult | StructuredResult<unknown> | ToolFailure;
 

@@ -4,7 +4,8 @@ import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
 import { header, json, type Reply } from '../../../core/message.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
-import { answered, type Line, takesEventStream } from '../answer.ts';
+import { type Line, openLine, takesEventStream } from '../answer.ts';
+import type { Calls } from '../calls.ts';
 import type { Catalog, LogSeverity, ServiceInfo } from '../catalog.ts';
 import type { Codec, McpCall } from '../codec.ts';
 import { type CallContext, createContext, createSignal, isLogSeverity } from '../context.ts';
@@ -43,13 +44,14 @@ export interface SessionCodecDeps {
   readonly sessions: Sessions;
   readonly replicas: Replicas;
   readonly questions: Questions;
+  readonly calls: Calls;
   /** Undefined without `MCP_STREAMS`. */
   readonly streams: Streams | undefined;
   readonly service: ServiceInfo;
 }
 
 export function createSessionCodec(deps: SessionCodecDeps): Codec {
-  const { catalog, methods, sessions, replicas, questions, service, streams } = deps;
+  const { catalog, methods, sessions, replicas, questions, calls, service, streams } = deps;
   const ownMethods = createSessionMethods({ catalog, sessions, streams });
   const running = createRunning(replicas);
 
@@ -90,14 +92,20 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
   }
 
   /** Decisions 3: accepted. The touch runs beside the work and is done before the reply. */
-  async function inSession(call: McpCall, record: SessionRecord, message: Message) {
-    const expiresAt = sessions.expiresAt();
+  function inSession(call: McpCall, record: SessionRecord, message: Message): Promise<Reply> {
     const { signal, abort } = createSignal(call.request);
+    const id = idOf(message);
     const working = accepted({ call, record, signal, abort }, message).catch((thrown: unknown) =>
-      renderError(asGatewayError(thrown), JSONRPC, idOf(message)),
+      renderError(asGatewayError(thrown), JSONRPC, id),
     );
+    const touched = sessions.touch(record.sessionId, call.user).then(orNotFound);
+    return whenTouched(touched, working, abort);
+  }
+
+  /** Apart from the message, so that a call that waits does not keep it (decisions 10). */
+  async function whenTouched(touched: Promise<void>, working: Promise<Reply>, abort: () => void) {
+    const expiresAt = sessions.expiresAt();
     try {
-      const touched = sessions.touch(record.sessionId, call.user).then(orNotFound);
       const [reply] = await Promise.all([working, touched]);
       return { ...reply, headers: { ...reply.headers, 'X-Session-Expires-At': expiresAt } };
     } catch (error) {
@@ -142,25 +150,22 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     return json(200, { jsonrpc: '2.0', result: {}, id });
   }
 
-  function run({ call, record, signal, abort }: Accepted, { id, method, params }: Request) {
+  function run({ call, record, signal, abort }: Accepted, message: Request): Promise<Reply> {
+    const { id, method, params } = message;
     const row = methods.get(method) ?? noSuchMethod('method_not_found', method);
     const { sessionId, protocolVersion } = record;
-
-    return answered(takesEventStream(header(call.request, 'accept')), async (line) => {
-      const over = running.add(sessionId, id, () => {
-        abort();
-        line.finish(renderError(new GatewayError('request_cancelled'), JSONRPC, id));
-      });
-      line.finish(
-        await replyTo(id, signal, async () => {
-          const context = contextOf(call, record, { method: row, params, line, signal });
-          const ran = row.run(paramsOf(params), context);
-          if (protocolVersion >= INPUT_ERROR_RESULTS) return (await ran.catch(asOutcome)).result;
-          return inRevision(protocolVersion, (await ran).result);
-        }),
-      );
+    const { line, reply } = openLine(takesEventStream(header(call.request, 'accept')));
+    const context = contextOf(call, record, { method: row, params, line, signal });
+    const over = running.add(sessionId, id, () => {
+      abort();
+      line.finish(renderError(new GatewayError('request_cancelled'), JSONRPC, id));
+    });
+    const work = resultIn(protocolVersion, calls.run(call, row, params, context));
+    void replyTo(id, signal, work).then((last) => {
+      line.finish(last);
       over();
     });
+    return reply;
   }
 
   function contextOf(
@@ -198,6 +203,11 @@ const orNotFound = (touched: boolean): void => {
 
 /** The revision that asks for results where arguments do not fit. Versions compare as text. */
 const INPUT_ERROR_RESULTS = '2025-11-25';
+
+async function resultIn(version: string, work: Promise<Outcome>) {
+  if (version >= INPUT_ERROR_RESULTS) return (await work.catch(asOutcome)).result;
+  return inRevision(version, (await work).result);
+}
 
 const asOutcome = (thrown: unknown): Outcome => ({ result: inputErrorResult(thrown) });
 

@@ -1,14 +1,15 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { header, type Reply } from '../../../core/message.ts';
-import { answered, type Line, takesEventStream } from '../answer.ts';
+import { header } from '../../../core/message.ts';
+import { type Line, openLine, takesEventStream } from '../answer.ts';
+import type { Calls } from '../calls.ts';
 import type { Catalog, ServiceInfo } from '../catalog.ts';
 import type { Codec, McpCall } from '../codec.ts';
 import { createContext, createSignal } from '../context.ts';
 import type { MirroredParam } from '../define/mirrored.ts';
 import { inputErrorResult } from '../input-error.ts';
-import { isObject, paramsOf, type Request } from '../json-rpc.ts';
+import { isObject, type Request } from '../json-rpc.ts';
 import {
   capabilitiesOf,
   type Method,
@@ -23,13 +24,14 @@ import { type Envelope, readEnvelope } from './envelope.ts';
 import { checkMirrored, checkSubject } from './headers.ts';
 import type { Listen } from './listen.ts';
 import type { RequestState } from './request-state.ts';
-import { beginRound } from './round.ts';
+import { beginRound, type Round } from './round.ts';
 import { serverInfoOf } from './server-info.ts';
 
 export interface StatelessCodecDeps {
   readonly catalog: Catalog;
   readonly methods: Methods;
   readonly requestState: RequestState;
+  readonly calls: Calls;
   /** Undefined without `MCP_STREAMS`. */
   readonly listen: Listen | undefined;
   readonly service: ServiceInfo;
@@ -41,7 +43,7 @@ const LISTEN = 'subscriptions/listen';
 const DISCOVERED = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
-  const { catalog, requestState, service, listen } = deps;
+  const { catalog, requestState, calls, service, listen } = deps;
   const serverInfo = serverInfoOf(service);
   const listens = listen !== undefined && catalog.offers.subscriptions;
   const methods: Methods = new Map([['server/discover', discover()], ...deps.methods]);
@@ -62,9 +64,10 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
       const method = methods.get(message.method) ?? noSuchMethod('unknown_method', message.method);
       checkSubject(call.request, method, message.params);
       checkMirrored(call.request, mirroredBy(message), message.params);
-      return answered(takesStream, async (line) =>
-        line.finish(await run(call, message, { envelope, method, line })),
-      );
+      const { line, reply } = openLine(takesStream);
+      const { signal } = createSignal(call.request);
+      run(call, message, { envelope, method, line, signal });
+      return reply;
     },
   };
 
@@ -73,27 +76,34 @@ export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
     return typeof name === 'string' ? catalog.mirroredParams(name) : [];
   }
 
-  function run({ request, user }: McpCall, message: Request, way: Way): Promise<Reply> {
-    const { signal } = createSignal(request);
-    return replyTo(message.id, signal, async () => {
-      const { envelope, method, line } = way;
-      const round = await beginRound({ user, request: message }, envelope.client, requestState);
-      const context = createContext({
-        mayAsk: mayAsk(method),
-        params: message.params,
-        user,
-        service,
-        line,
-        signal,
-        ask: round.ask,
-        isAsking: round.isAsking,
-        client: () => envelope.client,
-        logLevel: catalog.offers.logging ? envelope.logLevel : undefined,
-      });
-      const ended = await settled(method.run(paramsOf(message.params), context));
-      const asks = await round.inputRequired();
-      return signed(asks ?? complete(ended()));
+  function run(call: McpCall, message: Request, way: Way): void {
+    const { line, signal } = way;
+    void replyTo(message.id, signal, begin(call, message, way)).then((reply) => line.finish(reply));
+  }
+
+  /** Does not await the work: that would keep the message until it ends (decisions 10). */
+  async function begin(call: McpCall, message: Request, { envelope, method, line, signal }: Way) {
+    const { user } = call;
+    const round = await beginRound({ user, request: message }, envelope.client, requestState);
+    const context = createContext({
+      mayAsk: mayAsk(method),
+      params: message.params,
+      user,
+      service,
+      line,
+      signal,
+      ask: round.ask,
+      isAsking: round.isAsking,
+      client: () => envelope.client,
+      logLevel: catalog.offers.logging ? envelope.logLevel : undefined,
     });
+    return resultOf(round, calls.run(call, method, message.params, context));
+  }
+
+  async function resultOf(round: Round, work: Promise<Outcome>) {
+    const ended = await settled(work);
+    const asks = await round.inputRequired();
+    return signed(asks ?? complete(ended()));
   }
 
   /** Every result says whose it is. */
@@ -116,6 +126,7 @@ interface Way {
   readonly envelope: Envelope;
   readonly method: Method;
   readonly line: Line;
+  signal(): AbortSignal;
 }
 
 const complete = ({ result, cache }: Outcome) => ({

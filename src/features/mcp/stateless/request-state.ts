@@ -47,6 +47,12 @@ export function createRequestState(seal: () => Promise<Seal>, clock: Clock): Req
   };
 }
 
+/** The call without what a state is not bound to: a call that waits keeps no more (decisions 10). */
+export function boundPart({ user, request }: BoundCall): BoundCall {
+  const { name, uri, arguments: args } = isObject(request.params) ? request.params : {};
+  return { user, request: { ...request, params: { name, uri, arguments: args } } };
+}
+
 function bindingOf({ user, request: { method, params } }: BoundCall): string {
   const { name, uri, arguments: args } = isObject(params) ? params : {};
   const call = JSON.stringify([user?.sub ?? null, method, name, uri, args]);

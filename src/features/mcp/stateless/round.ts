@@ -11,7 +11,7 @@ import {
 } from '../client-requests.ts';
 import { InputRequired } from '../input-required.ts';
 import { isObject } from '../json-rpc.ts';
-import type { BoundCall, Given, RequestState } from './request-state.ts';
+import { type BoundCall, boundPart, type Given, type RequestState } from './request-state.ts';
 
 export interface Round {
   readonly ask: Ask;
@@ -28,6 +28,7 @@ export async function beginRound(
   states: RequestState,
 ): Promise<Round> {
   const given = await givenIn(call, states);
+  const bound = boundPart(call);
   const used: Record<string, unknown> = {};
   const open: Record<string, ClientRequest> = {};
   const isAsking = () => Object.keys(open).length > 0;
@@ -56,7 +57,7 @@ export async function beginRound(
       return {
         resultType: 'input_required',
         inputRequests: open,
-        requestState: await states.seal(call, used),
+        requestState: await states.seal(bound, used),
       };
     },
   };
