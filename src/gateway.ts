@@ -9,6 +9,7 @@ import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { openOutbound } from './core/proxy/outbound.ts';
+import { warnOfOtherSecrets } from './core/seal/other-secrets.ts';
 import { createLoginSeal, createReplicaSeal } from './core/seal/seals.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
@@ -26,6 +27,10 @@ import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
 import { createProviderEndpoints } from './features/oauth/broker/provider-endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-documents/client-documents.ts';
+import {
+  createDocumentOffer,
+  uncheckedOffer,
+} from './features/oauth/client-documents/document-offer.ts';
 import { createPublicNetwork, type Network } from './features/oauth/client-documents/network.ts';
 import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
 import { redirectUriProblem } from './features/oauth/redirect-uri.ts';
@@ -50,7 +55,7 @@ export interface Deps {
   readonly fetch: Fetch;
   readonly log: Log;
   readonly catalog: Catalog;
-  /** By which client ID metadata documents are fetched. */
+  /** By which client ID metadata documents are fetched; that they can be is not checked then. */
   readonly network: Network;
 }
 
@@ -78,7 +83,8 @@ const OTHER_HEADERS_BYTES = 16_384;
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
- * @throws DataDirError when the folder of the embedded store cannot be used, or is in use.
+ * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
+ * or the folder is in use.
  */
 export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
   const clock = given.clock ?? systemClock;
@@ -89,6 +95,10 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const metrics = config.metricsEnabled ? createPrometheusMetrics() : silentMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
   const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
+  const loginSeal = await createLoginSeal(config).catch(async (error: unknown) => {
+    await store.close();
+    throw error;
+  });
   sayAtStart(config, log);
 
   const metadata =
@@ -99,7 +109,6 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     config.authRequired && metadata
       ? createAuth(config, metadata, { fetch, clock, log, metrics, keySet: given.keySet })
       : anonymous;
-  const loginSeal = await createLoginSeal(config);
   const mcp = createMcp(config, {
     catalog,
     service: {
@@ -115,6 +124,12 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     log,
   });
 
+  const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.tunnel });
+  const documentOffer =
+    given.network === undefined
+      ? createDocumentOffer({ hosts: config.cimdAllowedHosts, network, clock, log })
+      : uncheckedOffer(config.cimdAllowedHosts);
+
   let draining = false;
   const handlers = createHandlers({
     baseUrl: config.baseUrl,
@@ -122,7 +137,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     mcp: mcp.endpoint,
     oauth: createOAuth(config, {
       store,
-      seal: loginSeal,
+      seal: loginSeal && warnOfOtherSecrets(loginSeal, { clock, log }),
       fetch,
       clock,
       documents: createClientDocuments({
@@ -130,12 +145,12 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
         redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
         clock,
         log,
-        network: given.network ?? createPublicNetwork({ clock, tunnel: outbound.tunnel }),
+        network,
       }),
       endpoints: metadata && createProviderEndpoints(config, metadata),
       inspectToken: auth.inspectToken,
     }),
-    authorizationServer: createAuthorizationServer(config, metadata),
+    authorizationServer: createAuthorizationServer(config, metadata, documentOffer.isOffered),
     readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),
     metrics: config.metricsEnabled ? createMetricsEndpoint(metrics, mcp.countSessions) : undefined,
   });
@@ -164,6 +179,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     log,
   });
 
+  documentOffer.start();
   return {
     handler: server.handler,
     async listen() {
@@ -179,6 +195,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
       auth.close();
+      documentOffer.close();
       await outbound.close();
       await store.close();
     },

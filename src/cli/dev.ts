@@ -18,6 +18,8 @@ const DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
   OAUTH_POPUPS: 'true',
+  // Clients register. Without the internet their documents could not be fetched.
+  CIMD_ALLOWED_HOSTS: 'none',
   MCP_RATE_LIMIT_MAX: '10000',
   DCR_RATE_LIMIT_MAX: '1000',
   OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1000',

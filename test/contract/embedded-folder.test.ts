@@ -4,12 +4,15 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openFolder } from '../../src/core/store/embedded/folder.ts';
 import { DataDirError } from '../../src/core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import { collectLog } from '../support/log.ts';
+import { contentOf } from '../support/store-content.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;
@@ -176,4 +179,83 @@ test('§5 folder: a DATA_DIR that is a file, or below one, is refused by its nam
     await expect(open(path)).rejects.toThrow(DataDirError);
     await expect(open(path)).rejects.toThrow(`DATA_DIR: the folder ${path} cannot be used: `);
   }
+});
+
+/** Opens each in a process of its own: the lines that it printed, and how it ended. */
+async function openElsewhere(folders: readonly string[]) {
+  const script = fileURLToPath(new URL('../support/open-stores.ts', import.meta.url));
+  const child = spawn(process.execPath, ['--import', 'tsx', script, ...folders], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  const [code, signal] = await once(child, 'close');
+  const lines = out.trimEnd().split('\n');
+  return { code, signal, seen: lines.map((line) => JSON.parse(line)) };
+}
+
+/** A folder with the first `bytes` of a store.mdb. */
+async function cutTo(bytes: number, whole: Buffer): Promise<string> {
+  const folder = join(parent, `cut-${bytes}`);
+  await mkdir(folder);
+  await writeFile(join(folder, 'store.mdb'), whole.subarray(0, bytes));
+  return folder;
+}
+
+const PAGE = 4096;
+
+test('§3.1 folder: a store.mdb that is cut at any page is refused by name, or as good as whole', async () => {
+  const { root, write, close } = await openFolder(dataDir);
+  const short = root.openDB<string>({ name: 'short', encoding: 'string' });
+  const long = root.openDB<string>({ name: 'long', encoding: 'string' });
+  for (let round = 0; round < 3; round += 1) {
+    await write(() => {
+      for (let at = 0; at < 150; at += 1) short.putSync(`key-${at}`, `${round}`.repeat(100));
+      for (let at = 0; at < 4; at += 1) long.putSync(`key-${at}`, `${round}`.repeat(9000));
+    });
+    await write(() => {
+      for (let at = round; at < 150; at += 4) short.removeSync(`key-${at}`);
+    });
+  }
+  await close();
+  const content = await contentOf(dataDir);
+  const whole = await readFile(join(dataDir, 'store.mdb'));
+  const pages = whole.length / PAGE;
+  expect(pages).toBeGreaterThan(20);
+
+  const cuts = Array.from({ length: pages }, (_, at) => (at + 1) * PAGE);
+  const folders = await Promise.all(
+    [...cuts, ...cuts.map((bytes) => bytes - 100)].map((bytes) => cutTo(bytes, whole)),
+  );
+  const { code, signal, seen } = await openElsewhere(folders);
+  expect({ code, signal, count: seen.length }).toEqual({ code: 0, signal: null, count: 2 * pages });
+  for (const { dataDir: folder, refused, content: found } of seen) {
+    if (refused === undefined) expect(found, folder).toEqual(content);
+    else expect(refused).toMatch(/^DATA_DIR: the folder .*store\.mdb is damaged.*move it away/);
+  }
+  const refusedOnes = seen.filter(({ refused }) => refused !== undefined);
+  expect(refusedOnes.length).toBeGreaterThan(pages / 2);
+  expect(seen.find(({ dataDir: folder }) => folder.endsWith(`cut-${whole.length}`))).toHaveProperty(
+    'content',
+  );
+});
+
+test('§3.1 folder: pages that were taken and given back at once are not missed', async () => {
+  const first = await openFolder(dataDir);
+  const database = first.root.openDB<string>({ name: 'all', encoding: 'string' });
+  for (const count of [10, 100, 500]) {
+    await first.write(() => {
+      for (let at = 0; at < count; at += 1) database.putSync(`key-${at}`, 'x'.repeat(9000));
+      for (let at = 0; at < count; at += 1) database.removeSync(`key-${at}`);
+    });
+    await first.write(() => database.putSync('kept', 'value'));
+  }
+  await first.close();
+  const page = await readFile(join(dataDir, 'store.mdb'));
+  // The last page that any commit took, by the newer of both meta pages.
+  const last = Math.max(...[0, PAGE].map((at) => Number(page.readBigUInt64LE(at + 144))));
+  expect(page.length).toBeLessThan((last + 1) * PAGE);
+  expect(await contentOf(dataDir)).toEqual(['all kept value']);
 });

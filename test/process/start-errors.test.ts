@@ -1,5 +1,5 @@
 // Decisions 1: a wrong setting stops the start, and says what to do about it.
-import { writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -169,4 +169,35 @@ test.each([
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([expect.stringMatching(/^DATA_DIR: /)]);
   expect(postern.stderr).toContain(dataDir);
+});
+
+test.each([
+  { what: 'short', content: 'a', mode: 0o600, says: /holds only 1 of at least 32 bytes/ },
+  { what: 'world-readable', content: 'x'.repeat(43), mode: 0o644, says: /every user/ },
+])('§5 start-up: a kept secret that is $what is one line that names it', async (row) => {
+  const dataDir = await folder();
+  const file = join(dataDir, 'oauth-state-secret');
+  await writeFile(file, row.content);
+  await chmod(file, row.mode);
+  const postern = await runPostern({
+    HOST: '127.0.0.1',
+    PORT: String(await freePort()),
+    DATA_DIR: dataDir,
+    OIDC_ISSUER: 'http://127.0.0.1:9',
+    OAUTH_MODE: 'broker',
+    OAUTH_CLIENT_ID: 'client',
+  });
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([expect.stringMatching(`^DATA_DIR: ${file} `)]);
+  expect(postern.stderr).toMatch(row.says);
+});
+
+test('§5 start-up: a BASE_URL that ends in /mcp is one line that says what to set', async () => {
+  const postern = await runPostern({ AUTH_REQUIRED: 'false', BASE_URL: 'http://localhost/mcp/' });
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([
+    expect.stringMatching(
+      /^BASE_URL: "http:\/\/localhost\/mcp" .*set BASE_URL=http:\/\/localhost /,
+    ),
+  ]);
 });

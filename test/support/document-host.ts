@@ -1,6 +1,12 @@
 import type { IncomingHttpHeaders, RequestListener, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { createClientDocuments } from '../../src/features/oauth/client-documents/client-documents.ts';
@@ -32,6 +38,8 @@ export interface DocumentHost {
   /** What names resolve to from now on. */
   resolveTo(resolve: Network['resolve']): void;
   readonly network: Network;
+  /** Another port of this machine in the place of an address. */
+  dialTo(port: number, signal: AbortSignal): Promise<Socket>;
   readonly port: number;
   close(): Promise<void>;
 }
@@ -93,6 +101,7 @@ export async function startDocumentHost(options: DocumentHostOptions): Promise<D
     resolveTo(wanted) {
       resolve = wanted;
     },
+    dialTo,
     network: {
       ca: cert,
       resolve(host, signal) {
@@ -102,10 +111,7 @@ export async function startDocumentHost(options: DocumentHostOptions): Promise<D
       dial({ addresses, signal }) {
         dialled.push(...addresses);
         const target = addresses.every((address) => address === PUBLIC) ? port : strayPort;
-        return new Promise((done, fail) => {
-          const socket = connect({ host: '127.0.0.1', port: target, signal });
-          socket.once('connect', () => done(socket)).on('error', fail);
-        });
+        return dialTo(target, signal);
       },
     },
     async close() {
@@ -144,6 +150,19 @@ export const documentAnswer =
   };
 
 export const REDIRECT = 'https://client.example/callback';
+
+const dialTo = (port: number, signal: AbortSignal): Promise<Socket> =>
+  new Promise((done, fail) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    const end = () => socket.destroy(new Error('the attempt was ended'));
+    signal.addEventListener('abort', end);
+    socket
+      .once('connect', () => {
+        signal.removeEventListener('abort', end);
+        done(socket);
+      })
+      .on('error', fail);
+  });
 
 const listen = (server: Server): Promise<number> =>
   new Promise((ready) => {

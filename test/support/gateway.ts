@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/core/config/load.ts';
 import { createGateway, type Deps, type Gateway } from '../../src/gateway.ts';
 import { type Issuer, startIssuer } from './issuer.ts';
 import { collectLog, type LogLine } from './log.ts';
+import { noInternet } from './no-internet.ts';
 import { specCatalog } from './spec-catalog.ts';
 
 export interface Ask {
@@ -93,7 +94,7 @@ export async function startGateway({
   // Port 0, which the settings refuse: the system picks a free one.
   const gateway = await createGateway(
     { ...config, port: 0 },
-    { log, catalog: specCatalog, ...deps },
+    { log, catalog: specCatalog, network: noInternet, ...deps },
   );
 
   async function ask({ method = 'GET', path, headers = {}, body, remoteAddress }: Ask) {

@@ -6,6 +6,7 @@ import { createGateway, type Deps } from '../../src/gateway.ts';
 import { askAt } from './ask.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { createSteps } from './log-in-steps.ts';
+import { noInternet } from './no-internet.ts';
 import { startProvider } from './provider.ts';
 import { startRedis } from './redis.ts';
 import { GENEROUS } from './service.ts';
@@ -55,7 +56,10 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
     Promise.all(
       // Port 0, which the settings refuse: the system picks a free one.
       Array.from({ length: COUNT }, () =>
-        createGateway({ ...config, port: 0 }, { log, catalog: specCatalog, ...deps }),
+        createGateway(
+          { ...config, port: 0 },
+          { log, catalog: specCatalog, network: noInternet, ...deps },
+        ),
       ),
     );
   const listen = () => Promise.all(gateways.map((gateway) => gateway.listen()));

@@ -6,6 +6,7 @@ import { logInAs } from '../../scripts/demo/log-in.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { createGateway, type Deps } from '../../src/gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
+import { noInternet } from './no-internet.ts';
 import { freePort } from './ports.ts';
 import { type ProviderOptions, startProvider } from './provider.ts';
 import { specCatalog } from './spec-catalog.ts';
@@ -68,6 +69,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     const gateway = await createGateway(loadConfig(env), {
       log,
       catalog: specCatalog,
+      network: noInternet,
       ...options.deps,
     });
     await gateway.listen();

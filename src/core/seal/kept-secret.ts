@@ -1,22 +1,87 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+// Decisions 10: the secret of a gateway with the embedded store lies in DATA_DIR. Whoever can read
+// it, or choose it, can read and forge what it seals.
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { codeOf, DataDirError } from '../store/embedded/lock.ts';
 import { newSecret } from './seal.ts';
 
 const FILE = 'oauth-state-secret';
+const MIN_BYTES = 32;
 
-/** The secret of a gateway with the embedded store: kept in DATA_DIR, made there the first time. */
+/**
+ * The secret kept in DATA_DIR; it is made there the first time.
+ *
+ * @throws DataDirError when the file cannot be trusted.
+ */
 export async function keptSecret(dataDir: string): Promise<string> {
   const file = join(dataDir, FILE);
-  const kept = await readFile(file, 'utf8').catch(absent);
-  if (kept.trim() !== '') return kept.trim();
-  const secret = newSecret();
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  await writeFile(file, `${secret}\n`, { mode: 0o600 });
+  const handle = await openIfThere(file);
+  if (handle === undefined) return makeSecret(dataDir, file);
+  try {
+    await checkFile(handle, file);
+    return await readSecret(handle, file);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** A link is not followed, and a pipe not waited for. Windows has neither flag. */
+const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
+async function openIfThere(file: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(file, FLAGS);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    if (codeOf(error) === 'ELOOP') return refuse(file, 'is a link');
+    if (codeOf(error) === 'EACCES') return refuse(file, 'cannot be read by this process');
+    throw error;
+  }
+}
+
+async function checkFile(handle: FileHandle, file: string): Promise<void> {
+  const stats = await handle.stat();
+  if (!stats.isFile()) refuse(file, 'is not a file');
+  // Undefined on Windows, which has no such users and modes.
+  const self = process.geteuid?.();
+  if (self === undefined) return;
+  if (stats.uid !== self && stats.uid !== ROOT) {
+    refuse(file, `belongs to another user (uid ${stats.uid})`);
+  }
+  if ((stats.mode & constants.S_IROTH) !== 0) {
+    refuse(file, 'can be read by every user of this machine');
+  }
+}
+
+const ROOT = 0;
+
+async function readSecret(handle: FileHandle, file: string): Promise<string> {
+  const secret = (await handle.readFile('utf8')).trim();
+  const bytes = Buffer.byteLength(secret);
+  if (bytes < MIN_BYTES) refuse(file, `holds only ${bytes} of at least ${MIN_BYTES} bytes`);
   return secret;
 }
 
-/** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
-function absent(error: unknown): string {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '';
-  throw error;
+function refuse(file: string, what: string): never {
+  throw new DataDirError(
+    `DATA_DIR: ${file} ${what}. Remove it, and a new one is made at the next start (log-ins under way must begin again), or set OAUTH_STATE_SECRET.`,
+  );
+}
+
+/** Whole or not at all: a file cut short by a crash would stop every later start. */
+async function makeSecret(dataDir: string, file: string): Promise<string> {
+  const secret = newSecret();
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const draft = `${file}.${newSecret().slice(0, 8)}`;
+  const handle = await open(draft, 'wx', 0o600);
+  try {
+    await handle.writeFile(`${secret}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, file);
+  return secret;
 }

@@ -6,6 +6,14 @@ export interface Seal {
   seal(context: string, text: string): string;
   /** Undefined for what was not sealed by one of the secrets in this context. */
   open(context: string, sealed: string): string | undefined;
+  /** Whether it says of itself that another secret sealed it; anybody can write that. */
+  namesOtherSecret(sealed: string): boolean;
+}
+
+interface Key {
+  readonly bytes: Buffer;
+  /** Tells keys apart, and nothing about them. */
+  readonly fingerprint: string;
 }
 
 const ALGORITHM = 'aes-256-gcm';
@@ -24,16 +32,36 @@ export function createSeal(secrets: readonly string[]): Seal {
   return {
     seal(context, text) {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(ALGORITHM, key, iv);
+      const cipher = createCipheriv(ALGORITHM, key.bytes, iv);
       cipher.setAAD(Buffer.from(context));
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-      return Buffer.concat([iv, sealed, cipher.getAuthTag()]).toString('base64url');
+      const bytes = Buffer.concat([iv, sealed, cipher.getAuthTag()]);
+      return `${bytes.toString('base64url')}${SEPARATOR}${key.fingerprint}`;
     },
     open(context, sealed) {
-      const bytes = Buffer.from(sealed, 'base64url');
+      const { bytes, fingerprint } = takeApart(sealed);
       if (bytes.length < IV_BYTES + TAG_BYTES) return undefined;
-      return firstDefined(keys, (one) => openWith(one, context, bytes));
+      const fitting = keys.filter((one) => (fingerprint ?? one.fingerprint) === one.fingerprint);
+      return firstDefined(fitting, (one) => openWith(one.bytes, context, bytes));
     },
+    namesOtherSecret(sealed) {
+      const { fingerprint } = takeApart(sealed);
+      return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
+    },
+  };
+}
+
+/**
+ * Version 0.1.0 writes no fingerprint, and reads what has one: base64 ends at its padding, and
+ * Node's decoder does not look behind it.
+ */
+const SEPARATOR = '=';
+
+function takeApart(sealed: string): { bytes: Buffer; fingerprint: string | undefined } {
+  const at = sealed.indexOf(SEPARATOR);
+  return {
+    bytes: Buffer.from(at < 0 ? sealed : sealed.slice(0, at), 'base64url'),
+    fingerprint: at < 0 ? undefined : sealed.slice(at + SEPARATOR.length),
   };
 }
 
@@ -61,8 +89,15 @@ function firstDefined<Item, Found>(
   return undefined;
 }
 
-const keyOf = (secret: string): Buffer =>
-  Buffer.from(hkdfSync('sha256', secret, '', 'postern log-in state', 32));
+const FINGERPRINT_BYTES = 6;
+
+const keyOf = (secret: string): Key => ({
+  bytes: derive(secret, 'postern log-in state', 32),
+  fingerprint: derive(secret, 'postern fingerprint', FINGERPRINT_BYTES).toString('base64url'),
+});
+
+const derive = (secret: string, purpose: string, bytes: number): Buffer =>
+  Buffer.from(hkdfSync('sha256', secret, '', purpose, bytes));
 
 /** 256 bits that nobody can guess, as base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url');

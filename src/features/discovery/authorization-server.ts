@@ -11,7 +11,6 @@ export interface AuthorizationServerSettings {
   readonly oauthRevocationUrl: string | undefined;
   readonly oauthMode: 'proxy' | 'broker';
   readonly oauthMetadataIssuer: 'self' | 'upstream';
-  readonly cimdAllowedHosts: readonly string[];
 }
 
 /** What OpenID providers sign with unless they say otherwise (OpenID Connect Core §3.1.3.7). */
@@ -20,10 +19,12 @@ const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 /**
  * The two documents that name this service's endpoints. `metadata` is the provider's discovery
  * document, itself cached for five minutes and served stale; undefined without an issuer.
+ * `areDocumentsOffered` says whether clients may be known by a metadata document.
  */
 export function createAuthorizationServer(
   settings: AuthorizationServerSettings,
   metadata: ProviderMetadata | undefined,
+  areDocumentsOffered: () => Promise<boolean>,
 ): { metadata(): Promise<Reply>; openidConfiguration(): Promise<Reply> } {
   async function provider() {
     if (metadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
@@ -39,16 +40,20 @@ export function createAuthorizationServer(
     }
   }
 
+  async function members() {
+    const [document, documentsOffered] = await Promise.all([provider(), areDocumentsOffered()]);
+    return { document, metadata: serverMetadata(settings, document, documentsOffered) };
+  }
+
   return {
     async metadata() {
-      const document = await provider();
-      return json(200, serverMetadata(settings, document), METADATA_CACHING);
+      return json(200, (await members()).metadata, METADATA_CACHING);
     },
     // Decisions 6: OpenID clients insist on the two further members.
     async openidConfiguration() {
-      const document = await provider();
+      const { document, metadata } = await members();
       const body = {
-        ...serverMetadata(settings, document),
+        ...metadata,
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported:
           document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,
@@ -61,8 +66,9 @@ export function createAuthorizationServer(
 function serverMetadata(
   settings: AuthorizationServerSettings,
   document: ProviderDocument | undefined,
+  documentsOffered: boolean,
 ) {
-  const { baseUrl, oauthMode, cimdAllowedHosts } = settings;
+  const { baseUrl, oauthMode } = settings;
   const isBroker = oauthMode === 'broker';
   const revokes =
     settings.oauthRevocationUrl ?? (isBroker ? document?.revocation_endpoint : undefined);
@@ -80,6 +86,6 @@ function serverMetadata(
     code_challenge_methods_supported: ['S256'],
     // RFC 9207 §3: the callback is ours, and so is what it sends to clients.
     ...(isBroker && { authorization_response_iss_parameter_supported: true }),
-    ...(cimdAllowedHosts.length > 0 && { client_id_metadata_document_supported: true }),
+    ...(documentsOffered && { client_id_metadata_document_supported: true }),
   };
 }

@@ -1,7 +1,7 @@
 // Which clients there are: those that registered, and those that a document of theirs describes.
 import type { ClientDocuments } from './client-documents/client-documents.ts';
 import { ClientDocumentRefused } from './client-documents/refusal.ts';
-import { isSameRedirectUri } from './redirect-uri.ts';
+import { isAtOrigin, isSameRedirectUri } from './redirect-uri.ts';
 import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
 
 /** What a log-in needs of a client. */
@@ -36,11 +36,13 @@ export interface ClientsDeps {
   /** Undefined when they are switched off. */
   readonly documents: ClientDocuments | undefined;
   readonly loopbackAnyPort: boolean;
-  readonly renew: boolean;
+  /** Whether every token renews a registration, only the first, or none. */
+  readonly renewal: 'every' | 'first' | 'none';
+  readonly baseUrl: string;
 }
 
 export function createClients(deps: ClientsDeps): Clients {
-  const { registered, documents, loopbackAnyPort, renew } = deps;
+  const { registered, documents, loopbackAnyPort, renewal, baseUrl } = deps;
 
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
@@ -62,10 +64,16 @@ export function createClients(deps: ClientsDeps): Clients {
       const client = isDynamic(clientId) ? await registered.find(clientId) : undefined;
       return client === undefined ? { problem: undefined } : { client };
     },
+    // By any port, or by a registration from before this was refused, it could be the gateway's own.
     allows: ({ redirect_uris: known }, redirectUri) =>
-      known.some((uri) => isSameRedirectUri(uri, redirectUri, loopbackAnyPort)),
+      known.some((uri) => isSameRedirectUri(uri, redirectUri, loopbackAnyPort)) &&
+      !isAtOrigin(redirectUri, baseUrl),
     async used(client) {
-      if (renew && isRegistered(client)) await registered.add(client).catch(() => {});
+      if (!isRegistered(client)) return;
+      const isFirst = client.used === undefined;
+      if (renewal === 'every' || (renewal === 'first' && isFirst)) {
+        await registered.keep(client).catch(() => {});
+      }
     },
   };
 }

@@ -23,6 +23,8 @@ import { createRegister } from './register.ts';
 import { createRegisteredClients } from './registered-clients.ts';
 import { createUpstream } from './upstream.ts';
 
+const ONE_DAY_SECONDS = 86_400;
+
 export interface OAuthEndpointSettings
   extends OAuthSettings,
     AuthorizeSettings,
@@ -66,7 +68,10 @@ export interface OAuthDeps {
 }
 
 /** What a redirect URI may be, beyond Spec §4.8. */
-export const redirectUriRules = (settings: OAuthSettings): RedirectUriRules => ({
+export const redirectUriRules = (
+  settings: OAuthSettings & { readonly baseUrl: string },
+): RedirectUriRules => ({
+  baseUrl: settings.baseUrl,
   schemes: settings.oauthRedirectSchemes,
   ipv6Loopback: settings.oauthMode === 'broker',
   refusesAnswers: settings.oauthMode === 'broker',
@@ -74,19 +79,24 @@ export const redirectUriRules = (settings: OAuthSettings): RedirectUriRules => (
 
 export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
   const { store, seal, fetch, clock, documents, endpoints, inspectToken } = deps;
-  const registered = createRegisteredClients(store, settings.dcrClientTtlSeconds);
+  const { dcrClientTtlSeconds: ttlSeconds } = settings;
+  const isBroker = settings.oauthMode === 'broker';
+  const registered = createRegisteredClients(store, {
+    seconds: ttlSeconds,
+    unusedSeconds: isBroker ? Math.min(ONE_DAY_SECONDS, ttlSeconds) : ttlSeconds,
+  });
   const clients = createClients({
     registered,
     // Switched off, such an id is the provider's to judge, like any other.
     documents: settings.cimdAllowedHosts.length > 0 ? documents : undefined,
     loopbackAnyPort: settings.oauthLoopbackAnyPort,
-    renew: settings.dcrRenew,
+    renewal: settings.dcrRenew ? 'every' : isBroker ? 'first' : 'none',
+    baseUrl: settings.baseUrl,
   });
   const calls = createProviderCalls();
   const upstream = createUpstream(fetch, calls);
   const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
   const records = seal && { store, seal };
-  const isBroker = settings.oauthMode === 'broker';
   /** What the provider will see, of what a client asks for. */
   const askedScope = (scope: string | undefined) =>
     isBroker ? authorizationExtras(settings, scope, []).scope : scope;

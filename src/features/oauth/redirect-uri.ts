@@ -5,6 +5,8 @@ const MAX_PORT = 65_535;
 
 /** What is allowed beside Spec §4.8. */
 export interface RedirectUriRules {
+  /** The gateway's own address. */
+  readonly baseUrl: string;
   /** Private-use schemes (RFC 8252 §7.1), without the colon. */
   readonly schemes: readonly string[];
   /** Whether `http://[::1]` is as good as 127.0.0.1. */
@@ -47,7 +49,21 @@ export function redirectUriProblem(uri: string, rules: RedirectUriRules): string
     return `is http with a host other than ${httpHosts.join(' and ')}`;
   }
   if (url.hostname.endsWith('.')) return 'has a host that ends with a dot';
+  if (isAtOrigin(uri, rules.baseUrl)) return "is at this gateway's own origin";
   return survives(uri, url) ? undefined : 'is not in its normal form';
+}
+
+const LOOPBACK_HOSTS = [...HTTP_HOSTS, IPV6_LOOPBACK];
+
+/**
+ * Whether a valid address is at the origin of another: what is sent there would be taken for the
+ * gateway's own. All names of this computer are one.
+ */
+export function isAtOrigin(uri: string, other: string): boolean {
+  const [one, own] = [new URL(uri), new URL(other)];
+  if (one.protocol !== own.protocol || one.port !== own.port) return false;
+  const areLoopback = [one, own].every(({ hostname }) => LOOPBACK_HOSTS.includes(hostname));
+  return areLoopback || one.hostname === own.hostname;
 }
 
 /** Exact strings (RFC 9700 §4.1.3); on loopback, where allowed, without their ports. */

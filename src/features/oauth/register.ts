@@ -6,7 +6,7 @@ import { json, type PendingReply } from '../../core/message.ts';
 import { hashOf } from '../../core/seal/seal.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import type { RedirectUriRules } from './redirect-uri.ts';
-import type { RegisteredClients } from './registered-clients.ts';
+import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
 export interface RegisterRules {
   readonly redirectUris: RedirectUriRules;
@@ -18,18 +18,29 @@ export interface RegisterRules {
 export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
   async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
     checkAccessToken(rules.accessToken, authorization);
-    const metadata = parseClientMetadata(body, rules.redirectUris);
+    const client = {
+      client_id: newClientId(),
+      ...parseClientMetadata(body, rules.redirectUris),
+      client_id_issued_at: Math.floor(clock.now() / 1000),
+      client_secret_expires_at: 0 as const,
+    };
+    checkSize(client);
     return async function add() {
-      const client = {
-        client_id: newClientId(),
-        ...metadata,
-        client_id_issued_at: Math.floor(clock.now() / 1000),
-        client_secret_expires_at: 0 as const,
-      };
       await clients.add(client);
       return json(201, client, { 'Cache-Control': 'no-store' });
     };
   };
+
+/** Anybody may register, and the store keeps it. */
+const MAX_RECORD_BYTES = 8192;
+
+function checkSize(client: RegisteredClient): void {
+  const bytes = Buffer.byteLength(JSON.stringify(client));
+  if (bytes <= MAX_RECORD_BYTES) return;
+  fail('invalid_client_metadata', {
+    details: `The metadata of a client may have ${MAX_RECORD_BYTES} bytes; this has ${bytes}.`,
+  });
+}
 
 /** Compared by hashes: how long it takes says nothing of the token. */
 function checkAccessToken(wanted: string | undefined, authorization: string | undefined): void {

@@ -17,26 +17,40 @@ export interface RegisteredClient {
   readonly client_id_issued_at: number;
   /** 0: there is no secret that could expire. */
   readonly client_secret_expires_at: 0;
+  /** Stored only: the client got a token. */
+  readonly used?: true;
 }
 
 export interface RegisteredClients {
   /** Undefined when unknown or expired. @throws what the store throws. */
   find(clientId: string): Promise<RegisteredClient | undefined>;
-  /** Durable once resolved. @throws what the store throws. */
+  /** A new one. Durable once resolved. @throws what the store throws. */
   add(client: RegisteredClient): Promise<void>;
+  /** One that got a token: begins its full time anew. @throws what the store throws. */
+  keep(client: RegisteredClient): Promise<void>;
+}
+
+export interface RegistrationTtl {
+  /** `DCR_CLIENT_TTL`. */
+  readonly seconds: number;
+  /** Until the client first gets a token: anybody may register, and most never come back. */
+  readonly unusedSeconds: number;
 }
 
 /** Spec §4.6: such a client is looked up here; every other id is the provider's to judge. */
 export const isDynamic = (clientId: string): boolean => clientId.startsWith(DYNAMIC_CLIENT_PREFIX);
 
-export const createRegisteredClients = (store: Store, ttlSeconds: number): RegisteredClients => ({
+export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): RegisteredClients => ({
   async find(clientId) {
     // Nothing that was never issued reaches the store.
     if (!isDynamicClientId(clientId)) return undefined;
     const record = await store.get(clientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) => store.set(clientKey(client.client_id), JSON.stringify(client), ttlSeconds),
+  add: (client) =>
+    store.set(clientKey(client.client_id), JSON.stringify(client), ttl.unusedSeconds),
+  keep: (client) =>
+    store.set(clientKey(client.client_id), JSON.stringify({ ...client, used: true }), ttl.seconds),
 });
 
 function readRecord(clientId: string, text: string): RegisteredClient {

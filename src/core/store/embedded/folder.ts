@@ -1,9 +1,10 @@
 // DATA_DIR: made, locked and opened.
-import { chmod, mkdir, open as openFile, stat } from 'node:fs/promises';
+import { chmod, mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { describeCause } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
+import { checkFile } from './check-file.ts';
 import { codeOf, DataDirError, lockFolder } from './lock.ts';
 
 export interface Folder {
@@ -27,7 +28,7 @@ export async function openFolder(dataDir: string): Promise<Folder> {
     await makeFolder(path);
     unlock = await lockFolder(path);
     const file = join(path, 'store.mdb');
-    await checkFile(file);
+    checkFile(file);
     const root = open({ path: file, noSubdir: true, ...DURABLE });
     // Whatever the folder allows: sessions and clients are nobody else's to read.
     await Promise.all([file, `${file}-lock`].map((own) => chmod(own, 0o600)));
@@ -67,28 +68,6 @@ async function makeFolder(path: string): Promise<void> {
     if (codeOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
     await makeFolder(dirname(path));
     await mkdir(path, { mode: 0o700 });
-  }
-}
-
-/** LMDB's magic number, in the first page. */
-const MAGIC = { bytes: Buffer.from('dec0efbe', 'hex'), at: 24 };
-const TWO_PAGES = 8192;
-
-/** Another file in its place, or the stump of one, would end the process without a word. */
-async function checkFile(file: string): Promise<void> {
-  const handle = await openFile(file).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  });
-  if (handle === undefined) return;
-  try {
-    const { size } = await handle.stat();
-    const { buffer } = await handle.read(Buffer.alloc(MAGIC.bytes.length), 0, null, MAGIC.at);
-    if (size > 0 && (size < TWO_PAGES || !buffer.equals(MAGIC.bytes))) {
-      throw new Error('store.mdb is damaged, or of another program; move it away');
-    }
-  } finally {
-    await handle.close();
   }
 }
 

@@ -46,7 +46,7 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
         details: 'This log-in began in another browser, or cookies are switched off.',
       });
     }
-    await checkIssuer(parameters, endpoints);
+    await checkIssuer(parameters, login, endpoints);
     const back = (pairs: readonly (readonly [string, string | undefined])[]) =>
       redirectBack(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
@@ -62,11 +62,18 @@ const refuseFinished = (): never =>
     details: 'This log-in has expired or was finished already. Start again from your program.',
   });
 
-/** RFC 9207 §2.4: the answer of another authorization server is none (mix-up). */
-async function checkIssuer(parameters: Parameters, endpoints: ProviderEndpoints): Promise<void> {
+/**
+ * RFC 9207 §2.4: the answer of another authorization server is none (mix-up).
+ *
+ * Where the provider's word could be had neither when the log-in began nor now, its iss may be
+ * missing: some providers have no discovery document at all, and most send no iss. Only one provider
+ * is ever sent to this callback, and an iss that is there must be its own in any case.
+ */
+async function checkIssuer(parameters: Parameters, login: Login, endpoints: ProviderEndpoints) {
   const issuer = parameters.get('iss');
   if (issuer === endpoints.issuer) return;
-  if (issuer === undefined && !(await endpoints.sendsIssuer())) return;
+  const sendsIssuer = login.sendsIssuer ?? (await endpoints.sendsIssuer()) ?? false;
+  if (issuer === undefined && !sendsIssuer) return;
   fail('oauth_invalid_request', {
     details: 'The answer is not of the identity provider that was asked.',
     facts: { found: issuer, expected: endpoints.issuer },

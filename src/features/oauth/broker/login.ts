@@ -28,6 +28,12 @@ export interface Login {
   /** Ours, for the provider. */
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
+  /**
+   * RFC 9207: whether the provider said that it names itself in its answer. Noted here because the
+   * callback may come to a replica that cannot ask at that moment. Undefined when it could not be
+   * asked, and in records of version 0.1.0.
+   */
+  readonly sendsIssuer?: boolean | undefined;
 }
 
 /** What a client may tell the provider's log-in page; everything else is ours to say. */
@@ -72,6 +78,7 @@ export const createLogin = (deps: LoginDeps) =>
       resources,
       codeVerifier,
       nonce,
+      sendsIssuer: await endpoints.sendsIssuer(),
     });
     const url = new URL(await endpoints.authorization());
     const own: readonly (readonly [string, string | undefined])[] = [

@@ -7,8 +7,11 @@ export interface ProviderEndpoints {
   authorization(): Promise<string>;
   token(): Promise<string>;
   revocation(): Promise<string>;
-  /** RFC 9207 §2.3: whether the provider names itself in its redirects. */
-  sendsIssuer(): Promise<boolean>;
+  /**
+   * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
+   * document was never fetched and cannot be now.
+   */
+  sendsIssuer(): Promise<boolean | undefined>;
   readonly issuer: string;
 }
 
@@ -54,7 +57,7 @@ export function createProviderEndpoints(
     revocation: () => find(oauthRevocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
     sendsIssuer: async () => {
       const known = await metadata.get().catch(() => undefined);
-      return known?.authorization_response_iss_parameter_supported === true;
+      return known && known.authorization_response_iss_parameter_supported === true;
     },
   };
 }

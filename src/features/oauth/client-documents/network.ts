@@ -20,7 +20,7 @@ export interface Destination {
   /** One of these, whichever answers. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Ends the attempt. */
+  /** Ends the attempt; the connection is the caller's to end. */
   readonly signal: AbortSignal;
 }
 
@@ -52,8 +52,17 @@ export const createPublicNetwork = ({
         autoSelectFamily: true,
         autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
         port,
-        signal,
       });
-      socket.once('connect', () => resolve(socket)).on('error', reject);
+      // Not by an option: then it would also destroy the socket below TLS that was begun on it,
+      // which crashes Node (20.20).
+      const end = () => socket.destroy(new Error('the attempt was ended'));
+      signal.addEventListener('abort', end);
+      if (signal.aborted) end();
+      socket
+        .once('connect', () => {
+          signal.removeEventListener('abort', end);
+          resolve(socket);
+        })
+        .on('error', reject);
     }),
 });

@@ -22,6 +22,8 @@ export async function openConnection(
 ): Promise<TLSSocket> {
   const connection = await (network.tunnel?.(host, PORT, signal) ??
     dialPublic(host, network, signal));
+  if (signal.aborted) connection.destroy();
+  signal.throwIfAborted();
   const socket = connect({
     socket: connection,
     servername: host,
@@ -60,7 +62,5 @@ async function publicAddresses(
 function closeOn(signal: AbortSignal, socket: TLSSocket): void {
   // Whoever waits for the socket has its error; afterwards it is nobody's.
   socket.on('error', () => {});
-  const close = () => socket.destroy();
-  if (signal.aborted) close();
-  else signal.addEventListener('abort', close);
+  signal.addEventListener('abort', () => socket.destroy());
 }
