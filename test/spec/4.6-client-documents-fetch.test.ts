@@ -401,3 +401,15 @@ test('§4.6 client documents: the public network connects to a given address, or
   const nobody = publicNetwork.dial({ addresses: ['127.0.0.2', '::1'], port: host.port, signal });
   await expect(nobody).rejects.toThrow();
 });
+
+test('§4.6 client documents: the signal of an attempt ends the attempt, and never the connection', async () => {
+  const abort = new AbortController();
+  const { port } = host;
+  const destination = { addresses: ['127.0.0.1'], port, signal: abort.signal };
+  const socket = await publicNetwork.dial(destination);
+  // What is below TLS must be destroyed by TLS: Node 20.20 crashes else.
+  abort.abort();
+  expect(socket.destroyed).toBe(false);
+  socket.destroy();
+  await expect(publicNetwork.dial(destination)).rejects.toThrow('the attempt was ended');
+});
