@@ -8,7 +8,7 @@ import {
   elicit,
 } from '../../src/index.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { CLIENT_CAPABILITIES, stateless } from '../support/stateless.ts';
+import { answeringCall, stateless } from '../support/stateless.ts';
 
 const form = elicit('Go on?', { type: 'object', properties: {} });
 const OBJECT = { type: 'object' } as const;
@@ -101,12 +101,8 @@ describe.each([
 });
 
 test('§4.4 a key that is asked twice in one run is an error of the tool, and names the key', async () => {
-  const { json } = await stateless(
-    gateway,
-    'tools/call',
-    { name: 'same-key', inputResponses: { q: { action: 'accept', content: {} } } },
-    { meta: { [CLIENT_CAPABILITIES]: { elicitation: {} } } },
-  );
+  const inputResponses = { q: { action: 'accept', content: {} } };
+  const { json } = await answeringCall(gateway, 'same-key', { inputResponses });
   expect(json.error).toMatchObject({
     code: -32603,
     data: { details: '"q" was asked twice; each question has its key' },

@@ -23,7 +23,7 @@ import { seriesOf } from '../support/metrics.ts';
 import { type Pair, startPair } from '../support/pair.ts';
 import { startRedis } from '../support/redis.ts';
 import { lastOf, openClient, type SessionClient } from '../support/session-client.ts';
-import { CLIENT_CAPABILITIES, stateless } from '../support/stateless.ts';
+import { answeringCall, CLIENT_CAPABILITIES, stateless } from '../support/stateless.ts';
 
 const OBJECT = { type: 'object' } as const;
 const NAME = { type: 'object', properties: { name: { type: 'string' } } } as const;
@@ -307,12 +307,9 @@ test('§4.4 a watch that fails once refuses the stream, leaves nothing, and work
 test('§4.4 a form that is made anew for each call may have an $id', async () => {
   const answer = { action: 'accept', content: { name: 'Ada' } };
   for (let call = 0; call < 3; call++) {
-    const { json } = await stateless(
-      gateway,
-      'tools/call',
-      { name: 'asks-by-id', inputResponses: { form: answer } },
-      { meta: { [CLIENT_CAPABILITIES]: { elicitation: {} } } },
-    );
+    const { json } = await answeringCall(gateway, 'asks-by-id', {
+      inputResponses: { form: answer },
+    });
     expect(json.result.content[0].text).toBe(JSON.stringify(answer));
   }
 });

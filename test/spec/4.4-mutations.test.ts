@@ -177,7 +177,7 @@ test.each([
   ['tools/call 3 without a session', ARGUMENTS, '{"a":[', ']}'],
   ['answers with a state', ['params', 'requestState'], '[', ']'],
   ['answers with a state', ARGUMENTS, '{"a":[', ']}'],
-  ['answers', ['params', 'inputResponses', 'model', 'content'], '[', ']'],
+  ['answers with a state', ['params', 'inputResponses', 'model', 'content'], '[', ']'],
   [WITH_A_FORM, ['params', 'inputResponses', 'form'], '{"a":[', ']}'],
   ['an answer', ['result'], '[', ']'],
   ['a notification', ['params', 'requestId'], '[', ']'],

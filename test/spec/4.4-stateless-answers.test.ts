@@ -1,7 +1,13 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": what clients answer, and what they cannot be asked.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { accepted, askingCall, CLIENT_CAPABILITIES, type Retry } from '../support/stateless.ts';
+import {
+  accepted,
+  answeringCall,
+  askingCall,
+  CLIENT_CAPABILITIES,
+  type Retry,
+} from '../support/stateless.ts';
 import {
   ADA,
   askingCatalog,
@@ -20,6 +26,8 @@ beforeAll(async () => {
 afterAll(() => gateway.close());
 
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
+const answer = (name: string, inputResponses: object) =>
+  answeringCall(gateway, name, { inputResponses });
 
 describe('§4.4 answers', () => {
   test.each<{ what: string; inputResponses: object }>([
@@ -35,13 +43,38 @@ describe('§4.4 answers', () => {
 
   test('§4.4 those that nobody asked for are left alone, whatever they are', async () => {
     const inputResponses = { who: ADA, other: 5, more: null };
-    expect(saidIn(await call('once', { inputResponses }))).toEqual({ who: ADA });
+    expect(saidIn(await answer('once', inputResponses))).toEqual({ who: ADA });
+  });
+
+  test('§4.4 without the state that asked they do not count: the user has seen no form', async () => {
+    for (const inputResponses of [{ who: ADA }, { who: 'Ada' }]) {
+      const { inputRequests } = questionsIn(await call('once', { inputResponses }));
+      expect(inputRequests).toMatchObject({ who: WHO });
+    }
+  });
+
+  test('§4.4 with a state that asked something else they do not count either', async () => {
+    const first = questionsIn(await call('rounds'));
+    const sure = accepted({ name: 'yes' });
+    // `sure` is asked in the second round, and has been seen by nobody yet.
+    const second = questionsIn(
+      await call('rounds', {
+        inputResponses: { who: ADA, sure },
+        requestState: first.requestState,
+      }),
+    );
+    expect(Object.keys(second.inputRequests)).toEqual(['sure']);
+    const last = await call('rounds', {
+      inputResponses: { sure },
+      requestState: second.requestState,
+    });
+    expect(saidIn(last)).toEqual({ who: ADA, sure });
   });
 
   test.each(['decline', 'cancel'])('§4.4 %s reaches the tool', async (action) => {
     const inputResponses = { who: { action } };
-    expect(saidIn(await call('once', { inputResponses }))).toEqual({ who: { action } });
-    expect(saidIn(await call('rounds', { inputResponses }))).toEqual({ who: { action } });
+    expect(saidIn(await answer('once', inputResponses))).toEqual({ who: { action } });
+    expect(saidIn(await answer('rounds', inputResponses))).toEqual({ who: { action } });
   });
 
   test.each<{ key: string; answer: unknown }>([
@@ -68,14 +101,14 @@ describe('§4.4 answers', () => {
     { key: 'folders', answer: { roots: 'file:///' } },
     { key: 'folders', answer: { roots: [{ name: 'no uri' }] } },
     { key: 'folders', answer: { roots: [...ROOTS.roots, 1] } },
-  ])('§7.1 $key: $answer: -32602 that names the key', async ({ key, answer }) => {
-    const given = { who: ADA, capital: PARIS, folders: ROOTS, [key]: answer };
-    const { status, json } = await call('several', { inputResponses: given });
+  ])('§7.1 $key: $answer: -32602 that names the key', async ({ key, answer: wrong }) => {
+    const given = { who: ADA, capital: PARIS, folders: ROOTS, [key]: wrong };
+    const { status, json } = await answer('several', given);
     expect(status).toBe(200);
     expect(json).toMatchObject({ error: { code: -32602 }, id: 1 });
     expect(json.error.data.details).toContain(`"${key}"`);
     // Also where others are still to come.
-    const alone = await call('several', { inputResponses: { [key]: answer } });
+    const alone = await answer('several', { [key]: wrong });
     expect(alone.json.error?.data.details).toContain(`"${key}"`);
   });
 

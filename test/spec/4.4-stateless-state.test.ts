@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import { type Answer, startGateway, type TestGateway } from '../support/gateway.ts';
-import { ASKABLE, accepted, askingCall, type Retry, stateless } from '../support/stateless.ts';
+import {
+  ASKABLE,
+  accepted,
+  answeringCall,
+  askingCall,
+  type Retry,
+  stateless,
+} from '../support/stateless.ts';
 import { askingCatalog } from '../support/stateless-asking.ts';
 
 const HOUR_MS = 3_600_000;
@@ -28,7 +35,9 @@ const call = (name: string, retry: Retry = {}, sub = 'ada', at = gateway) =>
 
 /** The state of `rounds` after its first question: it holds the answer. */
 async function stateOf(name = 'rounds', retry: Retry = {}, at = gateway): Promise<string> {
-  const { json } = await call(name, { inputResponses: { who: ADA }, ...retry }, 'ada', at);
+  const token = await at.issuer.sign({ sub: 'ada' });
+  const answers = { inputResponses: { who: ADA }, ...retry };
+  const { json } = await answeringCall(at, name, answers, { token });
   expect(json.result.resultType).toBe('input_required');
   return json.result.requestState;
 }

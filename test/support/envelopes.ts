@@ -105,7 +105,7 @@ export function statelessSamples(requestState: string): readonly Sample[] {
     { ...statelessSample('tools/call', ANSWERS, 8), name: 'answers' },
     { ...again, name: 'answers with a state' },
     {
-      ...statelessSample('tools/call', { ...ANSWERS, inputResponses: FORM }, 7),
+      ...statelessSample('tools/call', { ...ANSWERS, inputResponses: FORM, requestState }, 7),
       name: WITH_A_FORM,
     },
   ];

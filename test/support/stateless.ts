@@ -94,6 +94,18 @@ export const askingCall = (
     },
   );
 
+/** What a client does: is asked, and calls again with its answers and the state that asked. */
+export async function answeringCall(
+  gateway: Pick<TestGateway, 'rpc'>,
+  name: string,
+  { inputResponses, ...retry }: Retry,
+  options: StatelessOptions = {},
+): Promise<Answer> {
+  const asked = await askingCall(gateway, name, retry, options);
+  const { requestState } = asked.json.result;
+  return askingCall(gateway, name, { ...retry, inputResponses, requestState }, options);
+}
+
 /** As `Mcp-Name` carries what a header cannot. */
 export const encoded = (name: string): string =>
   `=?base64?${Buffer.from(name).toString('base64')}?=`;

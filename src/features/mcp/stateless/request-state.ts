@@ -10,11 +10,21 @@ import { isObject, type Request } from '../json-rpc.ts';
 /** The client's answers so far, by key. */
 export type Given = Readonly<Record<string, unknown>>;
 
-export interface RequestState {
-  seal(call: BoundCall, answers: Given): Promise<string>;
-  /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
-  open(call: BoundCall, state: string): Promise<Given>;
+/** What a call has come to when it asks. */
+export interface Progress {
+  readonly answers: Given;
+  /** Keys of the questions that the client is asked now: answers to others do not count. */
+  readonly asked: readonly string[];
 }
+
+export interface RequestState {
+  seal(call: BoundCall, progress: Progress): Promise<string>;
+  /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
+  open(call: BoundCall, state: string): Promise<OpenedState>;
+}
+
+/** 0.1.0 does not say what it asked; its states are good for an hour. */
+export type OpenedState = Pick<Progress, 'answers'> & Partial<Progress>;
 
 /** What a state is good for, and nothing else. */
 export interface BoundCall {
@@ -25,24 +35,31 @@ export interface BoundCall {
 /** Long enough for somebody to look something up, or to have lunch. */
 const LIFETIME_MS = 3_600_000;
 
+/** For replicas of later versions; 0.1.0 wrote none. */
+const VERSION = 1;
+
+const isKeys = (asked: unknown): asked is readonly string[] =>
+  Array.isArray(asked) && asked.every((key) => typeof key === 'string');
+
 /** `seal` may wait for the shared store, once. */
 export function createRequestState(seal: () => Promise<Seal>, clock: Clock): RequestState {
   const sealer = () => seal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
-    async seal(call, answers) {
-      const text = JSON.stringify({ expiresAt: clock.now() + LIFETIME_MS, answers });
+    async seal(call, { answers, asked }) {
+      const expiresAt = clock.now() + LIFETIME_MS;
+      const text = JSON.stringify({ version: VERSION, expiresAt, answers, asked });
       return (await sealer()).seal(bindingOf(call), text);
     },
     async open(call, state) {
       const text = (await sealer()).open(bindingOf(call), state);
-      const { expiresAt, answers } = (text && parseObject(text)) || {};
+      const { expiresAt, answers, asked } = (text && parseObject(text)) || {};
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
         fail('invalid_params', {
           details: 'params.requestState is not of this call, or is over an hour old; call anew',
         });
       }
-      return answers;
+      return { answers, ...(isKeys(asked) && { asked }) };
     },
   };
 }

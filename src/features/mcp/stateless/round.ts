@@ -57,23 +57,28 @@ export async function beginRound(
       return {
         resultType: 'input_required',
         inputRequests: open,
-        requestState: await states.seal(bound, used),
+        requestState: await states.seal(bound, { answers: used, asked: Object.keys(open) }),
       };
     },
   };
 }
 
+/**
+ * What was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
+ * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
+ */
 async function givenIn(call: BoundCall, states: RequestState): Promise<Given> {
   const { params } = call.request;
   const { inputResponses = {}, requestState } = isObject(params) ? params : {};
   if (!isObject(inputResponses)) {
     fail('invalid_params', { details: 'params.inputResponses must be an object' });
   }
-  if (requestState === undefined) return inputResponses;
+  if (requestState === undefined) return {};
   if (typeof requestState !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  return { ...inputResponses, ...(await states.open(call, requestState)) };
+  const { answers, asked = Object.keys(inputResponses) } = await states.open(call, requestState);
+  return { ...pick(inputResponses, asked), ...answers };
 }
 
 const withoutAnswer = (requests: ClientRequests, given: Given): ClientRequests =>
@@ -82,5 +87,5 @@ const withoutAnswer = (requests: ClientRequests, given: Given): ClientRequests =
     Object.keys(requests).filter((key) => !Object.hasOwn(given, key)),
   );
 
-const pick = (requests: ClientRequests, keys: readonly string[]): ClientRequests =>
-  Object.fromEntries(Object.entries(requests).filter(([key]) => keys.includes(key)));
+const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
