@@ -77,8 +77,8 @@ async function givenIn(call: BoundCall, states: RequestState): Promise<Given> {
   if (typeof requestState !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked = Object.keys(inputResponses) } = await states.open(call, requestState);
-  return { ...pick(inputResponses, asked), ...answers };
+  const { answers, asked } = await states.open(call, requestState);
+  return { ...(asked ? pick(inputResponses, asked) : inputResponses), ...answers };
 }
 
 const withoutAnswer = (requests: ClientRequests, given: Given): ClientRequests =>
