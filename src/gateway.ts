@@ -149,6 +149,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       }),
       endpoints: metadata && createProviderEndpoints(config, metadata),
       inspectToken: auth.inspectToken,
+      log,
     }),
     authorizationServer: createAuthorizationServer(config, metadata, documentOffer.isOffered),
     readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),

@@ -2,9 +2,11 @@
 import type { Clock } from '../../core/clock.ts';
 import type { OAuthSettings } from '../../core/config/config.ts';
 import type { Fetch } from '../../core/fetch-limited.ts';
+import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import type { Store } from '../../core/store/store.ts';
+import { aboutClient, clientIdIn, clientIdOf } from './about-client.ts';
 import { createReadRequest } from './authorization-request.ts';
 import { type BrokerDeps, createBroker } from './broker/broker.ts';
 import type { ProviderEndpoints } from './broker/provider-endpoints.ts';
@@ -21,6 +23,7 @@ import { createToken, type TokenSettings } from './proxy/token.ts';
 import type { RedirectUriRules } from './redirect-uri.ts';
 import { createRegister } from './register.ts';
 import { createRegisteredClients } from './registered-clients.ts';
+import { createTokenLog } from './token-log.ts';
 import { createUpstream } from './upstream.ts';
 
 const ONE_DAY_SECONDS = 86_400;
@@ -65,6 +68,7 @@ export interface OAuthDeps {
   readonly endpoints: ProviderEndpoints | undefined;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: BrokerDeps['inspectToken'];
+  readonly log: Log;
 }
 
 /** What a redirect URI may be, beyond Spec §4.8. */
@@ -78,7 +82,7 @@ export const redirectUriRules = (
 });
 
 export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
-  const { store, seal, fetch, clock, documents, endpoints, inspectToken } = deps;
+  const { store, seal, fetch, clock, documents, endpoints, inspectToken, log } = deps;
   const { dcrClientTtlSeconds: ttlSeconds } = settings;
   const isBroker = settings.oauthMode === 'broker';
   const registered = createRegisteredClients(store, {
@@ -93,6 +97,7 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
     renewal: settings.dcrRenew ? 'every' : isBroker ? 'first' : 'none',
     baseUrl: settings.baseUrl,
   });
+  const logTokens = createTokenLog({ log, inspectToken });
   const calls = createProviderCalls();
   const upstream = createUpstream(fetch, calls);
   const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
@@ -117,6 +122,7 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
           upstream,
           endpoints,
           inspectToken,
+          logTokens,
         })
       : undefined;
   const proceed: Proceed = broker?.toProvider ?? createToProvider(settings);
@@ -131,19 +137,23 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
           { readRequest, browsers, approvals, records, proceed },
         )
       : undefined;
+  const authorize =
+    consent?.authorize ??
+    (async (query: string, cookie: string | undefined) => {
+      const request = await readRequest(query, cookie);
+      return () => proceed(request, browsers.of(cookie));
+    });
+  const token = broker?.token ?? createToken(settings, { clients, upstream, logTokens });
+  const revoke = broker?.revoke ?? createRevoke(settings, clients, upstream);
   return {
-    authorize:
-      consent?.authorize ??
-      (async (query, cookie) => {
-        const request = await readRequest(query, cookie);
-        return () => proceed(request, browsers.of(cookie));
-      }),
-    token: broker?.token ?? createToken(settings, clients, upstream),
+    authorize: (query, cookie) => aboutClient(clientIdIn(query), () => authorize(query, cookie)),
+    token: (body, authorization) => aboutClient(clientIdOf(body), () => token(body, authorization)),
     register: createRegister(registered, clock, {
       redirectUris: redirectUriRules(settings),
       accessToken: settings.dcrAccessToken,
     }),
-    revoke: broker?.revoke ?? createRevoke(settings, clients, upstream),
+    revoke: (body, authorization) =>
+      aboutClient(clientIdOf(body), () => revoke(body, authorization)),
     consent: consent?.decide,
     callback: broker?.callback,
   };

@@ -9,6 +9,7 @@ import type { ProviderCalls } from '../provider-calls.ts';
 import { type ProviderClientSettings, providerClientId } from '../provider-client.ts';
 import type { ProviderRequestSettings } from '../provider-request.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
+import type { TokenLog } from '../token-log.ts';
 import type { Upstream } from '../upstream.ts';
 import { createCallback, type Grant } from './callback.ts';
 import { createLogin, type Login } from './login.ts';
@@ -34,6 +35,7 @@ export interface BrokerDeps {
   readonly upstream: Upstream;
   readonly endpoints: ProviderEndpoints;
   readonly inspectToken: ProviderTokensDeps['inspectToken'];
+  readonly logTokens: TokenLog;
 }
 
 /** The user has ten minutes to log in, the client one to redeem its code. */
@@ -49,20 +51,12 @@ export interface Broker {
 }
 
 export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, approvals, calls, upstream, endpoints, inspectToken } =
-    deps;
+  const { records, clock, clients, browsers, approvals, calls, upstream, endpoints } = deps;
   const { baseUrl } = settings;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
   const refreshTokens = createRefreshTokens(records, settings.oauthRefreshTtlSeconds);
-  const providerTokens = createProviderTokens({
-    settings,
-    upstream,
-    endpoints,
-    refreshTokens,
-    clients,
-    inspectToken,
-  });
+  const providerTokens = createProviderTokens({ ...deps, settings, refreshTokens });
   return {
     readRequest: createReadRequest({ baseUrl, clients, browsers, approvals }),
     toProvider: createLogin({

@@ -1,6 +1,7 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { PendingReply } from '../../../core/message.ts';
+import type { PendingReply, Reply } from '../../../core/message.ts';
+import { aboutClient } from '../about-client.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { fromQuery, type Parameters } from '../parameters.ts';
 import { redirectBack } from '../redirect-back.ts';
@@ -11,6 +12,7 @@ import type { ProviderEndpoints } from './provider-endpoints.ts';
 /** A code that was handed to a client, and what is owed for it. */
 export interface Grant {
   readonly clientId: string;
+  readonly clientName?: string | undefined;
   readonly redirectUri: string;
   readonly codeChallenge: string;
   readonly resources: readonly string[];
@@ -33,8 +35,8 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
     // Whatever else providers add to their answer is not looked at.
     const parameters = fromQuery(query, () => {});
     const state = parameters.require('state');
-    if ((await logins.get(state)) === undefined) refuseFinished();
-    return () => finish(parameters, state, cookie);
+    const { clientId } = (await logins.get(state)) ?? refuseFinished();
+    return aboutClient(clientId, async () => () => finish(parameters, state, cookie));
   };
 
   async function finish(parameters: Parameters, state: string, cookie: string | undefined) {
@@ -50,11 +52,22 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
     const back = (pairs: readonly (readonly [string, string | undefined])[]) =>
       redirectBack(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    if (code === undefined) return back(providerError(parameters));
-    const { clientId, redirectUri, codeChallenge, resources, codeVerifier, nonce } = login;
-    const grant = { clientId, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
-    return back([['code', await grants.put(grant)]]);
+    if (code === undefined) return withError(back(providerError(parameters)), parameters);
+    return back([['code', await grants.put(grantFor(login, code))]]);
   }
+}
+
+const grantFor = (login: Login, code: string): Grant => {
+  const { clientId, clientName, redirectUri, codeChallenge, resources, codeVerifier, nonce } =
+    login;
+  return { clientId, clientName, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
+};
+
+/** For the log: the log-in failed, or its user changed their mind. */
+function withError(reply: Reply, parameters: Parameters): Reply {
+  const words = providerError(parameters).map(([, value]) => value);
+  const said = words.filter((word) => word !== undefined).join(': ');
+  return { ...reply, error: { key: 'refused_by_provider', message: `The provider said ${said}.` } };
 }
 
 const refuseFinished = (): never =>

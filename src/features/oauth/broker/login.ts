@@ -19,6 +19,8 @@ import type { ProviderEndpoints } from './provider-endpoints.ts';
 export interface Login {
   readonly browser: string;
   readonly clientId: string;
+  /** For the log: a client that a document describes is not looked up again. */
+  readonly clientName?: string | undefined;
   readonly redirectUri: string;
   /** The client's own. */
   readonly state: string | undefined;
@@ -72,6 +74,7 @@ export const createLogin = (deps: LoginDeps) =>
     const state = await logins.put({
       browser: browser.hash,
       clientId: request.clientId,
+      clientName: request.client.client_name,
       redirectUri,
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),

@@ -7,6 +7,7 @@ import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { asService, type ProviderClientSettings } from '../provider-client.ts';
 import { handedOut, type TokenAnswer } from '../provider-request.ts';
+import type { TokenLog } from '../token-log.ts';
 import type { Upstream } from '../upstream.ts';
 import { checkOwnCredentials } from './own-credentials.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
@@ -14,6 +15,8 @@ import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {
   readonly client: KnownClient;
+  /** For the log. */
+  readonly clientName: string | undefined;
   readonly form: readonly (readonly [string, string])[];
   /** What the ID token must repeat, where there is one. */
   readonly nonce: string | undefined;
@@ -42,10 +45,11 @@ export interface ProviderTokensDeps {
   readonly clients: Clients;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
+  readonly logTokens: TokenLog;
 }
 
 export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
-  const { settings, upstream, endpoints, refreshTokens, clients, inspectToken } = deps;
+  const { settings, upstream, endpoints, refreshTokens, clients, inspectToken, logTokens } = deps;
 
   return async function ask(request) {
     const { client, form, refresh } = request;
@@ -60,6 +64,12 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
       await refreshTokens.forgetSuccessor(refresh.held).catch(() => {});
     }
     await clients.used(client);
+    logTokens({
+      clientId: client.client_id,
+      clientName: request.clientName,
+      accessToken: given.access_token,
+      isRefresh: refresh !== undefined,
+    });
     return json(200, given, { 'Cache-Control': 'no-store' });
   };
 

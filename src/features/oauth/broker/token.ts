@@ -54,6 +54,7 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
     if (!isVerifierOf(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
     return deps.providerTokens({
       client,
+      clientName: grant.clientName,
       nonce: grant.nonce,
       resources: grant.resources,
       refresh: undefined,
@@ -86,6 +87,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
     const sent = (await refreshTokens.successorOf(refreshToken)) ?? refreshToken;
     return deps.providerTokens({
       client,
+      clientName: client.client_name,
       nonce: undefined,
       resources,
       refresh: { held: refreshToken, sent },

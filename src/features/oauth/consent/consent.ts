@@ -4,6 +4,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import { newSecret } from '../../../core/seal/seal.ts';
+import { aboutClient, clientIdIn } from '../about-client.ts';
 import type { AuthorizationRequest, ReadRequest } from '../authorization-request.ts';
 import { createNameCheck } from '../parameter-names.ts';
 import { fromBody } from '../parameters.ts';
@@ -118,20 +119,24 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
     async decide(body, cookie) {
       const form = fromBody(body, checkFieldName);
       const { query } = await questionOf(form.require('request'), form.require('csrf'), cookie);
-      // Once more: the client may have ended meanwhile.
-      const request = await readRequest(query, cookie);
-      return () =>
-        form.get('decision') === 'approve' ? approve(request, browsers.of(cookie)) : deny(request);
+      return aboutClient(clientIdIn(query), async () => {
+        // Once more: the client may have ended meanwhile.
+        const request = await readRequest(query, cookie);
+        const isApproved = form.get('decision') === 'approve';
+        return () => (isApproved ? approve(request, browsers.of(cookie)) : deny(request));
+      });
     },
   };
 
   function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
-    return redirectBack(redirectUri, [
-      ['error', 'access_denied'],
-      ['error_description', 'The user denied it.'],
+    const error = { key: 'access_denied', message: 'The user denied it.' };
+    const reply = redirectBack(redirectUri, [
+      ['error', error.key],
+      ['error_description', error.message],
       ['state', parameters.get('state')],
       ['iss', issuer],
     ]);
+    return { ...reply, error };
   }
 }
 

@@ -1,9 +1,11 @@
 // Spec §4.7, RFC 6749 §4.1.3 and §6: the token endpoint, forwarded to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { fromBody, type Parameters } from '../parameters.ts';
 import type { ProviderClientSettings } from '../provider-client.ts';
+import type { TokenLog } from '../token-log.ts';
 import type { Upstream } from '../upstream.ts';
 import { forward } from './forward.ts';
 
@@ -16,7 +18,13 @@ const REQUIRED = new Map<string, readonly string[]>([
   ['refresh_token', ['refresh_token', 'client_id']],
 ]);
 
-export const createToken = (settings: TokenSettings, clients: Clients, upstream: Upstream) =>
+export interface TokenDeps {
+  readonly clients: Clients;
+  readonly upstream: Upstream;
+  readonly logTokens: TokenLog;
+}
+
+export const createToken = (settings: TokenSettings, { clients, upstream, logTokens }: TokenDeps) =>
   async function token(
     body: RequestBody,
     authorization: string | undefined,
@@ -34,7 +42,14 @@ export const createToken = (settings: TokenSettings, clients: Clients, upstream:
     }
     return async function forwardToken() {
       const reply = await forward(upstream, url, settings, parameters, authorization, isOurs);
-      if (client && reply.status === 200) await clients.used(client);
+      if (reply.status !== 200) return reply;
+      if (client) await clients.used(client);
+      logTokens({
+        clientId,
+        clientName: client?.client_name,
+        accessToken: parseObject(Buffer.from(reply.body ?? ''))?.access_token,
+        isRefresh: grantType === 'refresh_token',
+      });
       return reply;
     };
   };
