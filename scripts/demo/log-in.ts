@@ -56,7 +56,8 @@ export async function logInAs(
 
 /** The gateway's own question, answered with yes. */
 function consentForm(page: string): { action: URL; form: URLSearchParams } | undefined {
-  const [, action] = /<form method="post" action="([^"]+\/oauth\/consent)">/.exec(page) ?? [];
+  const [, action] =
+    /<form\b[^>]* method="post" action="([^"]+\/oauth\/consent)">/.exec(page) ?? [];
   if (action === undefined) return undefined;
   const hidden = page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
   const form = new URLSearchParams();
