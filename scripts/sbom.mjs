@@ -1,0 +1,44 @@
+// npm run sbom: what the package brings along, in CycloneDX, as postern-<version>.cdx.json.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { shippedLock, shippedManifest } from './shipped.mjs';
+
+const manifest = shippedManifest();
+const { name, version } = manifest;
+const { metadata, components, ...bom } = readBom();
+const said = {
+  ...bom,
+  // npm calls it by the name of the folder.
+  metadata: { ...metadata, component: { ...metadata.component, name } },
+  components: components.map(withoutDownload),
+};
+const file = fileURLToPath(new URL(`../${name}-${version}.cdx.json`, import.meta.url));
+writeFileSync(file, `${JSON.stringify(said, null, 2)}\n`);
+console.log(`${file}: ${components.length} components`);
+
+/** In a folder of its own: --omit=dev also leaves out what users and development both need. */
+function readBom() {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-sbom-'));
+  try {
+    writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
+    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(shippedLock()));
+    const options = ['--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only'];
+    const text = execFileSync('npm', ['sbom', ...options], {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    return JSON.parse(text);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The registry that this machine happens to use is no part of it. */
+function withoutDownload({ externalReferences = [], ...component }) {
+  const others = externalReferences.filter(({ type }) => type !== 'distribution');
+  return { ...component, externalReferences: others };
+}

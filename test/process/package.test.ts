@@ -1,0 +1,155 @@
+// The package that npm pack makes: installed in a folder of its own, it needs no checkout.
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { INSTALLATION_MS } from '../support/npx-tool.ts';
+import { freePort } from '../support/ports.ts';
+import { endPosterns, launch, runPostern, startPostern } from '../support/process.ts';
+import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
+import { logIn } from '../support/process-log-in.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** What a checkout has that the package is made of; without src there is nothing to build. */
+const PACKED = ['dist', 'scripts', 'package.json', 'package-lock.json', 'README.md'];
+
+type Lock = Readonly<Record<string, { readonly version: string; readonly dev?: true }>>;
+
+let place: string;
+let installed: string;
+let main: string;
+
+beforeAll(async () => {
+  place = await mkdtemp(join(tmpdir(), 'postern-package-'));
+  const checkout = join(place, 'checkout');
+  for (const name of PACKED) await cp(join(ROOT, name), join(checkout, name), { recursive: true });
+  await npm(checkout, 'pack', '--pack-destination', place);
+  const [tarball = ''] = (await readdir(place)).filter((name) => name.endsWith('.tgz'));
+  await promisify(execFile)('tar', ['xzf', tarball], { cwd: place });
+  installed = join(place, 'installed');
+  await mkdir(installed);
+  await npm(installed, 'install', ...QUIETLY, join(place, tarball));
+  main = join(installed, 'node_modules', '.bin', 'postern');
+}, INSTALLATION_MS);
+
+afterEach(endPosterns);
+afterAll(() => rm(place, { recursive: true, force: true }));
+
+const QUIETLY = ['--prefer-offline', '--no-audit', '--no-fund'];
+
+const npm = (cwd: string, ...args: readonly string[]) =>
+  promisify(execFile)('npm', args, { cwd, timeout: INSTALLATION_MS });
+
+const read = async (...path: readonly string[]) =>
+  JSON.parse(await readFile(join(place, ...path), 'utf8'));
+
+/** What the lock file of the checkout has for users, by place. */
+async function lockedVersions(): Promise<Readonly<Record<string, string>>> {
+  const { packages }: { packages: Lock } = await read('checkout', 'package-lock.json');
+  return Object.fromEntries(
+    Object.entries(packages)
+      .filter(([path, { dev }]) => path !== '' && dev !== true)
+      .map(([path, { version }]) => [path, version]),
+  );
+}
+
+test('§9 package: names every version, and no place to get it from', async () => {
+  const text = await readFile(join(place, 'package', 'npm-shrinkwrap.json'), 'utf8');
+  const { packages }: { packages: Lock } = JSON.parse(text);
+  const { '': self, ...others } = packages;
+  const versions = Object.entries(others).map(([path, { version }]) => [path, version]);
+  expect(Object.fromEntries(versions)).toEqual(await lockedVersions());
+  expect(self).not.toHaveProperty('devDependencies');
+  expect(text).not.toMatch(/"resolved"|https?:\/\/[^"]*\.tgz/);
+});
+
+test('§9 package: what makes it leaves the checkout as it was', async () => {
+  const names = await readdir(join(place, 'checkout'));
+  expect(names.sort()).toEqual([...PACKED].sort());
+  const manifest = await readFile(join(place, 'checkout', 'package.json'), 'utf8');
+  expect(manifest).toBe(await readFile(join(ROOT, 'package.json'), 'utf8'));
+});
+
+test(
+  '§9 package: npm ci in it installs exactly these versions',
+  async () => {
+    await npm(join(place, 'package'), 'ci', '--ignore-scripts', ...QUIETLY);
+    const { packages }: { packages: Lock } = await read(
+      'package',
+      'node_modules',
+      '.package-lock.json',
+    );
+    const locked = await lockedVersions();
+    expect(Object.keys(packages).length).toBeGreaterThan(20);
+    for (const [path, { version }] of Object.entries(packages)) expect(version).toBe(locked[path]);
+  },
+  INSTALLATION_MS,
+);
+
+test('§9 package: npm run sbom names each part with its version, and no place', async () => {
+  const checkout = join(place, 'checkout');
+  const { version } = await read('checkout', 'package.json');
+  await npm(checkout, 'run', 'sbom');
+  const bom = await read('checkout', `postern-${version}.cdx.json`);
+  expect(bom).toMatchObject({
+    bomFormat: 'CycloneDX',
+    metadata: { component: { name: 'postern', version, purl: `pkg:npm/postern@${version}` } },
+  });
+  const parts: readonly { name: string; version: string }[] = bom.components;
+  const named = parts.map((part) => `${part.name}@${part.version}`);
+  for (const [path, locked] of Object.entries(await lockedVersions())) {
+    expect(named).toContain(`${path.replace(/^.*node_modules\//, '')}@${locked}`);
+  }
+  expect(JSON.stringify(bom)).not.toContain('.tgz');
+});
+
+test('§9 package: postern says its version', async () => {
+  const { version } = await read('checkout', 'package.json');
+  const { stdout } = await runPostern({}, { main, args: ['--version'], cwd: installed });
+  expect(stdout).toBe(`${version}\n`);
+});
+
+test('§5 package: postern dev serves a catalogue, and lets a user in', async () => {
+  await put(installed, 'catalog.mjs', catalogSaying('mine'));
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const args = ['dev', '--port', String(port), '--catalog', 'catalog.mjs'];
+  const postern = launch({ DATA_DIR: join(place, 'data') }, { main, args, cwd: installed });
+  await expect.poll(() => postern.stdout, { timeout: 30_000 }).toContain('Ctrl+C stops it.');
+  expect(postern.stdout).toContain('npx @modelcontextprotocol/inspector');
+  expect(postern.stdout).not.toContain('npm run');
+  const { accessToken } = await logIn(url, 'ada');
+  expect(await callTool(url, 'say', accessToken)).toBe('mine');
+  expect(await callTool(url, 'me', accessToken)).toBe('ada');
+  expect(await callTool(url, 'me')).toMatchObject({ code: -32001 });
+  postern.kill('SIGTERM');
+  expect(await postern.ended).toEqual({ code: 0, signal: null });
+});
+
+test('§5 package: --watch needs a catalogue, whose folder it watches', async () => {
+  const postern = await runPostern({}, { main, args: ['dev', '--watch'], cwd: installed });
+  expect(postern.code).toBe(2);
+  expect(postern.stderr).toMatch(/^--watch needs --catalog FILE/);
+});
+
+test('§5 package: without the development provider dev says how to get it, start runs', async () => {
+  const provider = join(installed, 'node_modules', 'oidc-provider');
+  await rename(provider, `${provider}-hidden`);
+  try {
+    const port = String(await freePort());
+    const dev = { main, args: ['dev', '--port', port], cwd: installed };
+    const { code, stderr } = await runPostern({ DATA_DIR: join(place, 'data') }, dev);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /oidc-provider .*--include=optional.* OIDC_ISSUER .*AUTH_REQUIRED=false/,
+    );
+    const start = { main, args: ['start'], cwd: installed };
+    const { url } = await startPostern({ AUTH_REQUIRED: 'false' }, start);
+    expect(await callTool(url, 'service_ping')).toBe('Postern MCP Server: pong');
+  } finally {
+    await rename(`${provider}-hidden`, provider);
+  }
+});
