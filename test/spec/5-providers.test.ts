@@ -367,7 +367,7 @@ describe('§5 providers: start-up errors', () => {
         OAUTH_MODE: '',
         OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token',
       }),
-      says: 'set OAUTH_MODE=broker.',
+      says: 'set OAUTH_MODE=broker, where they get the ID token.',
     },
     {
       what: 'Entra in broker mode without a scope of an API',

@@ -33,9 +33,9 @@ describe('§5 defaults', () => {
       sessionKeyPrefix: 'mcp:session:',
       sessionTtlSeconds: 86_400,
       oidcAudience: [
+        'http://localhost:3000/mcp',
         'http://localhost:3000',
         'http://localhost:3000/',
-        'http://localhost:3000/mcp',
       ],
       oidcClockToleranceSeconds: 5,
       oauthClientAuth: 'post',
@@ -78,9 +78,9 @@ describe('§5 defaults', () => {
     const config = loadConfig({ OIDC_ISSUER: `${ISSUER}/`, BASE_URL: 'https://gw.example/x/' });
     expect(config.baseUrl).toBe('https://gw.example/x');
     expect(config.oidcAudience).toEqual([
+      'https://gw.example/x/mcp',
       'https://gw.example/x',
       'https://gw.example/x/',
-      'https://gw.example/x/mcp',
     ]);
     expect(config.oidcIssuer).toBe(`${ISSUER}/`);
   });

@@ -148,7 +148,7 @@ describe('§7.1 details name what is wrong and what is allowed', () => {
     { token: SECRET, says: 'The token is not a JWT' },
     { token: `a.${SECRET}`, says: 'The token is not a JWT' },
     { token: `${SECRET}.b.c.d`, says: 'The token is not a JWT' },
-    { token: `${SECRET}.b.c.d.e`, says: 'not a signed JWT' },
+    { token: `${SECRET}.b.c.d.e`, says: 'The token is not a JWT' },
   ])('§7.1 $token: $says, and nothing of it in the answer or the log', async ({ token, says }) => {
     const answer = refusalOf(await gateway.rpc(INITIALIZE, { token }));
     expect(answer).toMatchObject({ status: 401, reason: 'invalid_token' });
@@ -167,7 +167,7 @@ describe('§7.1 details name what is wrong and what is allowed', () => {
     {
       claims: { iss: undefined },
       reason: 'invalid_issuer',
-      says: ['iss of the token is missing', 'OIDC_ISSUER'],
+      says: ['iss claim of the token is missing', 'OIDC_ISSUER'],
       facts: {},
     },
     {
@@ -179,7 +179,7 @@ describe('§7.1 details name what is wrong and what is allowed', () => {
     {
       claims: { aud: undefined },
       reason: 'invalid_audience',
-      says: ['no aud claim', '"http://localhost:3000/mcp"', 'OIDC_AUDIENCE'],
+      says: ['aud claim of the token is missing', '"http://localhost:3000/mcp"', 'OIDC_AUDIENCE'],
       facts: { expected: expect.arrayContaining(['http://localhost:3000/mcp']) },
     },
     {
@@ -188,9 +188,19 @@ describe('§7.1 details name what is wrong and what is allowed', () => {
       says: ['["account"]', '"http://localhost:3000/mcp"'],
       facts: { found: ['account'] },
     },
-    { claims: { sub: undefined }, reason: 'missing_claim', says: ['no sub claim'], facts: {} },
+    {
+      claims: { sub: undefined },
+      reason: 'missing_claim',
+      says: ['sub claim of the token is missing'],
+      facts: {},
+    },
     { claims: { sub: 5 }, reason: 'missing_claim', says: ['5', 'string'], facts: { found: 5 } },
-    { claims: { exp: undefined }, reason: 'invalid_token', says: ['no exp claim'], facts: {} },
+    {
+      claims: { exp: undefined },
+      reason: 'invalid_token',
+      says: ['exp claim of the token is missing'],
+      facts: {},
+    },
     {
       claims: { exp: NOW - 42 },
       reason: 'expired_token',

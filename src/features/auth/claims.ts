@@ -39,7 +39,7 @@ export function readClaims(
 function checkIssuer({ iss }: Claims, issuer: string): void {
   if (iss !== issuer) {
     refuse(
-      `${describeIssuers('iss of the token', iss, issuer)} (OIDC_ISSUER).`,
+      `${describeIssuers('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
       { found: iss, expected: issuer },
       'invalid_issuer',
     );
@@ -81,8 +81,8 @@ function refuseAudience(claim: string, found: unknown, expected: readonly string
   const allowed = `one of ${expected.map(quote).join(', ')} (OIDC_AUDIENCE)`;
   return refuse(
     found === undefined
-      ? `The token has no ${claim} claim; it must name ${allowed}.`
-      : `The ${claim} of the token is ${quote(found)} and must name ${allowed}.`,
+      ? `The ${claim} claim of the token is missing; it must name ${allowed}.`
+      : `The ${claim} claim of the token is ${quote(found)} and must name ${allowed}.`,
     { found, expected },
     'invalid_audience',
   );
@@ -95,7 +95,7 @@ function subjectOf({ sub }: Claims): string {
   if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) return sub;
   const details =
     sub === undefined
-      ? 'The token has no sub claim (a non-empty string).'
+      ? 'The sub claim of the token is missing; it must be a non-empty string.'
       : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
   return refuse(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }

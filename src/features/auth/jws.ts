@@ -76,7 +76,7 @@ const refuseLength = (bytes: number, maxBytes: number) =>
 const refuseParts = (count: number) =>
   refuse(
     count === 5
-      ? 'The token is not a signed JWT: its five parts are those of an encrypted token (JWE), which only its issuer can read. Switch encryption of access tokens off at the provider.'
+      ? 'The token is not a JWT that this service can read: its five parts are those of an encrypted token (JWE). Switch encryption of access tokens off at the provider.'
       : 'The token is not a JWT (three parts with dots between them). Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
     { found: `${count} ${count === 1 ? 'part' : 'parts'}`, expected: 'a JWT of three parts' },
   );

@@ -36,7 +36,7 @@ function timeOf(claim: string, found: unknown): number {
   if (isTime(found)) return found;
   const details =
     found === undefined
-      ? `The token has no ${claim} claim (a number).`
+      ? `The ${claim} claim of the token is missing; it must be a number.`
       : `The ${claim} claim of the token is ${quote(found)} and must be a number.`;
   return refuse(details, { found, expected: 'a number of seconds' });
 }
