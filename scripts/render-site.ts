@@ -32,7 +32,13 @@ const SUB_PAGES = [
 
 const ALL_PAGES = [...PAGES, ...SUB_PAGES];
 
-const ASSETS = ['assets/style.css', 'assets/icon.svg'] as const;
+/** By the names that they have in the site. */
+const ASSETS = {
+  'assets/style.css': 'assets/style.css',
+  'assets/icon.svg': 'assets/icon.svg',
+  // The same at 16 and 32 pixels, where browsers look for it by themselves.
+  'favicon.ico': 'assets/favicon.ico',
+} as const;
 
 const NOT_FOUND = `# There is no such page
 
@@ -44,14 +50,16 @@ Nothing lives at this address. The [start page](index.md) says what there is.
  *
  * @throws Error for a page or an asset that is missing, and for a link to a page that is not there.
  */
-export async function renderSite(docs: URL): Promise<ReadonlyMap<string, string>> {
+export async function renderSite(docs: URL): Promise<ReadonlyMap<string, string | Buffer>> {
   const read = (name: string) => readFile(new URL(name, docs), 'utf8');
-  const files = new Map<string, string>();
+  const files = new Map<string, string | Buffer>();
   for (const { name, title } of ALL_PAGES) {
     files.set(`${name}.html`, page(title, render(`${name}.md`, await read(`${name}.md`)), name));
   }
   files.set('404.html', page('Not found', render('404.md', NOT_FOUND)));
-  for (const name of ASSETS) files.set(name, await read(name));
+  for (const [name, source] of Object.entries(ASSETS)) {
+    files.set(name, await readFile(new URL(source, docs)));
+  }
   return files;
 }
 
@@ -129,6 +137,7 @@ function page(title: string, body: string, current?: string): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title} · Postern</title>
+<link rel="icon" sizes="32x32" href="{base_path}/favicon.ico">
 <link rel="icon" type="image/svg+xml" href="{base_path}/assets/icon.svg">
 <link rel="stylesheet" href="{base_path}/assets/style.css">
 </head>

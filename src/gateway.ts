@@ -4,6 +4,7 @@ import { builtInCatalog } from './catalog/index.ts';
 import { type Clock, systemClock } from './core/clock.ts';
 import type { Config } from './core/config/config.ts';
 import { sayAtStart } from './core/config/start-notes.ts';
+import { summaryOf } from './core/config/summary.ts';
 import type { Fetch } from './core/fetch-limited.ts';
 import { createLog, type Log } from './core/log.ts';
 import { silentMetrics } from './core/metrics/metrics.ts';
@@ -14,7 +15,7 @@ import { createLoginSeal, createReplicaSeal } from './core/seal/seals.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
-import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
+import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { anonymous, createAuth } from './features/auth/auth.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createProviderMetadata } from './features/auth/provider-metadata.ts';
@@ -185,7 +186,14 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     handler: server.handler,
     async listen() {
       const { port } = await server.listen(config.port, config.host);
-      log.info('Listening.', { host: config.host, port, mcp: `${config.baseUrl}/mcp` });
+      log.info('Listening.', {
+        host: config.host,
+        port,
+        mcp: `${config.baseUrl}/mcp`,
+        ...summaryOf(config),
+        version: PACKAGE_VERSION,
+        node: NODE_VERSION,
+      });
       return port;
     },
     async close() {

@@ -48,11 +48,11 @@ const ROOMS: Readonly<Record<string, RegExp>> = {
 
 /** What one place only may say. */
 const CONFINED = [
-  // The owner of a file is compared with the user of this process.
+  // The owner of a file is compared with the user of this process; the version of Node.js is told.
   {
     what: 'process',
     said: /\bprocess(\.[a-z]|\[)/,
-    where: /^(cli\/|core\/seal\/kept-secret\.ts$)/,
+    where: /^(cli\/|core\/(seal\/kept-secret|version)\.ts$)/,
   },
   { what: 'Date.now', said: /\bDate\.now\b/, where: /^core\/clock\.ts$/ },
   { what: 'new Date()', said: /\bnew Date\(\)/, where: /^core\/clock\.ts$/ },

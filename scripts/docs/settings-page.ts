@@ -24,6 +24,10 @@ which settings they took from it. A variable of the environment wins. A gateway 
 
 \`--port N\` wins over \`PORT\`. \`postern --help\` lists the other options.
 
+Once it serves, \`postern start\` prints a line \`Listening.\` at \`info\`. It has the address (\`host\`,
+\`port\`, \`mcp\`), the \`mode\` (\`OAUTH_MODE\`), the \`issuer\`, the \`store\` (the folder, or the host of
+Redis), the \`version\` and the version of Node.js (\`node\`).
+
 ${settingsTables('##')}`;
 
 /** One table for each chapter, under headings of the given level. */

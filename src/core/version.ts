@@ -16,3 +16,5 @@ const text = (member: 'name' | 'version'): string => {
 export const PACKAGE_NAME: string = text('name');
 /** Spec §9: `serverInfo.version`, and `version` of the health endpoints. */
 export const PACKAGE_VERSION: string = text('version');
+/** Such as `v24.13.0`. */
+export const NODE_VERSION: string = process.version;

@@ -42,7 +42,15 @@ test('§5 log: a healthy life prints JSON lines at info, and nothing at warn or 
   expectLogLines(postern);
   expect(new Set(postern.log().map(({ level }) => level))).toEqual(new Set(['info']));
   expect(postern.log()).toContainEqual(
-    expect.objectContaining({ msg: 'Listening.', port: postern.port }),
+    expect.objectContaining({
+      msg: 'Listening.',
+      port: postern.port,
+      mode: 'proxy',
+      issuer: env.OIDC_ISSUER,
+      store: `embedded in ${postern.dataDir}`,
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      node: process.version,
+    }),
   );
   expect(postern.stderr).toBe('');
 });

@@ -125,6 +125,24 @@ describe('§4.1 pages', () => {
     expect(site.find('/assets/icon.svg')?.headers?.['Content-Type']).toBe('image/svg+xml');
   });
 
+  test('§4.1 /favicon.ico is an icon, which every page names', () => {
+    const icon = site.find('/favicon.ico');
+    expect(icon).toMatchObject({ status: 200, headers: { 'Content-Type': 'image/x-icon' } });
+    // Reserved, kind (1: icon), how many images; each of these begins as a PNG does.
+    const bytes = Buffer.from(icon?.body ?? '');
+    expect([...bytes.subarray(0, 6)]).toEqual([0, 0, 1, 0, 2, 0]);
+    for (const entry of [6, 22]) {
+      const [size, start] = [bytes.readUInt32LE(entry + 8), bytes.readUInt32LE(entry + 12)];
+      expect(bytes.toString('latin1', start + 1, start + 4)).toBe('PNG');
+      expect(start + size).toBeLessThanOrEqual(bytes.length);
+    }
+    for (const path of PAGES) {
+      expect(textOf(site.find(path))).toContain(
+        '<link rel="icon" sizes="32x32" href="/favicon.ico">',
+      );
+    }
+  });
+
   test('§4.1 links stay below the path of BASE_URL', async () => {
     const below = await open('https://example.com/tools/mcp-gateway');
     const html = textOf(below.find('/'));
