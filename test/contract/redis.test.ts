@@ -98,6 +98,7 @@ describe('§2.8 what lies in Redis', () => {
     await store.createSession(session, 3600);
     const key = `mcp:session:${session.sessionId}`;
     expect(await client.hgetall(key)).toEqual({
+      version: '1',
       ...session,
       createdAt: '1',
       lastAccessedAt: '2',

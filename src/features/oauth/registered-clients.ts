@@ -1,6 +1,7 @@
 // Spec §2.2, §3.2: dynamic clients in the shared store.
 import { DYNAMIC_CLIENT_PREFIX, isDynamicClientId } from '../../core/ids.ts';
 import { clientKey } from '../../core/store/keys.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../core/store/record-version.ts';
 import type { Store } from '../../core/store/store.ts';
 
 /** Spec §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
@@ -19,6 +20,8 @@ export interface RegisteredClient {
   readonly client_secret_expires_at: 0;
   /** Stored only: the client got a token. */
   readonly used?: true;
+  /** Stored only: of the record. */
+  readonly version?: number;
 }
 
 export interface RegisteredClients {
@@ -47,15 +50,20 @@ export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): Reg
     const record = await store.get(clientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) =>
-    store.set(clientKey(client.client_id), JSON.stringify(client), ttl.unusedSeconds),
+  add: (client) => store.set(clientKey(client.client_id), recordOf(client), ttl.unusedSeconds),
   keep: (client) =>
-    store.set(clientKey(client.client_id), JSON.stringify({ ...client, used: true }), ttl.seconds),
+    store.set(clientKey(client.client_id), recordOf({ ...client, used: true }), ttl.seconds),
 });
+
+const recordOf = (client: RegisteredClient): string =>
+  JSON.stringify({ ...client, version: RECORD_VERSION });
 
 function readRecord(clientId: string, text: string): RegisteredClient {
   const record: unknown = JSON.parse(text);
-  if (isRegisteredClient(record)) return record;
+  if (isRegisteredClient(record)) {
+    checkRecordVersion(record.version, `The record of client ${clientId} in the store`);
+    return record;
+  }
   throw new Error(`The record of client ${clientId} in the store is damaged`);
 }
 

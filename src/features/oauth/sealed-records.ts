@@ -1,6 +1,7 @@
 // Records of a log-in under way: found by a secret that only its bearer knows, and sealed.
 import { hashOf, newSecret, type Seal } from '../../core/seal/seal.ts';
 import { oauthKey } from '../../core/store/keys.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../core/store/record-version.ts';
 import type { Store } from '../../core/store/store.ts';
 
 export interface SealedRecords<Value> {
@@ -17,7 +18,7 @@ export interface RecordsDeps {
 }
 
 /** `name` is the key's second part; records live for `ttlSeconds`. */
-export function createSealedRecords<Value>(
+export function createSealedRecords<Value extends object>(
   { store, seal }: RecordsDeps,
   name: string,
   ttlSeconds: number,
@@ -26,15 +27,22 @@ export function createSealedRecords<Value>(
 
   function read(key: string, sealed: string | undefined): Value | undefined {
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
+    if (text === undefined) return undefined;
     // What opens was written by this code: no other check of its shape is needed.
-    return text === undefined ? undefined : (JSON.parse(text) as Value);
+    const record = JSON.parse(text) as Value & { readonly version?: number };
+    checkRecordVersion(record.version, 'A record of a log-in');
+    return record;
   }
 
   return {
     async put(value) {
       const secret = newSecret();
       const key = keyOf(secret);
-      await store.set(key, seal.seal(key, JSON.stringify(value)), ttlSeconds);
+      await store.set(
+        key,
+        seal.seal(key, JSON.stringify({ version: RECORD_VERSION, ...value })),
+        ttlSeconds,
+      );
       return secret;
     },
     async get(secret) {

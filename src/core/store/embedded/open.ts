@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
 import type { Store } from '../store.ts';
-import { type Expiring, expiryOf, readLive } from './expiring.ts';
+import { type Expiring, expiring, expiryOf, readLive } from './expiring.ts';
 import { openFolder } from './folder.ts';
 import { createEmbeddedSessions, SWEEP_BATCH } from './sessions.ts';
 import { createWindows } from './windows.ts';
@@ -62,7 +62,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const before = expiryOf(values, key);
     if (before > 0) valuesDue.remove([before, key]);
-    values.put(key, { value, expiresAt });
+    values.put(key, expiring(value, expiresAt));
     valuesDue.put([expiresAt, key], true);
   }
 

@@ -3,7 +3,7 @@ import type { Database, RootDatabase } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import { sessionKey } from '../keys.ts';
 import type { SessionRecord, Store } from '../store.ts';
-import { type Expiring, expiryOf, readLive } from './expiring.ts';
+import { type Expiring, expiring, expiryOf, readLive } from './expiring.ts';
 import type { Folder } from './folder.ts';
 import { openSessionIndex } from './session-index.ts';
 
@@ -100,7 +100,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Sessio
         const { sessionId: id, userId } = value;
         const expiresAt = clock.now() + ttlSeconds * 1000;
         const limited = userMax > 0 ? userId : undefined;
-        sessions.put(keyOf(id), { value, expiresAt });
+        sessions.put(keyOf(id), expiring(value, expiresAt));
         index.enter(id, expiresAt, limited);
         return limited === undefined ? [] : endOldest(limited, id, userMax);
       }),
@@ -109,7 +109,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Sessio
         const value = read(id);
         if (value === undefined || value.userId !== owner) return false;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        sessions.put(keyOf(id), { value: { ...value, ...changes }, expiresAt });
+        sessions.put(keyOf(id), expiring({ ...value, ...changes }, expiresAt));
         return true;
       }),
     endSession: (id, owner) =>

@@ -1,4 +1,5 @@
 // Spec §2.1: a session as a Redis hash, and back.
+import { checkRecordVersion } from '../record-version.ts';
 import type { SessionChanges, SessionRecord } from '../store.ts';
 
 /** Field, value, field, value … as HSET takes them. */
@@ -14,6 +15,7 @@ export function fromFields(flat: unknown): SessionRecord | undefined {
   if (!Array.isArray(flat) || flat.length === 0) return undefined;
   const fields = new Map<string, string>();
   for (let at = 0; at < flat.length; at += 2) fields.set(String(flat[at]), String(flat[at + 1]));
+  checkRecordVersion(fields.get('version'), 'A session in Redis');
   const sessionId = fields.get('sessionId');
   const protocolVersion = fields.get('protocolVersion');
   const createdAt = Number(fields.get('createdAt'));

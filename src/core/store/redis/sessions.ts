@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import { hashOf } from '../../seal/seal.ts';
 import { sessionIndexKey, sessionKey, userSessionsKey } from '../keys.ts';
+import { RECORD_VERSION } from '../record-version.ts';
 import type { SessionRecord, Store } from '../store.ts';
 import type { Link } from './link.ts';
 import { toFields } from './records.ts';
@@ -31,6 +32,9 @@ type SessionSteps = Pick<
   | 'countSessions'
 >;
 
+/** A field and its value. */
+const VERSION = ['version', RECORD_VERSION] as const;
+
 /** Small enough for one deadline. */
 const SWEEP_BATCH = 200;
 
@@ -55,15 +59,15 @@ export function createRedisSessions({
   }
 
   const create = (
-    { sessionId: id, ...session }: SessionRecord,
+    session: SessionRecord,
     ttlSeconds: number,
     { keys = [], userMax = 0 }: { keys?: readonly string[]; userMax?: number },
   ) =>
     link.run((client) =>
       createSessionScript(
         client,
-        [keyOf(id), ...keys],
-        [id, ttlSeconds, userMax, prefix, ...toFields({ sessionId: id, ...session })],
+        [keyOf(session.sessionId), ...keys],
+        [session.sessionId, ttlSeconds, userMax, prefix, ...VERSION, ...toFields(session)],
       ),
     );
 

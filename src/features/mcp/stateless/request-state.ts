@@ -4,6 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import { hashOf, type Seal } from '../../../core/seal/seal.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import { isObject, type Request } from '../json-rpc.ts';
 
@@ -35,9 +36,6 @@ export interface BoundCall {
 /** Long enough for somebody to look something up, or to have lunch. */
 const LIFETIME_MS = 3_600_000;
 
-/** For replicas of later versions; 0.1.0 wrote none. */
-const VERSION = 1;
-
 const isKeys = (asked: unknown): asked is readonly string[] =>
   Array.isArray(asked) && asked.every((key) => typeof key === 'string');
 
@@ -48,12 +46,13 @@ export function createRequestState(seal: () => Promise<Seal>, clock: Clock): Req
   return {
     async seal(call, { answers, asked }) {
       const expiresAt = clock.now() + LIFETIME_MS;
-      const text = JSON.stringify({ version: VERSION, expiresAt, answers, asked });
+      const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked });
       return (await sealer()).seal(bindingOf(call), text);
     },
     async open(call, state) {
       const text = (await sealer()).open(bindingOf(call), state);
-      const { expiresAt, answers, asked } = (text && parseObject(text)) || {};
+      const { version, expiresAt, answers, asked } = (text && parseObject(text)) || {};
+      checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
         fail('invalid_params', {
           details: 'params.requestState is not of this call, or is over an hour old; call anew',

@@ -3,6 +3,7 @@
 import { parseObject } from '../../../core/json.ts';
 import { hashOf } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
+import { RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
 
 /** A grant that a refresh token stands for. */
@@ -58,7 +59,7 @@ export function createRefreshTokens(
       return { owner, resources: readResources(grant), isRevoked: tombstone !== undefined };
     },
     async bind(refreshToken, { clientId, resources }) {
-      const grant = JSON.stringify({ version: 1, resources });
+      const grant = JSON.stringify({ version: RECORD_VERSION, resources });
       await Promise.all([
         store.set(ownerKey(refreshToken), clientId, ttlSeconds),
         ...(resources.length > 0 ? [store.set(grantKey(refreshToken), grant, ttlSeconds)] : []),

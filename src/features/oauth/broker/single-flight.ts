@@ -4,6 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { hashOf, newSecret } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
 
 export type SingleFlight = <Result>(
@@ -22,6 +23,12 @@ const FAILURE_SECONDS = 2;
 const POLL_MS = 50;
 
 const NOT_ASKED = 'The provider could not be asked. Try again.';
+
+function readRecord<Result>(text: string): Landed<Result> {
+  const record = JSON.parse(text) as Landed<Result> & { readonly version?: number };
+  checkRecordVersion(record.version, 'The answer to a refresh');
+  return record;
+}
 
 type Landed<Result> =
   | { readonly result: Result }
@@ -42,12 +49,18 @@ export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): 
     async function landed(): Promise<Landed<Result> | undefined> {
       const sealed = await store.get(answer);
       const text = sealed === undefined ? undefined : seal.open(answer, sealed);
-      return text === undefined ? undefined : (JSON.parse(text) as Landed<Result>);
+      return text === undefined ? undefined : readRecord<Result>(text);
     }
 
     /** What was gained must reach its asker, whatever becomes of the store now. */
     const keep = (outcome: Landed<Result>, seconds: number) =>
-      store.set(answer, seal.seal(answer, JSON.stringify(outcome)), seconds).catch(() => {});
+      store
+        .set(
+          answer,
+          seal.seal(answer, JSON.stringify({ ...outcome, version: RECORD_VERSION })),
+          seconds,
+        )
+        .catch(() => {});
 
     async function fly(own: string): Promise<Result> {
       try {

@@ -1,0 +1,317 @@
+// Decisions 10 "Upgrades": records as 0.1.0 writes them, byte for byte where it matters, are read here;
+// so two replicas, old and new, can share a store, and an update of one process loses nothing.
+import { createCipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
+import { open as openLmdb } from 'lmdb';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { createSteps, newPkce, REDIRECT } from '../support/log-in-steps.ts';
+import { seriesOf } from '../support/metrics.ts';
+import { type RedisServer, startRedis } from '../support/redis.ts';
+import { accepted, askingCall } from '../support/stateless.ts';
+import { askingCatalog } from '../support/stateless-asking.ts';
+import { startUpstream, type Upstream } from '../support/upstream.ts';
+
+const SECRET = 'a-secret-of-the-replicas-old-and-new';
+const BASE = 'https://gw.example';
+const ISSUER = 'https://id.example';
+const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
+const DAY = 86_400;
+
+const hash = (text: string) => createHash('sha256').update(text).digest('base64url');
+
+/** AES-256-GCM by HKDF, as 0.1.0 seals. */
+function sealed(context: string, value: object): string {
+  const key = Buffer.from(hkdfSync('sha256', SECRET, '', 'postern log-in state', 32));
+  const iv = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context));
+  const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
+  return Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url');
+}
+
+const sessionOf = (sessionId: string, protocolVersion = '2025-06-18') => ({
+  sessionId,
+  createdAt: Date.now() - 1000,
+  lastAccessedAt: Date.now() - 1000,
+  userId: 'user-1',
+  protocolVersion,
+  clientCapabilities: '{"elicitation":false,"sampling":false,"roots":false}',
+  clientInfo: '{"name":"old","version":"1"}',
+});
+
+const clientOf = (client_id: string) => ({
+  client_id,
+  client_name: 'Old',
+  redirect_uris: [REDIRECT],
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+  token_endpoint_auth_method: 'none',
+  client_id_issued_at: 1_790_000_000,
+  client_secret_expires_at: 0,
+});
+
+describe('records of 0.1.0 in Redis', () => {
+  let redis: RedisServer;
+  let store: Redis;
+  let upstream: Upstream;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    store = redis.client();
+    upstream = await startUpstream();
+    gateway = await startGateway({
+      deps: { catalog: askingCatalog },
+      env: {
+        REDIS_URL: redis.url,
+        BASE_URL: BASE,
+        OAUTH_MODE: 'broker',
+        OAUTH_STATE_SECRET: SECRET,
+        OAUTH_AUTHORIZATION_URL: `${ISSUER}/authorize`,
+        OAUTH_TOKEN_URL: `${upstream.url}/token`,
+        OAUTH_CLIENT_ID: 'provider-client',
+        OAUTH_CLIENT_SECRET: 'provider-secret',
+        MCP_USER_SESSIONS_MAX: '2',
+      },
+    });
+    const access = await gateway.issuer.sign({ aud: `${BASE}/mcp` });
+    upstream.answer((res) =>
+      res.end(JSON.stringify({ access_token: access, token_type: 'Bearer', expires_in: 300 })),
+    );
+  });
+  afterAll(async () => {
+    await gateway.close();
+    await upstream.close();
+    await redis.close();
+  });
+
+  const sign = () => gateway.issuer.sign({ aud: `${BASE}/mcp` });
+
+  async function putSession(id: string = randomUUID()): Promise<string> {
+    const expiry = Date.now() + DAY * 1000;
+    await store.hset(`mcp:session:${id}`, sessionOf(id));
+    await store.expire(`mcp:session:${id}`, DAY);
+    await store.zadd('mcp:session:index', expiry, id);
+    return id;
+  }
+
+  test('§2.1 a session goes on, slides, keeps its fields, and ends', async () => {
+    const session = await putSession();
+    await store.expire(`mcp:session:${session}`, 60);
+    const token = await sign();
+    const { status, json } = await gateway.rpc(PING, { session, token });
+    expect([status, json.result]).toEqual([200, {}]);
+    expect(await store.ttl(`mcp:session:${session}`)).toBeGreaterThan(DAY - 60);
+    const { lastAccessedAt: _, ...kept } = await store.hgetall(`mcp:session:${session}`);
+    const { lastAccessedAt: __, createdAt, ...fields } = sessionOf(session);
+    expect(kept).toMatchObject(fields);
+    expect(Math.abs(Number(kept.createdAt) - createdAt)).toBeLessThan(60_000);
+    const ended = await gateway.ask({
+      method: 'DELETE',
+      path: '/mcp',
+      headers: { authorization: `Bearer ${token}`, 'mcp-session-id': session },
+    });
+    expect(ended.status).toBe(204);
+    expect(await store.zscore('mcp:session:index', session)).toBeNull();
+    expect(await seriesOf(gateway, 'mcp_sessions_total', { status: 'terminated' })).toBe(1);
+  });
+
+  test('§3.1 old sessions are not ended for new ones before the sweep has met them', async () => {
+    const token = await sign();
+    const old = await putSession();
+    for (let left = 3; left > 0; left -= 1) await gateway.open({ token });
+    expect((await gateway.rpc(PING, { session: old, token })).status).toBe(200);
+    // As a sweep meets it, a day later: its entry is due, and it was touched since.
+    await store.zadd('mcp:session:index', Date.now() - 1, old);
+    await gateway.ask({ path: '/metrics' });
+    const [set = ''] = await store.keys('mcp:session:user:*');
+    expect(await store.zscore(set, old)).not.toBeNull();
+  });
+
+  test('§2.2 a registered client begins a log-in', async () => {
+    const steps = createSteps(gateway);
+    const id = 'svc-AAAAAAAAAAA1';
+    await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
+    const { status, text } = await steps.authorize({ id, ...newPkce() });
+    expect(status).toBe(200);
+    expect(text).toContain('Old');
+  });
+
+  test('§4.6 a log-in that began before ends here, and its code is good', async () => {
+    const id = 'svc-AAAAAAAAAAA2';
+    await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
+    const { verifier, challenge } = newPkce();
+    const cookie = randomBytes(32).toString('base64url');
+    const state = randomBytes(32).toString('base64url');
+    const login = {
+      browser: hash(cookie),
+      clientId: id,
+      redirectUri: REDIRECT,
+      state: 'the state of the client',
+      codeChallenge: challenge,
+      resources: [],
+      codeVerifier: randomBytes(32).toString('base64url'),
+    };
+    const key = `oauth:login:${hash(state)}`;
+    await store.set(key, sealed(key, login), 'EX', 600);
+    const query = new URLSearchParams({ state, code: 'provider-code' });
+    const back = await gateway.ask({
+      path: `/oauth/callback?${query}`,
+      headers: { cookie: `__Host-postern=${cookie}` },
+    });
+    const location = new URL(back.headers.location ?? '');
+    expect(location.searchParams.get('state')).toBe('the state of the client');
+    const { status } = await redeem(id, location.searchParams.get('code') ?? '', verifier);
+    expect(status).toBe(200);
+  });
+
+  const redeem = (client_id: string, code: string, code_verifier: string) =>
+    gateway.ask({
+      method: 'POST',
+      path: '/oauth/token',
+      body: new URLSearchParams({
+        grant_type: 'authorization_code',
+        redirect_uri: REDIRECT,
+        client_id,
+        code,
+        code_verifier,
+      }),
+    });
+
+  test('§4.7 a code that was handed out before is redeemed, once', async () => {
+    const id = 'svc-AAAAAAAAAAA3';
+    await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
+    const { verifier, challenge } = newPkce();
+    const code = randomBytes(32).toString('base64url');
+    const key = `oauth:code:${hash(code)}`;
+    const grant = {
+      clientId: id,
+      redirectUri: REDIRECT,
+      codeChallenge: challenge,
+      resources: [],
+      code: 'provider-code',
+      codeVerifier: randomBytes(32).toString('base64url'),
+    };
+    await store.set(key, sealed(key, grant), 'EX', 60);
+    expect((await redeem(id, code, verifier)).status).toBe(200);
+    expect((await redeem(id, code, verifier)).json.error).toBe('invalid_grant');
+  });
+
+  test('§4.7 a refresh token that was bound before belongs to its client', async () => {
+    const [own, other] = ['svc-AAAAAAAAAAA4', 'svc-AAAAAAAAAAA5'];
+    for (const id of [own, other]) {
+      await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
+    }
+    await store.set(`oauth:refresh:${hash('r-old')}`, own, 'EX', DAY);
+    const refresh = (client_id: string) =>
+      gateway.ask({
+        method: 'POST',
+        path: '/oauth/token',
+        body: new URLSearchParams({
+          grant_type: 'refresh_token',
+          refresh_token: 'r-old',
+          client_id,
+        }),
+      });
+    expect((await refresh(other)).json.error).toBe('invalid_grant');
+    expect((await refresh(own)).status).toBe(200);
+    // 0.1.0 compares the whole value.
+    expect(await store.get(`oauth:refresh:${hash('r-old')}`)).toBe(own);
+  });
+
+  test('§8.1 requests that were counted before count here', async () => {
+    const now = Date.now();
+    const entries = Array.from({ length: 10_000 }, (_, at) => [now, `${now}-old${at}`] as const);
+    await store.zadd('ratelimit:mcp:10.9.8.7', ...entries.flat());
+    const { status } = await gateway.rpc(PING, {
+      headers: { 'x-forwarded-for': '10.9.8.7' },
+    });
+    expect(status).toBe(429);
+  });
+
+  test('§4.4 a requestState of before is good for its hour', async () => {
+    const token = await sign();
+    const call = JSON.stringify(['user-1', 'tools/call', 'rounds', undefined, undefined]);
+    const who = accepted({ name: 'Ada' });
+    const requestState = sealed(`mcp:request-state:${hash(call)}`, {
+      expiresAt: Date.now() + 1_800_000,
+      answers: { who },
+    });
+    const inputResponses = { sure: accepted({ name: 'yes' }) };
+    const { json } = await askingCall(
+      gateway,
+      'rounds',
+      { requestState, inputResponses },
+      { token },
+    );
+    expect(JSON.parse(json.result.content[0].text)).toEqual({
+      who,
+      sure: accepted({ name: 'yes' }),
+    });
+  });
+
+  test.each([
+    {
+      what: 'session',
+      put: async () => {
+        const id = await putSession();
+        await store.hset(`mcp:session:${id}`, 'version', '2');
+        return gateway.rpc(PING, { session: id, token: await sign() });
+      },
+    },
+    {
+      what: 'registered client',
+      put: async () => {
+        const id = 'svc-AAAAAAAAAAA6';
+        const record = { ...clientOf(id), version: 2 };
+        await store.set(`dcr:client:${id}`, JSON.stringify(record), 'EX', DAY);
+        return createSteps(gateway).authorize({ id, ...newPkce() });
+      },
+    },
+  ])(
+    '§2.1 a $what of a later version is an error, not absent, and the log says so',
+    async ({ put }) => {
+      const { status } = await put();
+      expect(status).toBe(500);
+      expect(JSON.stringify(gateway.log.at(-1))).toContain('later version');
+    },
+  );
+});
+
+describe('records of 0.1.0 in DATA_DIR', () => {
+  test('§2.1 sessions, their index and clients are read after the update', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'postern-upgrade-'));
+    const id = randomUUID();
+    const client = 'svc-AAAAAAAAAAA7';
+    const expiresAt = Date.now() + DAY * 1000;
+    const root = openLmdb({ path: join(folder, 'store.mdb'), noSubdir: true });
+    await root.transaction(() => {
+      root
+        .openDB({ name: 'sessions' })
+        .put(`mcp:session:${id}`, { value: sessionOf(id), expiresAt });
+      root.openDB({ name: 'session-index' }).put(id, expiresAt);
+      root.openDB({ name: 'sessions-due' }).put([expiresAt, id], true);
+      const value = JSON.stringify(clientOf(client));
+      root.openDB({ name: 'values' }).put(`dcr:client:${client}`, { value, expiresAt });
+      root.openDB({ name: 'values-due' }).put([expiresAt, `dcr:client:${client}`], true);
+    });
+    await root.close();
+    const gateway = await startGateway({ env: { DATA_DIR: folder, MCP_USER_SESSIONS_MAX: '1' } });
+    try {
+      expect((await gateway.rpc(PING, { session: id })).status).toBe(200);
+      expect(await seriesOf(gateway, 'mcp_sessions_active')).toBe(1);
+      const { json } = await gateway.ask({
+        path: `/oauth/authorize?${new URLSearchParams({ client_id: client, redirect_uri: REDIRECT })}`,
+      });
+      expect(json.error_description).toContain('response_type');
+      await gateway.open();
+      expect((await gateway.rpc(PING, { session: id })).status).toBe(200);
+    } finally {
+      await gateway.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+});
