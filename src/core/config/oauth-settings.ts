@@ -111,7 +111,7 @@ export const oauthSettings: {
     rule: list(secret, `a comma list of secrets of at least ${MIN_SECRET_BYTES} bytes each`),
     fallback: () => undefined,
     shown: 'made and kept in DATA_DIR with the embedded store',
-    help: 'Seals what a log-in leaves in the store. The first of several seals, all open: put a new one in front, and take the old one away an hour later. Required with REDIS_URL where OAUTH_MODE=broker or OAUTH_CONSENT=page.',
+    help: 'Seals what a log-in leaves in the store, requestState, and messages between replicas. The first of several seals, all open: put a new one in front, and take the old one away an hour later. Required with REDIS_URL where OAUTH_MODE=broker or OAUTH_CONSENT=page.',
     chapter,
     secret: true,
   },
