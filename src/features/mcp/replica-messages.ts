@@ -46,23 +46,25 @@ export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): 
       return `${VERSION}.${(await seal()).seal(contextOf(channel), text)}`;
     },
     async open(channel, text) {
-      const version = /^(\d+)\./.exec(text)?.[1];
-      if (version === undefined) return 'unreadable';
+      const [, version, nonce] = FORM.exec(text) ?? [];
+      if (version === undefined || nonce === undefined) return 'unreadable';
       if (version !== VERSION) return 'other_version';
-      const sealed = text.slice(VERSION.length + 1);
-      const opened = (await seal()).open(contextOf(channel), sealed);
+      const opened = (await seal()).open(contextOf(channel), text.slice(VERSION.length + 1));
       const { sentAt, message } = (opened && parseObject(opened)) || {};
       if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
-      return isRepeated(sealed.slice(0, NONCE_LENGTH)) ? 'repeated' : message;
+      return isRepeated(nonce) ? 'repeated' : message;
     },
   };
 }
 
 const contextOf = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
 
-/** A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. */
-const NONCE_LENGTH = 16;
+/**
+ * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one
+ * spelling of them is taken: decoders of base64 skip what they do not know.
+ */
+const FORM = /^(\d+)\.([\w-]{16})[\w=-]+$/;
 
 /** Knows each nonce for at least as long as its message could count as fresh. */
 function createMemory(clock: Clock): (nonce: string) => boolean {
