@@ -1,6 +1,6 @@
 // Decisions 10 "Messages between replicas": sealed; what does not open is dropped and counted.
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { seriesOf } from '../support/metrics.ts';
@@ -201,9 +201,12 @@ describe('§4.4 what an operator hears of messages that were dropped', () => {
 });
 
 describe('§4.4 messages of another time', () => {
+  let pair: Pair | undefined;
+  afterEach(() => pair?.close());
+
   test.each([61_000, -61_000])('§4.4 %i ms apart: dropped as stale', async (ms) => {
     const start = Date.now();
-    const pair = await startPair(
+    pair = await startPair(
       { deps: { catalog, clock: manualClock(start) } },
       { deps: { clock: manualClock(start + ms) } },
     );
@@ -214,10 +217,10 @@ describe('§4.4 messages of another time', () => {
     const { id, last } = await asking(client);
     const elsewhere = await client.at(pair.other);
     expect(await elsewhere.answer(id, FORGED)).toBe(202);
-    await expect.poll(() => dropped(pair.one, 'stale')).toBe(1);
-    expect(warnings(pair.one)[0]?.msg).toContain('clocks');
+    const { one } = pair;
+    await expect.poll(() => dropped(one, 'stale')).toBe(1);
+    expect(warnings(one)[0]?.msg).toContain('clocks');
     await client.answer(id, ADA);
     expect(await last()).toMatchObject(answered(ADA));
-    await pair.close();
   });
 });
