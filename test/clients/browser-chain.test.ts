@@ -5,6 +5,7 @@ import {
   INSTALLATION_MS,
   type LogInBrowser,
   logInAtProvider,
+  showChoice,
   startLogInBrowser,
   watch,
 } from '../support/log-in-browser.ts';
@@ -73,8 +74,9 @@ test.each(['approve', 'deny'])(
     await own.logIn(page);
     const client = await own.register({ redirect_uris: [CURSOR] });
     await own.ask(page, client, { redirect_uri: CURSOR });
-    expect(await page.locator('dl').innerText()).toContain('cursor: links');
+    expect(await page.locator('dl').innerText()).toContain(CURSOR);
     const seen = watch(page);
+    await showChoice(page);
     // Nothing opens such a link here: the browser gives it up after the redirect.
     const [given] = await Promise.all([
       page.waitForEvent('requestfailed'),

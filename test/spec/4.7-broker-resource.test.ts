@@ -82,3 +82,32 @@ test('§4.7 broker: what 0.1.0 knew of a refresh token still counts, and it can 
   expect((await steps.refresh(client, 'r-old')).status).toBe(200);
   expect(last()).toMatchObject({ refresh_token: 'r-old', resource: MCP });
 });
+
+test('§4.7 broker: a grant from before whose client names this service stays for the name that it has', async () => {
+  broker = await startBroker();
+  const { steps, last, asked } = broker;
+  const client = await steps.register();
+  broker.answer(200, { access_token: await broker.sign(), refresh_token: 'r-next' });
+  expect((await steps.refresh(client, 'r-before', { resource: MCP })).status).toBe(200);
+  expect(last()).not.toHaveProperty('resource');
+  expect((await steps.refresh(client, 'r-next', { resource: MCP })).status).toBe(200);
+  expect(last()).not.toHaveProperty('resource');
+  expect(asked()).toBe(2);
+});
+
+test('§4.7 broker: where that brings a token for something else, it is asked for by name, too', async () => {
+  broker = await startBroker();
+  const { steps, last, asked } = broker;
+  const client = await steps.register();
+  const [good, bad] = [await broker.sign(), await broker.sign({ aud: 'https://other.example' })];
+  broker.respond((res) => {
+    const { resource, refresh_token: sent } = last();
+    const access = resource === MCP ? good : bad;
+    res.end(JSON.stringify({ access_token: access, refresh_token: `${sent}+` }));
+  });
+  const { status, json } = await steps.refresh(client, 'r-before', { resource: MCP });
+  expect([status, json.access_token, json.refresh_token]).toEqual([200, good, 'r-before++']);
+  expect([last().refresh_token, asked()]).toEqual(['r-before+', 2]);
+  expect((await steps.refresh(client, 'r-before++')).status).toBe(200);
+  expect(last()).toMatchObject({ refresh_token: 'r-before++', resource: MCP });
+});

@@ -58,8 +58,9 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     const body = Buffer.from(reply.body ?? '');
     if (reply.status !== 200) return { ...reply, body: body.toString('utf8') };
     const answer = parseObject(body) ?? unusable('is no JSON object');
-    await bindNew(answer, request);
+    await bind(answer.refresh_token, request);
     const given = await usable(answer, request);
+    if (refresh) await bind(refresh.held, request);
     if (refresh && refresh.sent !== refresh.held) {
       await refreshTokens.forgetSuccessor(refresh.held).catch(() => {});
     }
@@ -74,9 +75,8 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
   };
 
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
-  async function bindNew({ refresh_token: token }: TokenAnswer, request: TokenRequest) {
+  async function bind(token: unknown, { client, resources }: TokenRequest) {
     if (typeof token !== 'string') return;
-    const { client, resources } = request;
     await refreshTokens.bind(token, { clientId: client.client_id, resources }).catch(() => {});
   }
 

@@ -16,7 +16,8 @@ export interface RefreshGrant {
 export interface KnownRefreshToken {
   /** The client's id; undefined for a token from before the gateway knew of it. */
   readonly owner: string | undefined;
-  readonly resources: readonly string[];
+  /** Undefined for a token from before this was noted. */
+  readonly resources: readonly string[] | undefined;
   readonly isRevoked: boolean;
 }
 
@@ -62,7 +63,7 @@ export function createRefreshTokens(
       const grant = JSON.stringify({ version: RECORD_VERSION, resources });
       await Promise.all([
         store.set(ownerKey(refreshToken), clientId, ttlSeconds),
-        ...(resources.length > 0 ? [store.set(grantKey(refreshToken), grant, ttlSeconds)] : []),
+        store.set(grantKey(refreshToken), grant, ttlSeconds),
       ]);
     },
     revoke: (refreshToken) => store.set(tombstoneKey(refreshToken), '1', ttlSeconds),
@@ -79,8 +80,8 @@ export function createRefreshTokens(
   };
 }
 
-/** None: the token is from before, and was made for what is asked for usually. */
-function readResources(text: string | undefined): readonly string[] {
-  const { resources } = (text === undefined ? undefined : parseObject(Buffer.from(text))) ?? {};
-  return Array.isArray(resources) ? resources.filter((one) => typeof one === 'string') : [];
+function readResources(text: string | undefined): readonly string[] | undefined {
+  const { resources } = (text === undefined ? undefined : parseObject(text)) ?? {};
+  const isList = Array.isArray(resources) && resources.every((one) => typeof one === 'string');
+  return isList ? resources : undefined;
 }

@@ -1,6 +1,6 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
 import { createHash } from 'node:crypto';
-import { fail } from '../../../core/errors/gateway-error.ts';
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients.ts';
 import { fromBody, type Parameters } from '../parameters.ts';
@@ -79,11 +79,9 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   if (known.owner !== undefined && known.owner !== clientId) {
     refuse('The refresh token was issued to another client.');
   }
-  checkResources(parameters, settings.baseUrl);
-  // A token from before this was noted was made for what is asked for usually.
-  const resources = known.resources.length > 0 ? known.resources : resourcesToRequest(settings, []);
+  const requested = checkResources(parameters, settings.baseUrl);
 
-  async function ask(): Promise<Reply> {
+  async function ask(resources: readonly string[]): Promise<Reply> {
     const sent = (await refreshTokens.successorOf(refreshToken)) ?? refreshToken;
     return deps.providerTokens({
       client,
@@ -99,15 +97,23 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
     });
   }
 
-  return async function refreshOnce() {
-    // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
-    // whatever else two requests ask for, the token is used once.
-    const reply = await deps.once(JSON.stringify([clientId, refreshToken]), ask, isFinal);
-    if (reply.status === 200) {
-      await refreshTokens.bind(refreshToken, { clientId, resources }).catch(() => {});
-    }
-    return reply;
-  };
+  /** For what the grant was made for, as far as it is known. */
+  async function askAsGranted(): Promise<Reply> {
+    if (known.resources) return ask(known.resources);
+    const usual = resourcesToRequest(settings, requested);
+    if (requested.length === 0 || usual.length === 0) return ask(usual);
+    // A client that names this service did so when the grant was made, but perhaps by another of its
+    // names. Providers refuse a second name, and some use up the token over it; without a name they
+    // go by the grant. What comes of that is handed out only when it is for this service.
+    return ask([]).catch((error: unknown) => {
+      if (error instanceof GatewayError && error.key === 'unusable_access_token') return ask(usual);
+      throw error;
+    });
+  }
+
+  // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
+  // whatever else two requests ask for, the token is used once.
+  return () => deps.once(JSON.stringify([clientId, refreshToken]), askAsGranted, isFinal);
 }
 
 /** Tokens, or the provider's word that there will be none. */

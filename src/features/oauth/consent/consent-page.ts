@@ -33,12 +33,14 @@ ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).jo
 </dl>
 <p class="aside before-choice" tabindex="0">Approve and Deny appear after a moment<span class="by-pointer">, once
 you point at this page or press Tab</span>.</p>
-<form class="choice" method="post" action="${escapeHtml(action)}">
+<div class="choice">
+<form method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
 <button class="primary" name="decision" value="approve">Approve</button>
 <button name="decision" value="deny">Deny</button>
-</form>`,
+</form>
+</div>`,
     `Let ${quoted} log in as you?`,
   );
   return { status: 200, ...page };
