@@ -65,7 +65,14 @@ export {
   requireUser,
   type Watch,
 } from './features/mcp/define/resource.ts';
-export { defineTool, type Tool } from './features/mcp/define/tool.ts';
+export {
+  type ContentResult,
+  defineTool,
+  type StructuredResult,
+  type Tool,
+  type ToolDefinition,
+  type ToolFailure,
+} from './features/mcp/define/tool.ts';
 export type {
   ObjectSchema,
   PromptDescription,

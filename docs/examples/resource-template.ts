@@ -14,7 +14,7 @@ export const runbook = defineResourceTemplate({
   complete: {
     service: (typed) => [...runbooks.keys()].filter((service) => service.startsWith(typed)),
   },
-  read({ service = '' }) {
+  read({ service }) {
     const text = runbooks.get(service);
     // Undefined: the caller is told that there is no such resource.
     return text === undefined ? undefined : { text };

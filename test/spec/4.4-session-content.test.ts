@@ -61,7 +61,8 @@ const catalog = createLocalCatalog({
     defineTool({
       ...STRUCTURED,
       name: 'unpromised',
-      run: () => ({ content: [], structuredContent: { any: ['thing'] } }),
+      // As a program without types would.
+      run: () => ({ content: [], structuredContent: { any: ['thing'] } }) as never,
     }),
   ],
   prompts: [

@@ -1,6 +1,7 @@
 // Tools, a prompt and a resource that ask the client before they answer.
 import { expect } from 'vitest';
 import {
+  type ContentResult,
   createLocalCatalog,
   definePrompt,
   defineResource,
@@ -8,7 +9,6 @@ import {
   elicit,
   listRoots,
   sample,
-  type ToolResult,
 } from '../../src/index.ts';
 import type { Answer } from './gateway.ts';
 import { accepted } from './stateless.ts';
@@ -27,7 +27,7 @@ export const SAMPLE = {
 
 const NO_INPUT = { type: 'object' } as const;
 
-const said = (value: unknown): ToolResult => ({
+const said = (value: unknown): ContentResult => ({
   content: [{ type: 'text', text: JSON.stringify(value) }],
 });
 

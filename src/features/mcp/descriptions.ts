@@ -10,13 +10,27 @@ export interface Described {
 }
 
 /** JSON Schema of a tool's arguments or of its structured result: always an object. */
-export interface ObjectSchema {
+export interface ObjectSchema extends Schema {
   readonly type: 'object';
-  readonly properties?: Readonly<Record<string, unknown>>;
-  readonly required?: readonly string[];
   readonly additionalProperties?: boolean;
+}
+
+/** JSON Schema, as far as a mistake in it can be told by the compiler: the rest is any keyword. */
+export interface Schema {
+  readonly type?: TypeName | readonly TypeName[];
+  readonly properties?: Readonly<Record<string, Schema | boolean>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly items?: Schema | boolean | readonly (Schema | boolean)[];
+  readonly enum?: readonly unknown[];
+  readonly allOf?: readonly (Schema | boolean)[];
+  readonly anyOf?: readonly (Schema | boolean)[];
+  readonly oneOf?: readonly (Schema | boolean)[];
+  readonly not?: Schema | boolean;
   readonly [keyword: string]: unknown;
 }
+
+type TypeName = 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null';
 
 /** What a tool does to its world: hints for the client's user interface, no promises. */
 export interface ToolAnnotations {

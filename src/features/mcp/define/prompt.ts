@@ -18,9 +18,9 @@ export interface Prompt {
  * Values that begin with, or fit, what was typed so far, best first; `known` are the arguments
  * filled in already. The first 100 are sent.
  */
-export type Complete = (
+export type Complete<Name extends string = string> = (
   typed: string,
-  known: Readonly<Record<string, string>>,
+  known: { readonly [Known in Name]?: string },
   context: Context,
 ) => readonly string[] | Promise<readonly string[]>;
 

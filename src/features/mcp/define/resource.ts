@@ -6,7 +6,7 @@ import type { Context } from '../catalog.ts';
 import type { CacheHint, ResourceContent } from '../content.ts';
 import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';
 import type { Complete, Completers } from './prompt.ts';
-import { parseUriTemplate } from './uri-template.ts';
+import { parseUriTemplate, type VariableIn } from './uri-template.ts';
 
 /** Made by {@link defineResource}. */
 export interface Resource {
@@ -51,37 +51,52 @@ export function defineResource(
 
 /**
  * Defines resources whose URIs follow a template (RFC 6570: `{name}` stands for one segment,
- * `{+name}` for several). Values come percent-decoded, from the caller: a path made of them must be
+ * `{+name}` for several). `read` and `complete` have the variables that the template names. Values come percent-decoded, from the caller: a path made of them must be
  * checked. What `read` does not know is `undefined`: the caller is told that there is no such
  * resource.
  *
  * @throws DefinitionError at once, when the template or a name in `complete` is not valid.
  */
-export function defineResourceTemplate(
+export function defineResourceTemplate<const Template extends string>(
   template: ResourceTemplateDescription & {
+    readonly uriTemplate: Template;
     /** By variable. */
-    readonly complete?: Readonly<Record<string, Complete>>;
+    readonly complete?: {
+      readonly [Name in VariableIn<Template>]?: Complete<VariableIn<Template>>;
+    };
     read(
-      variables: Readonly<Record<string, string>>,
+      variables: { readonly [Name in VariableIn<Template>]: string },
       context: Context,
     ): ResourceContent | undefined | Promise<ResourceContent | undefined>;
   },
-): ResourceTemplate {
+): ResourceTemplate;
+export function defineResourceTemplate(template: UntypedTemplate): ResourceTemplate {
   const { read, complete = {}, ...description } = template;
   const { uriTemplate } = description;
   const { variables, match } = parseUriTemplate(uriTemplate);
-  for (const name of Object.keys(complete)) {
+  const completers = new Map<string, Complete>();
+  for (const [name, completer] of Object.entries(complete)) {
     if (!variables.includes(name)) {
       throw new DefinitionError(`Resource template ${uriTemplate}: it has no variable ${name}.`);
     }
+    if (completer !== undefined) completers.set(name, completer);
   }
   return {
     description,
     match,
     read: async (values, context) => read(values, context),
-    completers: new Map(Object.entries(complete)),
-    completes: Object.keys(complete).length > 0,
+    completers,
+    completes: completers.size > 0,
   };
+}
+
+/** The template as the compiler sees it: what it matches has the variables that `read` asks for. */
+interface UntypedTemplate extends ResourceTemplateDescription {
+  readonly complete?: Readonly<Record<string, Complete | undefined>>;
+  read(
+    variables: Readonly<Record<string, string>>,
+    context: Context,
+  ): ResourceContent | undefined | Promise<ResourceContent | undefined>;
 }
 
 /**

@@ -24,9 +24,19 @@ export interface StructuredResult<Fields> {
   readonly structuredContent: Fields;
   /** Left out: the same as JSON text, for clients that read text only. */
   readonly content?: readonly Content[];
+  readonly isError?: false;
 }
 
-/** A failure that the model should read. */
+/** What `run` returns where there is none. */
+export interface ContentResult {
+  readonly content: readonly Content[];
+  /** True for a failure that the model should read. */
+  readonly isError?: boolean;
+  /** The compiler prints this sentence. */
+  readonly structuredContent?: 'To return structuredContent, give the tool an outputSchema';
+}
+
+/** A failure that the model should read, where there is an `outputSchema`. */
 export interface ToolFailure {
   readonly content: readonly Content[];
   readonly isError: true;
@@ -40,18 +50,10 @@ export interface ToolFailure {
  *
  * @throws DefinitionError at once, when the name or a schema is not valid.
  */
-export function defineTool<const Input extends ObjectSchema>(
-  tool: Definition<Input> & {
-    readonly outputSchema?: never;
-    run(args: Fitting<Input>, context: Context): ToolResult | Promise<ToolResult>;
-  },
-): Tool;
-export function defineTool<const Input extends ObjectSchema, const Output extends ObjectSchema>(
-  tool: Definition<Input> & {
-    readonly outputSchema: Output;
-    run(args: Fitting<Input>, context: Context): Structured<Output> | Promise<Structured<Output>>;
-  },
-): Tool;
+export function defineTool<
+  const Input extends ObjectSchema,
+  const Output extends ObjectSchema | undefined = undefined,
+>(tool: ToolDefinition<Input, Output>): Tool;
 export function defineTool({ run, ...description }: UntypedTool): Tool {
   const { name, inputSchema, outputSchema } = description;
   if (!TOOL_NAME.test(name)) {
@@ -72,13 +74,22 @@ export function defineTool({ run, ...description }: UntypedTool): Tool {
   };
 }
 
-interface Definition<Input extends ObjectSchema> extends Described {
+/** What {@link defineTool} takes. */
+export interface ToolDefinition<Input, Output> extends Described {
   readonly name: string;
   readonly inputSchema: Input;
+  readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
+  run(args: Fitting<Input>, context: Context): ResultOf<Output> | Promise<ResultOf<Output>>;
 }
 
-type Structured<Output> = StructuredResult<Fitting<Output>> | ToolFailure;
+/**
+ * What `run` returns, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
+ * is never, and `run: () => new Promise(…)` gets its type all the same.
+ */
+export type ResultOf<Output> = [Output] extends [undefined]
+  ? ContentResult
+  : ToolFailure | StructuredResult<Fitting<Output>>;
 
 /** MCP 2025-11-25, tool names. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
@@ -93,7 +104,7 @@ interface UntypedTool extends ToolDescription {
 const begin = async (run: UntypedTool['run'], args: Arguments, context: Context) =>
   run(args, context);
 
-type AnyResult = ToolResult | StructuredResult<unknown> | ToolFailure;
+type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 
 function finished(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
   if (!isObject(result)) throw new Error('The tool returned no result');

@@ -10,6 +10,13 @@ export interface UriTemplate {
   match(uri: string): Readonly<Record<string, string>> | undefined;
 }
 
+/** The names of its variables, read by the compiler: `service` and `path` of `x://{service}/{+path}`. */
+export type VariableIn<Template extends string> = string extends Template
+  ? string
+  : Template extends `${string}{${infer Variable}}${infer Rest}`
+    ? (Variable extends `+${infer Name}` ? Name : Variable) | VariableIn<Rest>
+    : never;
+
 interface Variable {
   readonly name: string;
   /** `{+name}`: takes what the others leave, slashes too. */

@@ -1,0 +1,10 @@
+// tsc: Type 'string' is not assignable to type '"object"'.
+import { defineTool } from 'postern';
+
+const inputSchema = { type: 'object', properties: { sides: { type: 'integer' } } };
+defineTool({
+  name: 'roll',
+  description: 'Rolls a die.',
+  inputSchema,
+  run: () => ({ content: [] }),
+});

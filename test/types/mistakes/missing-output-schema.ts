@@ -1,0 +1,9 @@
+// tsc: not assignable to type '"To return structuredContent, give the tool an outputSchema"'
+import { defineTool } from 'postern';
+
+defineTool({
+  name: 'roll',
+  description: 'Rolls a die.',
+  inputSchema: { type: 'object', additionalProperties: false },
+  run: () => ({ structuredContent: { number: 6 } }),
+});

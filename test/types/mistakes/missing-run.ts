@@ -1,0 +1,8 @@
+// tsc: Property 'run' is missing in type
+import { defineTool } from 'postern';
+
+defineTool({
+  name: 'roll',
+  description: 'Rolls a die.',
+  inputSchema: { type: 'object', additionalProperties: false },
+});

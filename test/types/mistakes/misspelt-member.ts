@@ -1,0 +1,9 @@
+// tsc: 'descripton' does not exist in type 'ToolDefinition<ObjectSchema, undefined>'. Did you mean to write 'description'?
+import { defineTool } from 'postern';
+
+defineTool({
+  name: 'roll',
+  descripton: 'Rolls a die.',
+  inputSchema: { type: 'object', additionalProperties: false },
+  run: () => ({ content: [] }),
+});

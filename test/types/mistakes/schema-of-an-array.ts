@@ -1,0 +1,9 @@
+// tsc: Type '"array"' is not assignable to type '"object"'.
+import { defineTool } from 'postern';
+
+defineTool({
+  name: 'roll',
+  description: 'Rolls a die.',
+  inputSchema: { type: 'array' },
+  run: () => ({ content: [] }),
+});

@@ -1,0 +1,9 @@
+// tsc: Property 'servce' does not exist on type '{ readonly path: string; readonly service: string; }'.
+import { defineResourceTemplate } from 'postern';
+
+defineResourceTemplate({
+  uriTemplate: 'source://{service}/{+path}',
+  name: 'source',
+  description: 'A file of a service.',
+  read: ({ servce }) => ({ text: servce }),
+});

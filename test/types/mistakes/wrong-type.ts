@@ -1,0 +1,13 @@
+// tsc: Type '"int"' is not assignable to type
+import { defineTool } from 'postern';
+
+defineTool({
+  name: 'roll',
+  description: 'Rolls a die.',
+  inputSchema: {
+    type: 'object',
+    properties: { sides: { type: 'int' } },
+    additionalProperties: false,
+  },
+  run: () => ({ content: [] }),
+});
