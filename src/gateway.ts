@@ -176,6 +176,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     securityHeaders: headers,
     maxBodyBytes: config.maxBodyBytes,
     maxBodyValues: config.maxBodyValues,
+    maxConnections: config.maxConnections,
     maxHeaderBytes: config.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,
     log,

@@ -13,10 +13,3 @@ export function hasForeignCoding({ headers }: Head): boolean {
 
 export const foreignCoding = (): GatewayError =>
   new GatewayError('bad_request', { details: 'The only Transfer-Encoding is chunked.' });
-
-/** By the code of node:http: what it could not read, and so never made a request of. */
-export function malformed(code: string | undefined): GatewayError {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new GatewayError('request_timeout');
-  if (code === 'HPE_HEADER_OVERFLOW') return new GatewayError('header_too_large');
-  return new GatewayError('bad_request');
-}

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { KEEP_ALIVE } from '../core/event-stream.ts';
 import type { Log } from '../core/log.ts';
+import { writeSlices } from './write-slices.ts';
 
 export interface StreamSenderDeps {
   readonly clock: Clock;
@@ -27,10 +28,6 @@ export type StreamSender = (
 
 /** Milliseconds. Proxies cut what is silent for 60 s. */
 const KEEP_ALIVE_MS = 15_000;
-/** Milliseconds. Who takes nothing for as long does not read. */
-const STALLED_MS = 30_000;
-/** What is handed over at once: a slow caller's progress shows by such steps. */
-const SLICE_BYTES = 16_384;
 
 export function createStreamSender({ clock, log }: StreamSenderDeps): StreamSender {
   return async function sendStream({ method }, res, { status, headers, stream }) {
@@ -100,42 +97,29 @@ interface Writer {
   stop(): void;
 }
 
-/** Waits for one thing at a time, so it has one timer. */
 function createWriter(res: ServerResponse, clock: Clock): Writer {
   let isStopped = false;
   let cancel = () => {};
 
-  function later(ms: number, task: () => void): void {
-    cancel();
-    if (!isStopped) cancel = clock.after(ms, task);
-  }
-
   function keepAlive(): void {
-    later(KEEP_ALIVE_MS, () => {
+    cancel();
+    if (isStopped) return;
+    cancel = clock.after(KEEP_ALIVE_MS, () => {
       // Hours of comments that nobody took, or that wait behind another answer, are enough.
       if (!res.writableNeedDrain) res.write(KEEP_ALIVE);
       keepAlive();
     });
   }
 
-  function taken(event: 'drain' | 'finish'): Promise<void> {
-    later(STALLED_MS, giveUp);
-    return new Promise((resolve) => res.once(event, () => resolve()));
-  }
-
-  function giveUp(): void {
-    // No socket: an earlier answer of the connection is still under way, and nobody stalls.
-    if (res.socket === null) later(STALLED_MS, giveUp);
-    else res.destroy();
-  }
-
   return {
     keepAlive,
     async write(piece) {
-      for (const slice of slicesOf(piece)) if (!res.write(slice)) await taken('drain');
+      cancel();
+      await writeSlices(res, Buffer.from(piece));
     },
     end() {
-      const finished = taken('finish');
+      cancel();
+      const finished = new Promise<void>((resolve) => res.once('finish', () => resolve()));
       res.end();
       return finished;
     },
@@ -144,11 +128,4 @@ function createWriter(res: ServerResponse, clock: Clock): Writer {
       cancel();
     },
   };
-}
-
-function* slicesOf(piece: string): Generator<Buffer> {
-  const bytes = Buffer.from(piece);
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    yield bytes.subarray(at, at + SLICE_BYTES);
-  }
 }

@@ -1,19 +1,24 @@
 // The one file that knows sockets: node:http, its limits and time-outs, and the drain.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { Clock } from '../core/clock.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
 import type { Log } from '../core/log.ts';
-import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import type { Reply } from '../core/message.ts';
 import type { Served } from './access-log.ts';
 import { createBodyReader } from './body.ts';
 import { createBodyBudgets } from './body-budgets.ts';
 import type { CallerClues } from './client-ip.ts';
-import { foreignCoding, hasForeignCoding, malformed } from './framing.ts';
+import type { Connection } from './connection.ts';
+import { createConnections } from './connections.ts';
+import { foreignCoding, hasForeignCoding } from './framing.ts';
 import type { Incoming } from './incoming.ts';
-import { lastBytes, lastReply } from './last-reply.ts';
+import { lastReply } from './last-reply.ts';
+import { createMalformedHandler } from './malformed.ts';
 import type { Pipeline } from './pipeline.ts';
+import { createReceiver } from './receive.ts';
+import { sendBody } from './send-body.ts';
 import { createStreamSender } from './send-stream.ts';
-import { targetOf } from './target.ts';
 
 export interface HttpServerDeps {
   readonly answer: Pipeline;
@@ -25,6 +30,8 @@ export interface HttpServerDeps {
   readonly maxBodyValues: number;
   /** Bytes of a request's header section; more is 431. */
   readonly maxHeaderBytes: number;
+  /** `MAX_CONNECTIONS`; 0 = no limit. */
+  readonly maxConnections: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -52,16 +59,15 @@ const MAX_PIPELINED = 64;
 /** How long a refused body is still read and dropped, so that its sender sees the answer. */
 const DISCARD_MS = 2000;
 
+/** Answered also while all connections are busy. */
+const LIVENESS = '/health';
+
 export function createHttpServer(deps: HttpServerDeps): HttpServer {
-  const { answer, clientIp, record, securityHeaders, maxBodyBytes, clock, log } = deps;
-  /** Their last answer is on its way: nothing more of them is looked at. */
-  const closing = new WeakSet<Socket>();
-  const pending = new WeakMap<object, Set<ServerResponse>>();
-  const connections = new Set<Socket>();
-  const readBody = createBodyReader({
-    budgets: createBodyBudgets({ maxBodyBytes, clock }),
-    maxValues: deps.maxBodyValues,
-  });
+  const { answer, record, securityHeaders, maxBodyBytes, clock, log } = deps;
+  const connections = createConnections({ max: deps.maxConnections, clock, log });
+  const budgets = createBodyBudgets({ maxBodyBytes, clock });
+  const readBody = createBodyReader({ budgets, maxValues: deps.maxBodyValues });
+  const receive = createReceiver({ clientIp: deps.clientIp, readBody, maxBodyBytes, clock });
   const sendStream = createStreamSender({ clock, log });
   let draining = false;
 
@@ -81,63 +87,53 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   // The size of all headers is limited; dropping some of them silently would be worse.
   server.maxHeadersCount = 0;
   server.on('checkExpectation', handler);
-  server.on('clientError', refuseMalformed);
-  server.on('connection', (socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
+  server.on('clientError', createMalformedHandler({ connections, securityHeaders, clock }));
+  server.on('connection', connections.open);
 
   function handler(req: IncomingMessage, res: ServerResponse): void {
-    if (req.socket.destroyed || closing.has(req.socket)) return;
-    if (track(req.socket, res) > MAX_PIPELINED) {
+    const connection = connections.of(req.socket);
+    if (req.socket.destroyed || connection.isClosing) return;
+    if (connection.begin(res) > MAX_PIPELINED) {
       req.socket.destroy();
       return;
     }
-    const started = clock.monotonic();
-    const incoming = receive(req, res, started);
-    if (hasForeignCoding(req)) {
-      closing.add(req.socket);
-      const reply = lastReply(foreignCoding(), securityHeaders);
-      send(req, res, reply);
-      const { method, path, clientIp } = incoming.request;
-      record({ method, path, clientIp, route: 'unmatched', reply, seconds: 0 });
-      return;
-    }
+    const incoming = receive(req, res, clock.monotonic());
+    const refusal = refusalOf(req, connection, incoming.request.path);
+    if (refusal === undefined) connection.whenTaken(() => serve(req, res, incoming));
+    else refuse(req, res, incoming, refusal);
+  }
+
+  /** What is wrong with a request whatever it asks for. */
+  function refusalOf(req: IncomingMessage, connection: Connection, path: string) {
+    if (hasForeignCoding(req)) return foreignCoding();
+    return path === LIVENESS || connections.hasPlace(connection) ? undefined : allBusy();
+  }
+
+  function serve(req: IncomingMessage, res: ServerResponse, incoming: Incoming): void {
     answer(incoming)
       .then(async ({ reply, route }) => {
         const sent = send(req, res, reply);
         if (sent) await sent.catch(brokenOff(res));
-        const { method, path, clientIp } = incoming.request;
-        const seconds = (clock.monotonic() - started) / 1000;
-        record({ method, path, clientIp, route, reply, seconds });
+        recordReply(incoming, reply, route);
       })
       .catch(brokenOff(res));
   }
 
-  /** Notes a request under way; returns how many its connection has. */
-  function track(socket: Socket, res: ServerResponse): number {
-    const busy = pending.get(socket) ?? busyOf(socket);
-    busy.add(res);
-    res.once('close', () => {
-      busy.delete(res);
-      if (busy.size === 0) closeIfDrained(socket);
-    });
-    return busy.size;
+  function refuse(
+    req: IncomingMessage,
+    res: ServerResponse,
+    incoming: Incoming,
+    why: GatewayError,
+  ) {
+    connections.of(req.socket).isClosing = true;
+    const reply = lastReply(why, securityHeaders);
+    send(req, res, reply);
+    recordReply(incoming, reply, 'unmatched');
   }
 
-  function busyOf(socket: Socket): Set<ServerResponse> {
-    const busy = new Set<ServerResponse>();
-    pending.set(socket, busy);
-    // node:http tells only the answer under way that its caller is gone, not those behind it.
-    socket.once('close', () => {
-      for (const res of busy) if (res.socket === null) res.destroy().emit('close');
-    });
-    return busy;
-  }
-
-  /** A stream that began before the drain promised to keep its connection. */
-  function closeIfDrained(socket: Socket): void {
-    if (!server.listening && connections.has(socket)) socket.destroySoon();
+  function recordReply({ request, age }: Incoming, reply: Reply, route: string): void {
+    const { method, path, clientIp } = request;
+    record({ method, path, clientIp, route, reply, seconds: age() / 1000 });
   }
 
   /** The head may be out already: only the end of the connection can tell that this failed. */
@@ -148,42 +144,17 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     };
   }
 
-  function receive(req: IncomingMessage, res: ServerResponse, started: number): Incoming {
-    const { authority, path, query } = targetOf(req.url ?? '/');
-    const socket = req.socket.remoteAddress;
-    let signal: AbortSignal | undefined;
-    const request: GatewayRequest = {
-      method: req.method ?? 'GET',
-      path,
-      query,
-      headers: req.headers,
-      clientIp: clientIp({
-        forwardedFor: header(req, 'x-forwarded-for'),
-        realIp: header(req, 'x-real-ip'),
-        socket,
-      }),
-      signal: () => {
-        signal ??= hangUpSignal(res);
-        return signal;
-      },
-    };
-    return {
-      request,
-      authority,
-      readBody: (accepts, owner, maxBytes = maxBodyBytes) =>
-        readBody(req, { accepts, owner, maxBytes: Math.min(maxBytes, maxBodyBytes) }, (task) =>
-          whenClosed(res, task),
-        ),
-      age: () => clock.monotonic() - started,
-    };
-  }
-
   /** Of a stream, a promise that says when it has ended; rejected when it broke off. */
   function send(req: IncomingMessage, res: ServerResponse, reply: Reply) {
+    const connection = connections.of(req.socket);
     const { status, body, stream } = reply;
-    const headers = draining ? { ...reply.headers, Connection: 'close' } : reply.headers;
+    const isLast = draining || !connections.hasPlace(connection);
+    const headers = isLast ? { ...reply.headers, Connection: 'close' } : reply.headers;
     const sent = stream && sendStream(req, res, { status, headers, stream });
-    if (!stream) res.writeHead(status, headers).end(body);
+    if (!stream) {
+      connection.countAnswer(res, Number(headers?.['Content-Length'] ?? 0));
+      sendBody(req, res, { status, headers, body });
+    }
     if (!req.readableEnded) discardRest(req);
     return sent;
   }
@@ -192,32 +163,6 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     req.resume();
     const cancel = clock.after(DISCARD_MS, () => req.destroy());
     req.once('end', cancel);
-  }
-
-  /** node:http takes only those for idle that had a request before. */
-  function closeSilent(): void {
-    for (const socket of connections) if (!pending.get(socket)?.size) socket.destroy();
-  }
-
-  /** What node:http could not parse never got a request: answered here, or the socket closed. */
-  function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-    if (closing.has(socket)) return;
-    const busy = [...(pending.get(socket) ?? [])];
-    // An answer that is under way, or owed to an earlier request, must not be mixed with this one.
-    const owed = busy.some((res) => res.headersSent || res.req.complete) || busy.length > 1;
-    if (owed || !socket.writable || error.code === 'ECONNRESET') {
-      socket.destroy();
-      return;
-    }
-    closing.add(socket);
-    // Whatever its request comes to is not written behind this answer.
-    for (const res of busy) res.detachSocket(socket);
-    socket.end(lastBytes(malformed(error.code), securityHeaders));
-    // Closing with bytes unread would reset the connection, and the answer might be lost with it.
-    socket.resume();
-    const cancel = clock.after(DISCARD_MS, () => socket.destroy());
-    socket.once('end', () => socket.destroy());
-    socket.once('close', cancel);
   }
 
   return {
@@ -235,11 +180,13 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     },
     close(graceMs) {
       draining = true;
+      connections.startClosing();
       if (!server.listening) return Promise.resolve();
       return new Promise((resolve) => {
         const cancels = [
-          clock.after(SILENT_MS, closeSilent),
-          clock.after(graceMs, () => server.closeAllConnections()),
+          // node:http takes only those for idle that had a request before.
+          clock.after(SILENT_MS, connections.closeIdle),
+          clock.after(graceMs, connections.closeAll),
         ];
         server.close(() => {
           for (const cancel of cancels) cancel();
@@ -250,19 +197,8 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   };
 }
 
-/** Calls the task when the reply has been sent or the connection has closed. */
-function whenClosed(res: ServerResponse, task: () => void): void {
-  if (res.destroyed) task();
-  else res.once('close', task);
-}
-
-/** Aborted when the connection closes before the reply was sent. */
-function hangUpSignal(res: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  const abort = () => {
-    if (!res.writableFinished) controller.abort();
-  };
-  if (res.destroyed) abort();
-  else res.once('close', abort);
-  return controller.signal;
-}
+const allBusy = () =>
+  new GatewayError('overloaded', {
+    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
+    headers: { 'Retry-After': '1' },
+  });

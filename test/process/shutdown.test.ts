@@ -96,14 +96,15 @@ test('§4.3 shutdown: an idle connection is closed and holds nothing up', async 
   expect(performance.now() - before).toBeLessThan(8000);
 });
 
-test('§4.3 shutdown: a call that never ends is given up, and the exit code is 0', {
+test('§4.3 shutdown: a call whose body never ends is given up, and the exit code is 0', {
   timeout: 60_000,
 }, async () => {
   const postern = await startPostern(ANONYMOUS);
   const call = await postHalf(postern.port, '/mcp', INITIALIZE);
   await stopAccepting(postern, 'SIGTERM');
+  // Too slow by then.
+  expect((await call.answer()).status).toBe(408);
   expect(await postern.ended).toEqual({ code: 0, signal: null });
-  await expect(call.finish()).rejects.toThrow();
 });
 
 test('§3.1 shutdown: no session ends by it', async () => {

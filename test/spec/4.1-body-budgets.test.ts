@@ -136,6 +136,8 @@ describe('§4.1 8 MiB of bodies without a valid token', () => {
     clock.advance(1000);
     fast.send('x'.repeat(2000));
     await turns();
+    stalled.send('x');
+    await turns();
     clock.advance(1000);
     const others = await beginMany(139, { path: REGISTER, length: 60_000 });
     // These, with 50,000 and 3,000 bytes, are 4,253 bytes too many.

@@ -11,6 +11,8 @@ export interface HttpAnswer {
 }
 
 export interface HalfSent {
+  /** Resolves to the answer, whether the rest is sent or not. */
+  answer(): Promise<HttpAnswer>;
   /** Sends the rest; resolves to the answer. */
   finish(): Promise<HttpAnswer>;
 }
@@ -34,13 +36,17 @@ export async function postHalf(port: number, path: string, body: unknown): Promi
   // The service has read the head.
   await once(sent, 'continue');
   sent.write(bytes.subarray(0, half));
+  async function readAnswer() {
+    const [answer] = (await answered) as [IncomingMessage];
+    let text = '';
+    for await (const chunk of answer.setEncoding('utf8')) text += chunk;
+    return { status: answer.statusCode ?? 0, headers: answer.headers, text };
+  }
   return {
-    async finish() {
+    answer: readAnswer,
+    finish() {
       sent.end(bytes.subarray(half));
-      const [answer] = (await answered) as [IncomingMessage];
-      let text = '';
-      for await (const chunk of answer.setEncoding('utf8')) text += chunk;
-      return { status: answer.statusCode ?? 0, headers: answer.headers, text };
+      return readAnswer();
     },
   };
 }
