@@ -66,6 +66,7 @@ const COMMON = new Set(['method_not_allowed', 'not_found']);
 const SET_UP = new Set([
   'service_refused_by_provider',
   'gateway_refused_by_provider',
+  'gateway_request_refused',
   'unusable_access_token',
 ]);
 

@@ -16,6 +16,8 @@ beforeEach(async () => {
 });
 
 const foreign = () => broker.sign({ aud: 'https://other.example' });
+const tokenSignedBySecret = () =>
+  `${Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url')}.e30.AAAA`;
 /** The last line of the log about a token request. */
 const lastLine = () => broker.gateway.log.filter(({ path }) => path === '/oauth/token').at(-1);
 
@@ -39,6 +41,18 @@ describe('§4.7 broker: an access token that the gateway would refuse is not han
       token: () => broker.sign({ exp: broker.clock.now() / 1000 - 60 }),
       facts: {},
       says: 'expired',
+    },
+    {
+      what: 'that expired an hour ago: it is new, so a clock is wrong',
+      token: () => broker.sign({ exp: broker.clock.now() / 1000 - 3600 }),
+      facts: {},
+      says: 'expired 3600 seconds ago. If it was issued just now, the clock of the provider or of this service is wrong',
+    },
+    {
+      what: 'that is signed with a secret',
+      token: async () => tokenSignedBySecret(),
+      facts: { found: 'HS256' },
+      says: 'choose another signature algorithm for access tokens at the provider',
     },
     {
       what: 'that is an ID token',

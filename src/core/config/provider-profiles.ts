@@ -25,6 +25,8 @@ export interface ProviderProfile {
   readonly accessTokenHashes?: readonly string[];
   /** A refresh without `scope` gets a token for something else, or none. */
   readonly refreshNeedsScope?: true;
+  /** What it answers in place of `invalid_grant` when a refresh token is good no more. */
+  readonly spentRefreshTokenError?: string;
 }
 
 /** What the provider needs, as the profile says and variables overrule. */
@@ -183,11 +185,13 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   // https://dexidp.io/docs/configuration/custom-scopes-claims-clients/ (aud, offline_access, groups)
   // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are made as ID tokens
   // are, with at_hash; resource is not looked at)
+  // A refresh token that was used before is answered with invalid_request, as trying it shows.
   dex: {
     ...GENERIC,
     scopes: ['offline_access', 'groups'],
     resource: 'none',
     audience: 'client_id',
     accessTokenHashes: ['at_hash'],
+    spentRefreshTokenError: 'invalid_request',
   },
 };

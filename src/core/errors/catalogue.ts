@@ -327,6 +327,11 @@ export const catalogue = {
     'server_error',
     "The set-up of this gateway is at fault, not the user: the identity provider refuses the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
   ),
+  gateway_request_refused: oauth(
+    502,
+    'server_error',
+    'The set-up of this gateway is at fault, not the user: the identity provider refuses its request.',
+  ),
   unusable_access_token: oauth(
     502,
     'server_error',

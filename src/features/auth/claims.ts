@@ -2,7 +2,7 @@
 import type { UserContext } from '../../core/user-context.ts';
 import { describeIssuers } from './issuer.ts';
 import { quote, refuse } from './refuse.ts';
-import { checkTimes } from './times.ts';
+import { checkTimes, type TokenAge } from './times.ts';
 import { findMark, type Mark } from './token-kinds.ts';
 
 export interface ClaimRules {
@@ -28,11 +28,12 @@ export function readClaims(
   token: string,
   rules: ClaimRules,
   now: number,
+  age: TokenAge,
 ): UserContext {
   checkIssuer(claims, rules.issuer);
   checkKind(claims, rules.marks);
   checkAudience[rules.audienceClaim](claims, rules.audience);
-  checkTimes(claims, rules.toleranceSeconds, now / 1000);
+  checkTimes(claims, rules.toleranceSeconds, now / 1000, age);
   return { sub: subjectOf(claims), ...profile(claims), token };
 }
 

@@ -89,11 +89,15 @@ const refuseType = (typ: unknown) =>
 
 function refuseAlgorithm(alg: string): never {
   const expected = [...algorithms.keys()].join(', ');
-  return refuse(`The algorithm of the token is ${quote(alg)}; accepted are ${expected}.`, {
-    found: alg,
-    expected,
-  });
+  return refuse(
+    `The algorithm of the token is ${quote(alg)}; accepted are ${expected}.${/^HS/.test(alg) ? SIGNED_BY_SECRET : ''}`,
+    { found: alg, expected },
+  );
 }
+
+/** Keycloak signs its refresh tokens so, and access tokens where it is told to. */
+const SIGNED_BY_SECRET =
+  ' Only its issuer can check this one. If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.';
 
 const refuseForm = (details: string): never =>
   refuse(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });

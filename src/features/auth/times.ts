@@ -5,6 +5,9 @@ import { quote, refuse } from './refuse.ts';
 /** A difference below this may well be one between two clocks. */
 const CLOCKS_SECONDS = 600;
 
+/** `new`: it came from the provider with this very answer. */
+export type TokenAge = 'new' | 'unknown';
+
 /**
  * `tolerance` and `now` in seconds, the latter since the epoch.
  *
@@ -14,11 +17,14 @@ export function checkTimes(
   claims: Readonly<Record<string, unknown>>,
   tolerance: number,
   now: number,
+  age: TokenAge,
 ): void {
+  const clocks = (difference: number) =>
+    age === 'new' || difference < CLOCKS_SECONDS ? clocksDiffer(tolerance) : '';
   const exp = timeOf('exp', claims.exp);
   if (now >= exp + tolerance) {
     fail('expired_token', {
-      details: `The token expired ${inSeconds(now - exp)} ago.${clocks(now - exp, tolerance)}`,
+      details: `The token expired ${inSeconds(now - exp)} ago.${clocks(now - exp)}`,
       facts: { exp, now },
     });
   }
@@ -26,7 +32,7 @@ export function checkTimes(
   const nbf = timeOf('nbf', claims.nbf);
   if (now < nbf - tolerance) {
     fail('invalid_token', {
-      details: `The token is not valid yet: its nbf claim lies ${inSeconds(nbf - now)} ahead.${clocks(nbf - now, tolerance)}`,
+      details: `The token is not valid yet: its nbf claim lies ${inSeconds(nbf - now)} ahead.${clocks(nbf - now)}`,
       facts: { nbf, now },
     });
   }
@@ -48,7 +54,5 @@ function inSeconds(difference: number): string {
   return seconds === 1 ? '1 second' : `${seconds} seconds`;
 }
 
-const clocks = (difference: number, tolerance: number): string =>
-  difference < CLOCKS_SECONDS
-    ? ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${inSeconds(tolerance)}).`
-    : '';
+const clocksDiffer = (tolerance: number): string =>
+  ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${inSeconds(tolerance)}).`;

@@ -7,6 +7,7 @@ import { type ClaimRules, readClaims } from './claims.ts';
 import { isSignedBy, type ParsedToken, parseToken } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 import { quote, refuse } from './refuse.ts';
+import type { TokenAge } from './times.ts';
 
 export interface TokenVerifier {
   /**
@@ -43,18 +44,18 @@ export interface TokenVerifierDeps extends ClaimRules {
 export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
   const { keySet, maxTokenBytes, clock, ...rules } = deps;
 
-  const readUser = (parsed: ParsedToken, token: string): UserContext =>
-    readClaims(readPayload(parsed), token, rules, clock.now());
+  const readUser = (parsed: ParsedToken, token: string, age: TokenAge): UserContext =>
+    readClaims(readPayload(parsed), token, rules, clock.now(), age);
 
   return {
     async verify(token, beforeFetch) {
       const parsed = parseToken(token, maxTokenBytes);
       await verifySignature(parsed, keySet, beforeFetch);
-      return readUser(parsed, token);
+      return readUser(parsed, token, 'unknown');
     },
     inspect(token) {
       try {
-        const { sub } = readUser(parseToken(token, maxTokenBytes), token);
+        const { sub } = readUser(parseToken(token, maxTokenBytes), token, 'new');
         return { sub, problem: undefined };
       } catch (thrown) {
         return { sub: namedSubject(token), problem: asGatewayError(thrown) };

@@ -42,3 +42,11 @@ const basic = (id: string, secret: string) =>
   `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
 
 const formEncode = (text: string) => new URLSearchParams([['', text]]).toString().slice(1);
+
+/** RFC 6749 §4.1.2.1, §5.2: it is the client that the provider does not want. */
+export const isClientRefused = (error: unknown): boolean =>
+  error === 'invalid_client' || error === 'unauthorized_client';
+
+/** For the log. */
+export const CHECK_OWN_CLIENT =
+  'Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH, and the client at the provider.';

@@ -9,6 +9,7 @@ import {
 import { parseObject } from '../../core/json.ts';
 import type { Reply } from '../../core/message.ts';
 import type { ProviderCalls } from './provider-calls.ts';
+import { CHECK_OWN_CLIENT, isClientRefused } from './provider-client.ts';
 
 export interface UpstreamRequest {
   readonly url: string;
@@ -61,17 +62,16 @@ function asReply(answer: FetchedAnswer, request: UpstreamRequest): Reply {
 function refusal({ status, body }: FetchedAnswer, { form, asService }: UpstreamRequest) {
   const { error, error_description: description } = parseObject(body) ?? {};
   const words = [error, description].filter((word) => typeof word === 'string').join(': ');
-  const said = `The provider answered ${status}${words === '' ? '' : ` ${withoutSecrets(words, form)}`}.`;
-  return asService && CLIENT_REFUSED.has(error)
-    ? {
-        key: 'service_refused_by_provider',
-        message: `${said} Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH.`,
-      }
+  const said = asSentence(
+    `The provider answered ${status}${words === '' ? '' : ` ${withoutSecrets(words, form)}`}`,
+  );
+  return asService && isClientRefused(error)
+    ? { key: 'service_refused_by_provider', message: `${said} ${CHECK_OWN_CLIENT}` }
     : { key: 'refused_by_provider', message: said };
 }
 
-/** RFC 6749 §5.2: it is the client that the provider does not want. */
-const CLIENT_REFUSED: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client']);
+/** Many a provider ends its descriptions with a full stop, many a one does not. */
+export const asSentence = (words: string): string => `${words.replace(/\.$/, '')}.`;
 
 const SECRETS = new Set(['code', 'code_verifier', 'refresh_token', 'token', 'client_secret']);
 

@@ -4,10 +4,13 @@ import type { PendingReply, Reply } from '../../../core/message.ts';
 import { aboutClient } from '../about-client.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { fromQuery, type Parameters } from '../parameters.ts';
+import { CHECK_OWN_CLIENT, isClientRefused } from '../provider-client.ts';
 import { redirectBack } from '../redirect-back.ts';
 import type { SealedRecords } from '../sealed-records.ts';
+import { asSentence } from '../upstream.ts';
 import type { Login } from './login.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
+import { GATEWAY_AT_FAULT } from './refusals.ts';
 
 /** A code that was handed to a client, and what is owed for it. */
 export interface Grant {
@@ -49,10 +52,10 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
       });
     }
     await checkIssuer(parameters, login, endpoints);
-    const back = (pairs: readonly (readonly [string, string | undefined])[]) =>
+    const back: Back = (pairs) =>
       redirectBack(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    if (code === undefined) return withError(back(providerError(parameters)), parameters);
+    if (code === undefined) return refused(parameters, back);
     return back([['code', await grants.put(grantFor(login, code))]]);
   }
 }
@@ -63,12 +66,36 @@ const grantFor = (login: Login, code: string): Grant => {
   return { clientId, clientName, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
 };
 
-/** For the log: the log-in failed, or its user changed their mind. */
-function withError(reply: Reply, parameters: Parameters): Reply {
-  const words = providerError(parameters).map(([, value]) => value);
-  const said = words.filter((word) => word !== undefined).join(': ');
-  return { ...reply, error: { key: 'refused_by_provider', message: `The provider said ${said}.` } };
+type Back = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
+
+/** RFC 6749 §4.1.2.1: passed on, but for what is about a client that the client never heard of. */
+function refused(parameters: Parameters, back: Back): Reply {
+  const error = clean(parameters.get('error')) ?? 'server_error';
+  const description = clean(parameters.get('error_description'));
+  const said = asSentence(description === undefined ? error : `${error}: ${description}`);
+  const message = `The provider said ${said}`;
+  if (isClientRefused(error)) {
+    const told = `${GATEWAY_AT_FAULT} The identity provider said ${said}`;
+    return {
+      ...back([
+        ['error', 'server_error'],
+        ['error_description', told],
+      ]),
+      error: { key: 'gateway_refused_by_provider', message: `${message} ${CHECK_OWN_CLIENT}` },
+    };
+  }
+  return {
+    ...back([
+      ['error', error],
+      ['error_description', description],
+    ]),
+    error: { key: 'refused_by_provider', message },
+  };
 }
+
+/** In the form that the RFC allows. */
+const clean = (text: string | undefined): string | undefined =>
+  text?.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ').slice(0, 500);
 
 const refuseFinished = (): never =>
   fail('oauth_invalid_request', {
@@ -91,14 +118,4 @@ async function checkIssuer(parameters: Parameters, login: Login, endpoints: Prov
     details: 'The answer is not of the identity provider that was asked.',
     facts: { found: issuer, expected: endpoints.issuer },
   });
-}
-
-/** RFC 6749 §4.1.2.1: passed on, in the form that the RFC allows. */
-function providerError(parameters: Parameters) {
-  const clean = (text: string | undefined) =>
-    text?.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ').slice(0, 500);
-  return [
-    ['error', clean(parameters.get('error')) ?? 'server_error'],
-    ['error_description', clean(parameters.get('error_description'))],
-  ] as const;
 }

@@ -1,5 +1,8 @@
 // Tokens from the provider, in the name of the one client that it knows.
-import type { ProviderSettings } from '../../../core/config/provider-profiles.ts';
+import {
+  PROVIDER_PROFILES,
+  type ProviderSettings,
+} from '../../../core/config/provider-profiles.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import { json, type Reply } from '../../../core/message.ts';
@@ -9,9 +12,9 @@ import { asService, type ProviderClientSettings } from '../provider-client.ts';
 import { handedOut, type TokenAnswer } from '../provider-request.ts';
 import type { TokenLog } from '../token-log.ts';
 import type { Upstream } from '../upstream.ts';
-import { checkOwnCredentials } from './own-credentials.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
+import { checkOwnCredentials, checkOwnRequest } from './refusals.ts';
 
 export interface TokenRequest {
   readonly client: KnownClient;
@@ -34,11 +37,12 @@ export interface RefreshTokenUse {
   readonly sent: string;
 }
 
-/** The reply for the client, as plain data; a refusal of the provider goes on as it came. */
+/** The reply for the client, as plain data; a refusal that it can act on goes on as it came. */
 export type ProviderTokens = (request: TokenRequest) => Promise<Reply>;
 
 export interface ProviderTokensDeps {
-  readonly settings: ProviderClientSettings & Pick<ProviderSettings, 'oauthAccessToken'>;
+  readonly settings: ProviderClientSettings &
+    Pick<ProviderSettings, 'oauthAccessToken' | 'oidcProvider'>;
   readonly upstream: Upstream;
   readonly endpoints: ProviderEndpoints;
   readonly refreshTokens: RefreshTokens;
@@ -56,7 +60,7 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     const reply = await upstream({ url: await endpoints.token(), ...asService(settings, form) });
     checkOwnCredentials(reply);
     const body = Buffer.from(reply.body ?? '');
-    if (reply.status !== 200) return { ...reply, body: body.toString('utf8') };
+    if (reply.status !== 200) return refusal(reply, body, request);
     const answer = parseObject(body) ?? unusable('is no JSON object');
     await bind(answer.refresh_token, request);
     const given = await usable(answer, request);
@@ -73,6 +77,21 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     });
     return json(200, given, { 'Cache-Control': 'no-store' });
   };
+
+  function refusal(reply: Reply, body: Buffer, { refresh }: TokenRequest): Reply {
+    const answer = parseObject(body);
+    const { spentRefreshTokenError } = PROVIDER_PROFILES[settings.oidcProvider];
+    if (
+      refresh &&
+      spentRefreshTokenError !== undefined &&
+      answer?.error === spentRefreshTokenError
+    ) {
+      // RFC 6749 §5.2: clients log in anew when they hear this, and only then.
+      return { ...reply, body: JSON.stringify({ ...answer, error: 'invalid_grant' }) };
+    }
+    checkOwnRequest(reply, answer?.error);
+    return { ...reply, body: body.toString('utf8') };
+  }
 
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
   async function bind(token: unknown, { client, resources }: TokenRequest) {

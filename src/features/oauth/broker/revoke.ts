@@ -5,9 +5,9 @@ import type { Clients } from '../clients.ts';
 import { fromBody } from '../parameters.ts';
 import { asService, type ProviderClientSettings } from '../provider-client.ts';
 import type { Upstream } from '../upstream.ts';
-import { checkOwnCredentials } from './own-credentials.ts';
 import type { ProviderEndpoints } from './provider-endpoints.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
+import { checkOwnCredentials } from './refusals.ts';
 
 export interface BrokerRevokeDeps {
   readonly settings: ProviderClientSettings;
