@@ -313,13 +313,26 @@ describe('§4.1 broker: revocation', () => {
     expect(asked()).toBe(before + 1);
   });
 
-  test('§4.1 broker: one that the gateway never saw cannot be adopted afterwards either', async () => {
+  test('§4.1 broker: one that the gateway never saw cannot be adopted afterwards, for an hour', async () => {
     upstream.answer((res) => void res.writeHead(200).end());
     expect((await revoke(client, 'r-never-seen')).status).toBe(200);
     answer(200, { access_token: access });
-    clock.advance(7_100_000);
+    clock.advance(3_590_000);
     const thief = await steps.register();
     expect((await steps.refresh(thief, 'r-never-seen')).json.error).toBe('invalid_grant');
+    // Made-up tokens must not stay in the store for as long as real ones.
+    clock.advance(20_000);
+    expect((await steps.refresh(thief, 'r-never-seen')).status).toBe(200);
+  });
+
+  test('§4.1 broker: one that it knew is nobody’s for as long as it could have lived', async () => {
+    const token = await refreshTokenOf(client, 'r-known');
+    upstream.answer((res) => void res.writeHead(200).end());
+    expect((await revoke(client, token)).status).toBe(200);
+    answer(200, { access_token: access });
+    clock.advance(7_100_000);
+    const thief = await steps.register();
+    expect((await steps.refresh(thief, token)).json.error).toBe('invalid_grant');
   });
 
   test('§4.1 broker: a refresh under way does not undo a revocation', async () => {

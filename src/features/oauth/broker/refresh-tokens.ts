@@ -25,8 +25,11 @@ export interface RefreshTokens {
   find(refreshToken: string): Promise<KnownRefreshToken>;
   /** Binds a token to its grant, or begins its time anew. */
   bind(refreshToken: string, grant: RefreshGrant): Promise<void>;
-  /** Nobody may use it any more, nor adopt it. */
-  revoke(refreshToken: string): Promise<void>;
+  /**
+   * Nobody may use it any more, nor adopt it: for as long as a refresh token can live where it was
+   * bound here, else for an hour.
+   */
+  revoke(refreshToken: string, wasBound: boolean): Promise<void>;
   /**
    * The token that took its place at the provider, where its client does not have that one: its
    * access token could not be handed out.
@@ -35,6 +38,9 @@ export interface RefreshTokens {
   keepSuccessor(refreshToken: string, successor: string): Promise<void>;
   forgetSuccessor(refreshToken: string): Promise<void>;
 }
+
+/** Clients revoke access tokens too, and anybody can send made-up ones: these must not fill the store. */
+const UNBOUND_TOMBSTONE_SECONDS = 3600;
 
 /** As long as an operator may need to mend what is wrong; every try begins it anew. */
 const SUCCESSOR_SECONDS = 86_400;
@@ -66,7 +72,12 @@ export function createRefreshTokens(
         store.set(grantKey(refreshToken), grant, ttlSeconds),
       ]);
     },
-    revoke: (refreshToken) => store.set(tombstoneKey(refreshToken), '1', ttlSeconds),
+    revoke: (refreshToken, wasBound) =>
+      store.set(
+        tombstoneKey(refreshToken),
+        '1',
+        wasBound ? ttlSeconds : Math.min(ttlSeconds, UNBOUND_TOMBSTONE_SECONDS),
+      ),
     async successorOf(refreshToken) {
       const key = successorKey(refreshToken);
       const sealed = await store.get(key);

@@ -43,7 +43,10 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
       const url = await endpoints.revocation();
       const reply = await upstream({ url, ...asService(settings, form) });
       checkOwnCredentials(reply);
-      if (reply.status === 200) await Promise.all([token, latest].map(refreshTokens.revoke));
+      if (reply.status === 200) {
+        const wasBound = owner !== undefined;
+        await Promise.all([token, latest].map((one) => refreshTokens.revoke(one, wasBound)));
+      }
       return reply;
     };
   };
