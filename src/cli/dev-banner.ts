@@ -32,7 +32,7 @@ export function banner({ baseUrl, dataDir, redisUrl }: Config, facts: BannerFact
 
 ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('')}
   Next, in a second terminal:
-${firstSteps(baseUrl, url)
+${firstSteps(baseUrl, url, catalog)
   .map((command) => `    ${command}\n`)
   .join('')}
   Or connect a client:
@@ -43,7 +43,12 @@ ${firstSteps(baseUrl, url)
 `;
 }
 
-const firstSteps = (baseUrl: string, url: string): readonly string[] =>
-  SOURCES === undefined
+/** The demo comes with the checkout, and calls what is built in. */
+const firstSteps = (
+  baseUrl: string,
+  url: string,
+  catalog: string | undefined,
+): readonly string[] =>
+  SOURCES === undefined || catalog !== undefined
     ? [`npx @modelcontextprotocol/inspector --transport http --server-url ${url}`]
     : [`npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`];
