@@ -1,0 +1,19 @@
+from contextlib import asynccontextmanager
+
+from mcp_use import MCPClient
+
+from errand import run
+from log_in import log_in
+
+
+@asynccontextmanager
+async def connect(url):
+    client = MCPClient({"mcpServers": {"postern": {"url": url, "auth": log_in(url)}}})
+    session = await client.create_session("postern")
+    try:
+        yield session.list_tools, lambda: session.call_tool("service_ping", {"message": "hello"})
+    finally:
+        await client.close_all_sessions()
+
+
+run(connect)

@@ -1,0 +1,109 @@
+// npm packages and Python environments, each in a folder of its own.
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type CommandEnd, runCommand } from './run-command.ts';
+
+export interface Package {
+  readonly from: 'npm' | 'PyPI';
+  /** As the installer takes it, with the version that was tried: `mcporter@0.12.3`. */
+  readonly specs: readonly string[];
+  /** npm: whether its install script is part of it (it links a binary that npm brought). */
+  readonly scripts?: boolean;
+}
+
+export interface Installer {
+  readonly signal: AbortSignal;
+  readonly latest: boolean;
+}
+
+/** Says in one sentence why a package is not there. */
+export class NotInstalled extends Error {}
+
+const LIMIT_MS = 600_000;
+const READY = '.installed';
+
+/** What the newest clients ask for. */
+const NODE = 'node@24.21.0';
+const NODE_MAJOR = 22;
+const PYTHONS = ['python3.13', 'python3.12', 'python3.11', 'python3'];
+
+/** Installs into `folder`, unless it lies there already. @throws NotInstalled */
+export async function install(pkg: Package, folder: string, how: Installer): Promise<void> {
+  if (await exists(join(folder, READY))) return;
+  await mkdir(folder, { recursive: true });
+  const specs = how.latest ? pkg.specs.map(withoutVersion) : pkg.specs;
+  if (pkg.from === 'npm') await installNpm(specs, folder, pkg.scripts === true, how.signal);
+  else await installPython(specs, folder, how.signal);
+  await writeFile(join(folder, READY), specs.join('\n'));
+}
+
+/** A folder for PATH with a Node that all clients accept; undefined where ours is. */
+export async function installNode(folder: string, how: Installer): Promise<string | undefined> {
+  if (Number.parseInt(process.versions.node, 10) >= NODE_MAJOR) return undefined;
+  await install({ from: 'npm', specs: [NODE], scripts: true }, folder, { ...how, latest: false });
+  return join(folder, 'node_modules', '.bin');
+}
+
+async function installNpm(
+  specs: readonly string[],
+  folder: string,
+  scripts: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  await writeFile(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
+  const flags = ['--no-audit', '--no-fund', '--loglevel=error'];
+  if (!scripts) flags.push('--ignore-scripts');
+  const end = await execute(['npm', 'install', ...flags, ...specs], folder, signal);
+  if (end.code === 0) return;
+  const missing = /E404|ETARGET|notarget/.test(end.output);
+  throw new NotInstalled(missing ? `npm has no ${specs.join(' ')}` : failed('npm install', end));
+}
+
+async function installPython(
+  specs: readonly string[],
+  folder: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const venv = await makeVenv(folder, signal);
+  const pip = [join(venv, 'bin', 'pip'), 'install', '--quiet', '--disable-pip-version-check'];
+  const end = await execute([...pip, ...specs], folder, signal);
+  if (end.code === 0) return;
+  const missing = /No matching distribution/.test(end.output);
+  throw new NotInstalled(missing ? `PyPI has no ${specs.join(' ')}` : failed('pip install', end));
+}
+
+async function makeVenv(folder: string, signal: AbortSignal): Promise<string> {
+  const venv = join(folder, 'venv');
+  for (const python of PYTHONS) {
+    const check = ['-c', 'import sys; sys.exit(sys.version_info < (3, 11))'];
+    const isThere = await execute([python, ...check], folder, signal).catch(() => undefined);
+    if (isThere?.code !== 0) continue;
+    const end = await execute([python, '-m', 'venv', venv], folder, signal);
+    if (end.code === 0) return venv;
+    throw new NotInstalled(failed(`${python} -m venv`, end));
+  }
+  throw new NotInstalled('there is no Python 3.11 or newer');
+}
+
+const execute = (command: readonly string[], cwd: string, signal: AbortSignal) =>
+  runCommand(command, { cwd, env: environment(), limitMs: LIMIT_MS, signal });
+
+/** Of the person who started this: registries and caches are set there. */
+const environment = (): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      value === undefined || /^npm_(lifecycle|package)_/.test(name) ? [] : [[name, value]],
+    ),
+  );
+
+const failed = (what: string, { output, wasCutOff }: CommandEnd): string =>
+  `${what} ${wasCutOff ? 'took too long' : 'failed'}: ${output.trim().split('\n').slice(-3).join(' ')}`;
+
+/** `@scope/name@1.0` and `name[extra]==1.0` → without the version. */
+const withoutVersion = (spec: string): string => spec.replace(/(?!^)@[^@/]+$|==.+$/, '');
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );

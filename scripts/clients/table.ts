@@ -1,0 +1,155 @@
+// The clients of npm and PyPI that can be tried without a person, with the versions that were.
+import type { Package } from './install.ts';
+import type { Commands } from './trial.ts';
+
+export interface TriedClient extends Package {
+  readonly name: string;
+  /** Files to lie in its folder, by path; `home/` is its home. `{url}` stands for the address. */
+  readonly files?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly commands: Commands;
+}
+
+const HELLO = '{"message":"hello"}';
+
+const MCP_SERVERS = (entry: object) =>
+  JSON.stringify({ mcpServers: { postern: { url: '{url}', ...entry } } });
+
+/** A command that insists on a terminal. */
+const inTerminal = (...command: readonly string[]) => ['python3', 'terminal.py', ...command];
+
+/** Programs of ours on a library: scripts/clients/drivers. */
+function program(driver: string, ...options: readonly string[]): Commands {
+  const start = driver.endsWith('.py') ? 'venv/bin/python' : 'node';
+  const errand = (name: string) => [start, driver, '{url}', name, ...options];
+  return { list: errand('list'), call: errand('call'), hold: errand('hold') };
+}
+
+const npm = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
+  ({ name, from: 'npm', specs, commands: program(driver, ...options) }) as const;
+
+const pypi = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
+  ({ name, from: 'PyPI', specs, commands: program(driver, ...options) }) as const;
+
+const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
+
+export const CLIENTS: readonly TriedClient[] = [
+  npm('TypeScript SDK 1.x', ['@modelcontextprotocol/sdk@1.32.2'], 'sdk-1.mjs'),
+  npm('TypeScript SDK 2.x', ['@modelcontextprotocol/client@2.4.0'], 'sdk-2.mjs'),
+  npm(
+    'TypeScript SDK 2.x, stateless',
+    ['@modelcontextprotocol/client@2.4.0'],
+    'sdk-2.mjs',
+    'stateless',
+  ),
+  pypi('Python SDK 1.x', ['mcp==1.30.0'], 'sdk_1.py'),
+  pypi('Python SDK 2.x', ['mcp==2.3.0'], 'sdk_2.py'),
+  pypi('Python SDK 2.x, sessions', ['mcp==2.3.0'], 'sdk_2.py', 'session'),
+  pypi('FastMCP', ['fastmcp==4.1.2'], 'fastmcp_client.py'),
+  {
+    name: 'Claude Code',
+    from: 'npm',
+    specs: ['@anthropic-ai/claude-code@2.1.330'],
+    scripts: true,
+    commands: {
+      add: ['claude', 'mcp', 'add', '--transport', 'http', 'postern', '{url}'],
+      logIn: inTerminal('claude', 'mcp', 'login', 'postern'),
+      list: ['claude', 'mcp', 'get', 'postern'],
+    },
+  },
+  {
+    name: 'Codex',
+    from: 'npm',
+    specs: ['@openai/codex@0.169.0'],
+    files: { 'home/.codex/config.toml': '[mcp_servers.postern]\nurl = "{url}"\n' },
+    commands: {
+      logIn: ['codex', 'mcp', 'login', 'postern'],
+      list: ['codex', 'mcp', 'list'],
+    },
+  },
+  {
+    name: 'OpenCode',
+    from: 'npm',
+    specs: ['opencode-ai@1.18.33'],
+    scripts: true,
+    files: { 'opencode.json': '{ "mcp": { "postern": { "type": "remote", "url": "{url}" } } }' },
+    commands: {
+      logIn: ['opencode', 'mcp', 'auth', 'postern'],
+      list: ['opencode', 'mcp', 'list'],
+    },
+  },
+  {
+    name: 'Inspector',
+    from: 'npm',
+    specs: ['@modelcontextprotocol/inspector@2.12.0'],
+    env: { MCP_AUTO_OPEN_ENABLED: 'true', MCP_INSPECTOR_SECRET_STORE: 'file' },
+    commands: {
+      list: [...INSPECTOR, 'tools/list'],
+      call: [
+        ...INSPECTOR,
+        'tools/call',
+        '--tool-name',
+        'service_ping',
+        '--tool-arg',
+        'message=hello',
+      ],
+    },
+  },
+  {
+    name: 'mcp-remote',
+    from: 'npm',
+    specs: ['mcp-remote@0.15.1'],
+    commands: { list: ['mcp-remote-client', '{url}'] },
+  },
+  {
+    name: 'mcporter',
+    from: 'npm',
+    specs: ['mcporter@0.12.3'],
+    files: {
+      'config/mcporter.json': MCP_SERVERS({
+        auth: 'oauth',
+        oauthRedirectUrl: 'http://127.0.0.1:8766/callback',
+      }),
+    },
+    commands: {
+      logIn: ['mcporter', 'auth', 'postern'],
+      list: ['mcporter', 'list', 'postern'],
+      call: ['mcporter', 'call', 'postern.service_ping', 'message=hello'],
+    },
+  },
+  {
+    name: 'mcpc',
+    from: 'npm',
+    specs: ['@apify/mcpc@0.2.6'],
+    commands: {
+      logIn: ['mcpc', 'login', '{url}'],
+      list: ['mcpc', 'connect', '{url}', '@postern'],
+      call: ['mcpc', '@postern', 'tools-call', 'service_ping', HELLO],
+    },
+  },
+  {
+    name: 'mcp-cli',
+    from: 'npm',
+    specs: ['@wong2/mcp-cli@2.0.0'],
+    files: { 'config.json': MCP_SERVERS({ type: 'streamable-http' }) },
+    commands: {
+      list: inTerminal(
+        'mcp-cli',
+        '--config',
+        'config.json',
+        'call-tool',
+        'postern:service_ping',
+        '--args',
+        HELLO,
+      ),
+    },
+  },
+  npm('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),
+  npm('LangChain.js', ['@langchain/mcp-adapters@1.1.4', '@langchain/core'], 'langchain.mjs'),
+  npm('OpenAI Agents JS', ['@openai/agents@0.20.0'], 'openai-agents.mjs'),
+  pypi('LangChain', ['langchain-mcp-adapters==0.3.2'], 'langchain_client.py'),
+  pypi('Pydantic AI', ['pydantic-ai-slim[mcp]==2.68.0'], 'pydantic_ai_client.py'),
+  pypi('OpenAI Agents', ['openai-agents==0.24.0'], 'openai_agents_client.py'),
+  pypi('LlamaIndex', ['llama-index-tools-mcp==0.6.0'], 'llama_index_client.py'),
+  pypi('mcp-use', ['mcp-use==1.7.1'], 'mcp_use_client.py'),
+];

@@ -1,0 +1,146 @@
+// One client through the steps that need no person. What counts is what reached the gateway.
+import type { Exchange } from './recorder.ts';
+import { type CommandEnd, runCommand } from './run-command.ts';
+import { ACCESS_TOKEN_TTL_SECONDS, type TrialService } from './service.ts';
+
+/** Commands with `{url}` where the gateway's address belongs; what a client cannot do is left out. */
+export interface Commands {
+  /** Before the log-in: adds the gateway. */
+  readonly add?: readonly string[];
+  /** Where there is none, `list` logs in. */
+  readonly logIn?: readonly string[];
+  readonly list: readonly string[];
+  readonly call?: readonly string[];
+  /** Calls, prints READY, waits for a line, and calls again over the same connection. */
+  readonly hold?: readonly string[];
+}
+
+/** `yes`, `no: why`, or `-` where the client has no command for it. */
+export interface Row {
+  readonly protocol: string;
+  readonly logIn: string;
+  readonly list: string;
+  readonly call: string;
+  /** After a restart of the gateway. */
+  readonly restart: string;
+  /** After the access token has expired. */
+  readonly refresh: string;
+  /** Restart and expiry in the midst of one connection. */
+  readonly hold: string;
+}
+
+export interface Stage {
+  readonly service: TrialService;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  readonly debug: (text: string) => void;
+}
+
+const LIMIT_MS = 60_000;
+const HOLD_LIMIT_MS = 120_000;
+
+export async function tryClient(commands: Commands, stage: Stage): Promise<Row> {
+  const { service, signal } = stage;
+  const since = service.exchanges.length;
+  const { add, logIn, list, call = list, hold } = commands;
+  if (add !== undefined) await run(add);
+
+  const loggedIn = logIn && (await step(logIn, isLoggedIn));
+  const listed = await step(
+    list,
+    loggedIn ? hasListed : (seen) => hasListed(seen) && isLoggedIn(seen),
+  );
+  const isIn = (loggedIn ?? listed) === 'yes';
+  const hasWorked = call === list ? hasListed : hasCalled;
+
+  const called = commands.call && (await step(commands.call, again(hasCalled)));
+  await service.restart();
+  const restarted = await step(call, again(hasWorked));
+  await untilExpired();
+  const refreshed = await step(call, again(hasWorked, hasRefreshed));
+  const held = hold && (await step(hold, again(hasCalled, hasRefreshed), inTheMidst));
+
+  const seen = service.exchanges.slice(since);
+  return {
+    protocol: seen.findLast(({ protocolVersion }) => protocolVersion)?.protocolVersion ?? '-',
+    logIn: isIn
+      ? `yes (${seen.some(isRegistration) ? 'DCR' : 'no registration'})`
+      : (loggedIn ?? listed),
+    list: listed,
+    call: called ?? '-',
+    restart: restarted,
+    refresh: refreshed,
+    hold: held ?? '-',
+  };
+
+  /** What is done when a command is ready belongs to what came before, and is not judged. */
+  async function step(command: readonly string[], worked: Test, whenReady?: () => Promise<void>) {
+    let from = service.exchanges.length;
+    const onReady =
+      whenReady &&
+      (async () => {
+        await whenReady();
+        from = service.exchanges.length;
+      });
+    const end = await run(command, onReady);
+    const passed = service.exchanges.slice(from);
+    if (worked(passed)) return 'yes';
+    return `no: ${reasonOf(passed, end)}`;
+  }
+
+  async function run(command: readonly string[], onReady?: () => Promise<void>) {
+    const filled = command.map((part) => part.replaceAll('{url}', service.mcpUrl));
+    const limitMs = onReady === undefined ? LIMIT_MS : HOLD_LIMIT_MS;
+    const { cwd, env } = stage;
+    const options = { cwd, env, limitMs, signal, ...(onReady && { onReady }) };
+    const end = await runCommand(filled, options);
+    stage.debug(`$ ${filled.join(' ')}\n${end.output}\n→ ${end.wasCutOff ? 'cut off' : end.code}`);
+    return end;
+  }
+
+  async function inTheMidst() {
+    await service.restart();
+    await untilExpired();
+  }
+
+  /** Until the newest access token is no longer good. */
+  async function untilExpired() {
+    const issued = service.exchanges.findLast(isTokenAnswer)?.at ?? 0;
+    const rest = issued + (ACCESS_TOKEN_TTL_SECONDS + 1) * 1000 - Date.now();
+    if (rest > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, rest));
+  }
+}
+
+type Test = (seen: readonly Exchange[]) => boolean;
+
+const isRegistration = ({ path, status }: Exchange) => path === '/oauth/register' && status === 201;
+const isTokenAnswer = ({ path, status }: Exchange) => path === '/oauth/token' && status === 200;
+const isGood = ({ status, answer }: Exchange) => status === 200 && !answer.includes('"error"');
+
+const isLoggedIn: Test = (seen) =>
+  seen.some((one) => isTokenAnswer(one) && one.grant === 'authorization_code');
+const hasAsked: Test = (seen) => seen.some(({ path }) => path === '/oauth/authorize');
+const hasRefreshed: Test = (seen) =>
+  seen.some((one) => isTokenAnswer(one) && one.grant === 'refresh_token');
+const hasListed: Test = (seen) =>
+  seen.some(
+    (one) => one.rpc === 'tools/list' && isGood(one) && one.answer.includes('service_ping'),
+  );
+const hasCalled: Test = (seen) =>
+  seen.some((one) => one.rpc === 'tools/call' && isGood(one) && one.answer.includes(': hello'));
+/** All of it, and without a new log-in. */
+const again =
+  (...tests: readonly Test[]): Test =>
+  (seen) =>
+    tests.every((test) => test(seen)) && !hasAsked(seen);
+
+/** What the gateway refused last, else what the client said last. */
+function reasonOf(seen: readonly Exchange[], { output, code, wasCutOff }: CommandEnd): string {
+  if (hasAsked(seen) && isLoggedIn(seen)) return 'it wanted a new log-in';
+  const refusal = seen.findLast(({ status, path }) => status >= 400 && path !== '/mcp');
+  const said = output.trim().split('\n').at(-1)?.trim() ?? '';
+  const end = wasCutOff ? 'it did not end' : `it ended with ${code}`;
+  const answer = refusal && `${refusal.path} answered ${refusal.status}; `;
+  return `${answer ?? ''}${end}; ${said.slice(0, 200)}`;
+}
