@@ -59,6 +59,8 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
   const restarted = await step(call, again(hasWorked));
   await untilExpired();
   const refreshed = await step(call, again(hasWorked, hasRefreshed));
+  // Where a kept log-in cannot be refreshed, this begins with a new one.
+  if (hold && refreshed !== 'yes') await untilExpired();
   const held = hold && (await step(hold, again(hasCalled, hasRefreshed), inTheMidst));
 
   const seen = service.exchanges.slice(since);
