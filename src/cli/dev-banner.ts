@@ -32,9 +32,8 @@ export function banner({ baseUrl, dataDir, redisUrl }: Config, facts: BannerFact
 
 ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('')}
   Next, in a second terminal:
-${firstSteps(baseUrl, url, catalog)
-  .map((command) => `    ${command}\n`)
-  .join('')}
+    ${firstStep(baseUrl, url, catalog)}
+
   Or connect a client:
     Claude Code   claude mcp add --transport http postern ${url}
     Cursor        "postern": { "url": "${url}" } under "mcpServers" in .cursor/mcp.json
@@ -44,11 +43,7 @@ ${firstSteps(baseUrl, url, catalog)
 }
 
 /** The demo comes with the checkout, and calls what is built in. */
-const firstSteps = (
-  baseUrl: string,
-  url: string,
-  catalog: string | undefined,
-): readonly string[] =>
+const firstStep = (baseUrl: string, url: string, catalog: string | undefined): string =>
   SOURCES === undefined || catalog !== undefined
-    ? [`npx @modelcontextprotocol/inspector --transport http --server-url ${url}`]
-    : [`npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`];
+    ? `npx @modelcontextprotocol/inspector --transport http --server-url ${url}`
+    : `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
