@@ -1,9 +1,9 @@
 // Spec §4.11: one log line and one count per request, after its reply.
 import type { Clock } from '../core/clock.ts';
+import { createLineBudget } from '../core/line-budget.ts';
 import type { Log } from '../core/log.ts';
 import type { Reply } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
-import { createLineBudget } from './line-budget.ts';
 
 export interface Served {
   readonly method: string;

@@ -139,6 +139,7 @@ test('§4.6 consent: a name that mixes scripts is marked, one of a language that
     ['Clаude', true],
     ['ΑΡI Ⅼogin', true],
     ['Клод', false],
+    ['ꓚꓡ𐐠𐐀', true],
     ['Google 検索アプリ', false],
     ['네이버 App 2', false],
     ['3·1 — ✓', false],

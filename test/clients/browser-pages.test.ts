@@ -113,6 +113,7 @@ const NAMES = [
   { what: 'a tower of accents', name: `a${'\u0335'.repeat(300)}b`, shown: 'a\u0335\u0335\u0335b' },
   { what: 'no end', name: 'x'.repeat(1000), shown: `${'x'.repeat(40)}…` },
   { what: 'quotes', name: '“Claude” by «Anthropic»', shown: "'Claude' by 'Anthropic'" },
+  { what: 'marks that look like quotes', name: 'Aʺ bˮ c″ d״ e⹂ f', shown: "A' b' c'' d' e' f" },
   { what: 'right-to-left letters', name: 'שלום', shown: 'שלום' },
 ];
 

@@ -117,3 +117,22 @@ test('§10 document failures: what the host itself answers is its client’s to 
   expect(answer.text).not.toContain('CIMD_ALLOWED_HOSTS');
   expect(line?.level).toBe('info');
 });
+
+test('§10 document failures: a flood of made-up documents does not fill the log', async () => {
+  host.answer((res) => res.writeHead(404).end());
+  await authorize('claude.ai', host.network, 'application/json');
+  const idOf = (turn: number) => `https://claude.ai/${'x'.repeat(1500)}${turn}`;
+  for (let turn = 0; turn < 120; turn += 1) {
+    await gateway.ask({
+      path: `/oauth/authorize?${new URLSearchParams({ client_id: idOf(turn) })}`,
+      headers: { 'x-forwarded-for': `10.1.${turn}.1` },
+    });
+  }
+  const loud = gateway.log.filter(
+    ({ level, msg }) => level !== 'debug' && /metadata document/.test(msg),
+  );
+  expect(loud).toHaveLength(100);
+  for (const line of loud) expect(JSON.stringify(line).length).toBeLessThan(1200);
+  clock.advance(60_000);
+  expect(gateway.log.find(({ leftOut }) => leftOut === 21)).toMatchObject({ level: 'info' });
+});

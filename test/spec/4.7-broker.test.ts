@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type Client, createSteps, newPkce, REDIRECT } from '../support/log-in-steps.ts';
+import { seriesOf } from '../support/metrics.ts';
 import { startUpstream, type Upstream } from '../support/upstream.ts';
 
 const BASE = 'https://gw.example';
@@ -275,6 +276,40 @@ describe('§4.7 broker: refresh tokens', () => {
     expect((await steps.refresh(client, token)).status).toBe(401);
   });
 
+  test('§4.7 broker: a token that was replaced is not renewed; the next one is its client’s', async () => {
+    const token = await refreshTokenOf(client, 'r-first');
+    clock.advance(3_600_000);
+    answer(200, { access_token: access, refresh_token: 'r-second' });
+    expect((await steps.refresh(client, token)).status).toBe(200);
+    clock.advance(3_700_000);
+    const thief = await steps.register();
+    answer(400, { error: 'invalid_grant' });
+    const before = asked();
+    // Its two hours are over: the provider judges it, and it has used it up.
+    expect((await steps.refresh(thief, token)).json.error).toBe('invalid_grant');
+    expect(asked()).toBe(before + 1);
+    expect((await steps.refresh(thief, 'r-second')).json.error).toBe('invalid_grant');
+    expect(asked()).toBe(before + 1);
+  });
+
+  test('§4.7 broker: however many wait for a silent provider, the store is left alone', async () => {
+    const token = await refreshTokenOf(client, 'r-crowd');
+    let answerLate = () => {};
+    upstream.answer((res) => {
+      answerLate = () => void res.end(JSON.stringify({ access_token: access }));
+    });
+    const before = asked();
+    const adds = () => seriesOf(gateway, 'redis_operations_total', { operation: 'add' });
+    const earlier = Number(await adds());
+    const waiting = Array.from({ length: 50 }, () => steps.refresh(client, token));
+    await expect.poll(asked).toBe(before + 1);
+    for (let turn = 0; turn < 20; turn += 1) clock.advance(50);
+    answerLate();
+    for (const { status } of await Promise.all(waiting)) expect(status).toBe(200);
+    expect(asked()).toBe(before + 1);
+    expect(Number(await adds()) - earlier).toBe(1);
+  });
+
   test('§4.7 broker: neither codes, verifiers nor tokens lie in the log', async () => {
     const token = await refreshTokenOf(client, 'r-never-in-the-log');
     await steps.refresh(client, token);
@@ -347,8 +382,34 @@ describe('§4.1 broker: revocation', () => {
     upstream.answer((res) => void res.writeHead(200).end());
     expect((await revoke(client, token)).status).toBe(200);
     answerLate();
-    expect((await refreshing).status).toBe(200);
+    expect((await refreshing).json.error).toBe('invalid_grant');
     expect((await steps.refresh(client, token)).json.error).toBe('invalid_grant');
+  });
+
+  test('§4.1 broker: nor is the next token of such a refresh anybody’s', async () => {
+    const token = await refreshTokenOf(client, 'r-raced-1');
+    let answerLate = () => {};
+    upstream.answer((res) => {
+      answerLate = () =>
+        void res.end(JSON.stringify({ access_token: access, refresh_token: 'r-raced-2' }));
+    });
+    const before = asked();
+    const refreshing = steps.refresh(client, token);
+    await expect.poll(asked).toBe(before + 1);
+    upstream.answer((res) => void res.writeHead(200).end());
+    expect((await revoke(client, token)).status).toBe(200);
+    answerLate();
+    expect((await refreshing).json.error).toBe('invalid_grant');
+    answer(200, { access_token: access });
+    expect((await steps.refresh(client, 'r-raced-2')).json.error).toBe('invalid_grant');
+  });
+
+  test('§4.1 broker: any success of the provider is one (204)', async () => {
+    upstream.answer((res) => void res.writeHead(204).end());
+    expect((await revoke(client, 'r-no-content')).status).toBe(204);
+    answer(200, { access_token: access });
+    const thief = await steps.register();
+    expect((await steps.refresh(thief, 'r-no-content')).json.error).toBe('invalid_grant');
   });
 
   test('§4.1 broker: what the provider did not revoke is still its client’s', async () => {

@@ -200,11 +200,14 @@ describe('§5 the secret kept in DATA_DIR', () => {
     await startAndClose();
   });
 
-  test.each([0o604, 0o644, 0o666, 0o444])('§5 world-readable (%i) is an error', async (mode) => {
-    await writeFile(file(), 'x'.repeat(43));
-    await chmod(file(), mode);
-    await expectRefused(/can be read by every user/);
-  });
+  test.each([0o604, 0o644, 0o666, 0o444, 0o602])(
+    '§5 everybody’s (%i) is an error',
+    async (mode) => {
+      await writeFile(file(), 'x'.repeat(43));
+      await chmod(file(), mode);
+      await expectRefused(/can be (read|written) by every user/);
+    },
+  );
 
   test('§5 a link is an error, wherever it leads', async () => {
     await writeFile(join(dataDir, 'real'), 'x'.repeat(43), { mode: 0o600 });

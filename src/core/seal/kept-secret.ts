@@ -53,6 +53,9 @@ async function checkFile(handle: FileHandle, file: string): Promise<void> {
   if ((stats.mode & constants.S_IROTH) !== 0) {
     refuse(file, 'can be read by every user of this machine');
   }
+  if ((stats.mode & constants.S_IWOTH) !== 0) {
+    refuse(file, 'can be written by every user of this machine');
+  }
 }
 
 const ROOT = 0;

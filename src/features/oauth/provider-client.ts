@@ -41,7 +41,9 @@ export function asService(settings: ProviderClientSettings, pairs: Pairs) {
 const basic = (id: string, secret: string) =>
   `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
 
-const formEncode = (text: string) => new URLSearchParams([['', text]]).toString().slice(1);
+/** `application/x-www-form-urlencoded`, of one value. */
+export const formEncode = (text: string): string =>
+  new URLSearchParams([['', text]]).toString().slice(1);
 
 /** RFC 6749 §4.1.2.1, §5.2: it is the client that the provider does not want. */
 export const isClientRefused = (error: unknown): boolean =>

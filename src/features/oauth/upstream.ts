@@ -9,7 +9,7 @@ import {
 import { parseObject } from '../../core/json.ts';
 import type { Reply } from '../../core/message.ts';
 import type { ProviderCalls } from './provider-calls.ts';
-import { CHECK_OWN_CLIENT, isClientRefused } from './provider-client.ts';
+import { CHECK_OWN_CLIENT, formEncode, isClientRefused } from './provider-client.ts';
 
 export interface UpstreamRequest {
   readonly url: string;
@@ -75,9 +75,10 @@ export const asSentence = (words: string): string => `${words.replace(/\.$/, '')
 
 const SECRETS = new Set(['code', 'code_verifier', 'refresh_token', 'token', 'client_secret']);
 
-/** Some providers repeat what they were sent. */
+/** Some providers repeat what they were sent, as it was or encoded. */
 const withoutSecrets = (words: string, form: UpstreamRequest['form']): string =>
   form
     .filter(([name, value]) => SECRETS.has(name) && value !== '')
-    .reduce((text, [, value]) => text.replaceAll(value, '…'), words)
+    .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
+    .reduce((text, spelling) => text.replaceAll(spelling, '…'), words)
     .slice(0, 500);

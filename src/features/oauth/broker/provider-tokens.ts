@@ -64,10 +64,7 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     const answer = parseObject(body) ?? unusable('is no JSON object');
     await bind(answer.refresh_token, request);
     const given = await usable(answer, request);
-    if (refresh) await bind(refresh.held, request);
-    if (refresh && refresh.sent !== refresh.held) {
-      await refreshTokens.forgetSuccessor(refresh.held).catch(() => {});
-    }
+    if (refresh) await noteUse(refresh, given.refresh_token, request);
     await clients.used(client);
     logTokens({
       clientId: client.client_id,
@@ -77,6 +74,22 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     });
     return json(200, given, { 'Cache-Control': 'no-store' });
   };
+
+  /** `next` is the refresh token that the client has from now on, where it gets one. */
+  async function noteUse({ held, sent }: RefreshTokenUse, next: unknown, request: TokenRequest) {
+    const replacement = typeof next === 'string' && next !== held ? next : undefined;
+    const { isRevoked, owner } = await refreshTokens.find(held);
+    if (isRevoked) return refuseRevoked(replacement);
+    // One that was replaced keeps the time it has: its client goes on with the next one.
+    if (replacement === undefined || owner === undefined) await bind(held, request);
+    if (sent !== held) await refreshTokens.forgetSuccessor(held).catch(() => {});
+  }
+
+  /** Somebody revoked it while the provider was asked: what came of it is nobody's, either. */
+  async function refuseRevoked(replacement: string | undefined): Promise<never> {
+    if (replacement !== undefined) await refreshTokens.revoke(replacement, true);
+    return fail('invalid_grant', { details: 'The refresh token was revoked.' });
+  }
 
   function refusal(reply: Reply, body: Buffer, { refresh }: TokenRequest): Reply {
     const answer = parseObject(body);

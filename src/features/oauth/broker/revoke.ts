@@ -34,16 +34,16 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     // RFC 7009 §2.2: revoking once more is no error.
     if (isRevoked) return async () => REVOKED;
     const hint = parameters.get('token_type_hint');
-    const latest = (await refreshTokens.successorOf(token)) ?? token;
-    const form = [
-      ['token', latest] as const,
-      ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
-    ];
     return async function forward() {
+      const latest = (await refreshTokens.successorOf(token)) ?? token;
+      const form = [
+        ['token', latest] as const,
+        ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
+      ];
       const url = await endpoints.revocation();
       const reply = await upstream({ url, ...asService(settings, form) });
       checkOwnCredentials(reply);
-      if (reply.status === 200) {
+      if (reply.status >= 200 && reply.status < 300) {
         const wasBound = owner !== undefined;
         await Promise.all([token, latest].map((one) => refreshTokens.revoke(one, wasBound)));
       }

@@ -7,7 +7,7 @@ import { oauthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
 
-export type SingleFlight = <Result>(
+export type SingleFlight<Result> = (
   name: string,
   work: () => Promise<Result>,
   /** Whether an answer is worth keeping: the next one may do better than a passing failure. */
@@ -35,16 +35,30 @@ type Landed<Result> =
   | { readonly failed: true; readonly details?: string };
 
 /** `name` is a secret of the asker; answers are plain data, sealed while they lie in the store. */
-export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): SingleFlight {
+export function createSingleFlight<Result>(
+  { store, seal }: RecordsDeps,
+  clock: Clock,
+): SingleFlight<Result> {
   const pause = () => new Promise<void>((resolve) => void clock.after(POLL_MS, resolve));
+  /** Of this process: of many that wait for the same, one asks the store how far it is. */
+  const running = new Map<string, Promise<Result>>();
 
-  return async function once<Result>(
-    name: string,
+  return function once(name, work, isFinal) {
+    const hash = hashOf(name);
+    const known = running.get(hash);
+    if (known !== undefined) return known;
+    const begun = onceOfAll(hash, work, isFinal).finally(() => running.delete(hash));
+    running.set(hash, begun);
+    return begun;
+  };
+
+  async function onceOfAll(
+    hash: string,
     work: () => Promise<Result>,
     isFinal: (result: Result) => boolean,
   ): Promise<Result> {
-    const flight = oauthKey('flight', hashOf(name));
-    const answer = oauthKey('answer', hashOf(name));
+    const flight = oauthKey('flight', hash);
+    const answer = oauthKey('answer', hash);
 
     async function landed(): Promise<Landed<Result> | undefined> {
       const sealed = await store.get(answer);
@@ -102,5 +116,5 @@ export function createSingleFlight({ store, seal }: RecordsDeps, clock: Clock): 
       await pause();
     }
     return fail('upstream_failed', { details: 'Another refresh of this token does not end.' });
-  };
+  }
 }

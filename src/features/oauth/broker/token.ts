@@ -25,7 +25,7 @@ export interface BrokerTokenDeps {
   readonly calls: ProviderCalls;
   readonly grants: SealedRecords<Grant>;
   readonly refreshTokens: RefreshTokens;
-  readonly once: SingleFlight;
+  readonly once: SingleFlight<Reply>;
   readonly providerTokens: ProviderTokens;
 }
 

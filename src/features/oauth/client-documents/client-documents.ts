@@ -1,6 +1,7 @@
 // Spec §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
 // fetched when they are needed and kept for as long as their host allows.
 import type { Clock } from '../../../core/clock.ts';
+import { createLineBudget } from '../../../core/line-budget.ts';
 import type { Log } from '../../../core/log.ts';
 import { isClientDocumentId, readClientIdUrl } from './client-id-url.ts';
 import { createExpiringMap } from './expiring-map.ts';
@@ -36,6 +37,8 @@ const MAX_KEPT = 1000;
 const MAX_UNDER_WAY = 20;
 /** No answer is kept of a failure, but a flood of log-ins must not become a flood of fetches. */
 const PAUSE_MS = 5000;
+/** Characters of a line in the log: anybody may send a long URL. */
+const MAX_LOGGED = 400;
 
 export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
   const { allowedHosts, redirectUriProblem, clock, log, network } = options;
@@ -43,6 +46,11 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   // Apart: made-up URLs that fail must not push out what is in use.
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
   const underWay = new Map<string, Promise<ClientDocument>>();
+  const budget = createLineBudget(clock, (_kind, leftOut) =>
+    log.info('Further metadata documents of clients could not be used in the last minute.', {
+      leftOut,
+    }),
+  );
 
   async function load(url: URL): Promise<ClientDocument> {
     try {
@@ -62,8 +70,11 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     failures.set(url.href, refusal, PAUSE_MS);
     // Where anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
-    const say = isOperators ? log.warn : log.info;
-    say(refusal.message, { clientId: url.href, cause: refusal.cause });
+    const level = isOperators ? 'warn' : 'info';
+    log[budget.allows(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
+      clientId: url.href.slice(0, MAX_LOGGED),
+      cause: refusal.cause,
+    });
   }
 
   function loadOnce(url: URL): Promise<ClientDocument> {

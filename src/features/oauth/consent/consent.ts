@@ -107,7 +107,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       }
       const request = await readRequest(query, cookie);
       // By the provider's own client everybody would come past the question.
-      if (request.clientId === settings.oauthClientId) fail('unknown_client');
+      if (isSameClient(request.clientId, settings.oauthClientId)) fail('unknown_client');
       return async function answer() {
         const browser = browsers.of(cookie);
         return (await approvals.covers(request, browser.hash))
@@ -139,6 +139,10 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
     return { ...reply, error };
   }
 }
+
+/** Some providers compare client ids without case, and trim them. */
+const isSameClient = (one: string, other = ''): boolean =>
+  one.trim().toLowerCase() === other.trim().toLowerCase();
 
 function isEqual(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)];

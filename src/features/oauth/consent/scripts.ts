@@ -35,6 +35,9 @@ const NAMES = [
   'Tibetan',
 ] as const;
 
+/** Stands for all that are not named. */
+export const OTHER_SCRIPT = 'another';
+
 const PATTERNS = NAMES.map((name) => ({ name, letters: new RegExp(`\\p{Script=${name}}`, 'u') }));
 
 const COMMON = /[\p{Script=Common}\p{Script=Inherited}]/u;
@@ -55,4 +58,4 @@ export function scriptsOf(text: string): readonly string[] {
 }
 
 const scriptOf = (letter: string): string =>
-  PATTERNS.find(({ letters }) => letters.test(letter))?.name ?? 'another';
+  PATTERNS.find(({ letters }) => letters.test(letter))?.name ?? OTHER_SCRIPT;

@@ -1,6 +1,6 @@
 // A client's own word for itself, made fit to be shown: anybody may register under any name.
 import type { KnownClient } from '../clients.ts';
-import { scriptsOf } from './scripts.ts';
+import { OTHER_SCRIPT, scriptsOf } from './scripts.ts';
 
 export interface ShownName {
   readonly text: string;
@@ -14,8 +14,9 @@ const MAX_NAME = 40;
 /** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
 const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 
-/** A name is shown in quotes, and must not end them itself. */
-const QUOTES = /["\u201c-\u201f\u00ab\u00bb\u301d-\u301f]/g;
+/** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */
+const QUOTES =
+  /[\p{Quotation_Mark}\u02ba\u02bb-\u02bd\u02dd\u02ee\u02f4-\u02f6\u2032-\u2037\u05f3\u05f4\u3003]/gu;
 
 export function shownName({ client_name: name = '', client_id: id }: KnownClient): ShownName {
   const plain = name
@@ -33,10 +34,15 @@ export function shownName({ client_name: name = '', client_id: id }: KnownClient
   return { text, warning: mixture(scriptsOf(text)) };
 }
 
-const mixture = (scripts: readonly string[]): string | undefined =>
-  scripts.length > 1
-    ? `This name mixes letters of different scripts (${scripts.join(', ')}), as look-alikes do.`
+function mixture(scripts: readonly string[]): string | undefined {
+  if (scripts.length > 1) {
+    return `This name mixes letters of different scripts (${scripts.join(', ')}), as look-alikes do.`;
+  }
+  // Two of those that are hardly in use count as one here.
+  return scripts[0] === OTHER_SCRIPT
+    ? 'This name has letters of a script that is hardly in use, as look-alikes do.'
     : undefined;
+}
 
 export function shortened(text: string, max: number): string {
   const letters = [...text];

@@ -1,5 +1,5 @@
 // A flood of refusals must not fill the disk: of each kind so many lines are logged, the rest counted.
-import type { Clock } from '../core/clock.ts';
+import type { Clock } from './clock.ts';
 
 export interface LineBudget {
   /** Whether one more line of this kind may be logged now; where not, it is counted. */
