@@ -26,7 +26,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
 const plain = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 
 /** Damerau–Levenshtein, restricted: letters added, left out, replaced, or two neighbours swapped. */
-function editDistance(one: string, other: string): number {
+export function editDistance(one: string, other: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let i = 1; i <= one.length; i += 1) {

@@ -1,4 +1,5 @@
 // Decisions 10: variables that look like settings and are none.
+import { editDistance } from '../nearest.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
@@ -40,7 +41,7 @@ function settingMeantBy(variable: string): string | undefined {
   if (whole !== undefined) return whole;
   const [ours = ''] = OURS.exec(variable) ?? [];
   const [best] = NAMES.filter((name) => name.startsWith(ours))
-    .map((name) => ({ name, edits: editsBetween(upper, name) }))
+    .map((name) => ({ name, edits: editDistance(upper, name) }))
     .sort((a, b) => a.edits - b.edits);
   return best && (ours !== '' || isNear(variable, best)) ? best.name : undefined;
 }
@@ -52,26 +53,3 @@ const isWithoutLastWord = (variable: string, name: string): boolean =>
 /** One edit in four characters. Short names such as HOST have too many neighbours. */
 const isNear = (variable: string, { name, edits }: { name: string; edits: number }): boolean =>
   name.length > 4 && edits <= Math.max(variable.length, name.length) / 4;
-
-/** Insertions, deletions, substitutions and swaps of neighbours that make one of the other. */
-function editsBetween(from: string, to: string): number {
-  let beforeLast: readonly number[] = [];
-  let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, length) => length);
-  for (let row = 1; row <= from.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= to.length; column += 1) {
-      const isSame = from[row - 1] === to[column - 1];
-      const isSwapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
-      current.push(
-        Math.min(
-          (last[column] ?? 0) + 1,
-          (current[column - 1] ?? 0) + 1,
-          (last[column - 1] ?? 0) + (isSame ? 0 : 1),
-          isSwapped ? (beforeLast[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
-        ),
-      );
-    }
-    [beforeLast, last] = [last, current];
-  }
-  return last[to.length] ?? 0;
-}

@@ -87,6 +87,17 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** What a driver does with sessions. */
+export type SessionSteps = Pick<
+  Store,
+  | 'createSession'
+  | 'touchSession'
+  | 'endSession'
+  | 'takeExpiredSession'
+  | 'sweepSessions'
+  | 'countSessions'
+>;
+
 /** Spec §2.1, with what another replica needs to rebuild the session (decisions 4). */
 export interface SessionRecord {
   readonly sessionId: string;

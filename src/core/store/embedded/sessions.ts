@@ -2,7 +2,7 @@
 import type { Database, RootDatabase } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import { sessionKey } from '../keys.ts';
-import type { SessionRecord, Store } from '../store.ts';
+import type { SessionRecord, SessionSteps } from '../store.ts';
 import { type Expiring, expiring, expiryOf, readLive } from './expiring.ts';
 import type { Folder } from './folder.ts';
 import { openSessionIndex } from './session-index.ts';
@@ -13,22 +13,14 @@ export interface EmbeddedSessionsOptions extends Pick<Folder, 'write' | 'ensureO
   readonly clock: Clock;
 }
 
-type SessionSteps = Pick<
-  Store,
-  | 'createSession'
-  | 'touchSession'
-  | 'endSession'
-  | 'takeExpiredSession'
-  | 'sweepSessions'
-  | 'countSessions'
-> & {
+export interface EmbeddedSessions extends SessionSteps {
   read(id: string): SessionRecord | undefined;
-};
+}
 
 /** A few milliseconds of work: requests come in between. */
 export const SWEEP_BATCH = 500;
 
-export function createEmbeddedSessions(options: EmbeddedSessionsOptions): SessionSteps {
+export function createEmbeddedSessions(options: EmbeddedSessionsOptions): EmbeddedSessions {
   const { root, prefix, clock, write, ensureOpen } = options;
   const sessions: Database<Expiring<SessionRecord>, string> = root.openDB({ name: 'sessions' });
   const index = openSessionIndex(root);

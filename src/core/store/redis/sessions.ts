@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { hashOf } from '../../seal/seal.ts';
 import { sessionIndexKey, sessionKey, userSessionsKey } from '../keys.ts';
 import { RECORD_VERSION } from '../record-version.ts';
-import type { SessionRecord, Store } from '../store.ts';
+import type { SessionRecord, SessionSteps } from '../store.ts';
 import type { Link } from './link.ts';
 import { toFields } from './records.ts';
 import {
@@ -21,16 +21,6 @@ export interface SessionsOptions {
   /** A cluster keeps session and sets in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
 }
-
-type SessionSteps = Pick<
-  Store,
-  | 'createSession'
-  | 'touchSession'
-  | 'endSession'
-  | 'takeExpiredSession'
-  | 'sweepSessions'
-  | 'countSessions'
->;
 
 /** A field and its value. */
 const VERSION = ['version', RECORD_VERSION] as const;
