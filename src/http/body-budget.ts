@@ -13,6 +13,7 @@ export interface BodyBudget {
   remove(body: ArrivingBody): void;
   /** Counts bytes of a complete body, whose call runs, until what is returned is called. */
   hold(bytes: number): () => void;
+  hasRoom(bytes: number): boolean;
   isEmpty(): boolean;
 }
 
@@ -51,6 +52,7 @@ export function createBodyBudget(max: number): BodyBudget {
         heldBytes -= bytes;
       };
     },
+    hasRoom: (bytes) => heldBytes + arrivingBytes + bytes <= max,
     isEmpty: () => arriving.size === 0 && heldBytes === 0,
   };
 }

@@ -13,6 +13,8 @@ export type BodyOwner = 'stranger' | 'anonymous' | { readonly sub: string };
 export interface BodyBudgets {
   /** Counts a body that begins. `onDrop` is called when it must go, at most once. */
   begin(owner: BodyOwner, onDrop: (cause: GatewayError) => void): CountedBody;
+  /** How to hold a body that came at once; undefined where it does not fit beside the others. */
+  holderOf(owner: BodyOwner, bytes: number): CountedBody['hold'] | undefined;
 }
 
 export interface CountedBody {
@@ -36,6 +38,9 @@ const MEBIBYTE = 1_048_576;
 const STRANGERS_BYTES = 8 * MEBIBYTE;
 const OTHERS_BYTES = 64 * MEBIBYTE;
 const USER_BYTES = 8 * MEBIBYTE;
+
+/** Budgets of users that may be kept while nothing counts against them. */
+const MAX_EMPTY = 1000;
 
 const MEASURE_MS = 1000;
 
@@ -66,8 +71,9 @@ export function createBodyBudgets({ maxBodyBytes, clock }: BodyBudgetsOptions): 
     return budget;
   }
 
+  /** Those who come again and again find theirs. */
   function forgetIfEmpty(sub: string): void {
-    if (users.get(sub)?.isEmpty()) users.delete(sub);
+    if (users.size > MAX_EMPTY && users.get(sub)?.isEmpty()) users.delete(sub);
   }
 
   /** The smallest first. */
@@ -107,12 +113,16 @@ export function createBodyBudgets({ maxBodyBytes, clock }: BodyBudgetsOptions): 
           for (const budget of budgets) if (arriving.has(body)) budget.makeRoomFor(body);
         },
         end,
-        hold: typeof owner === 'object' ? holder(owner.sub, body) : () => () => {},
+        hold: typeof owner === 'object' ? holder(owner.sub, body) : NOT_COUNTED,
       };
+    },
+    holderOf(owner, bytes) {
+      if (typeof owner !== 'object') return NOT_COUNTED;
+      return budgetOf(owner.sub).hasRoom(bytes) ? holder(owner.sub, { bytes }) : undefined;
     },
   };
 
-  function holder(sub: string, body: ArrivingBody): () => () => void {
+  function holder(sub: string, body: Pick<ArrivingBody, 'bytes'>): () => () => void {
     let holders = 0;
     let letGo = () => {};
     return function hold() {
@@ -128,6 +138,8 @@ export function createBodyBudgets({ maxBodyBytes, clock }: BodyBudgetsOptions): 
     };
   }
 }
+
+const NOT_COUNTED = () => () => {};
 
 const tooSlow = () =>
   new GatewayError('request_timeout', {

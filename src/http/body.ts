@@ -37,6 +37,27 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MAX_LEVELS = 200;
 
 export function createBodyReader({ budgets, maxValues }: BodyReaderDeps): BodyReader {
+  /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
+  function readWhole(req: IncomingMessage, { maxBytes, owner }: BodyRules): Read | undefined {
+    const { readableLength } = req;
+    // node:http says that a request is complete only when it has been read on from there.
+    const isThere = req.complete || readableLength === Number(req.headers['content-length']);
+    if (!isThere || req.destroyed) return undefined;
+    if (readableLength > maxBytes) throw tooLarge(maxBytes);
+    const hold = budgets.holderOf(owner, readableLength);
+    if (hold === undefined) return undefined;
+    const bytes: Buffer = req.read() ?? NO_BYTES;
+    // Nothing comes any more; that this ends is for node:http to see.
+    req.resume();
+    return { bytes, hold, end: () => {} };
+  }
+
+  async function readPieces(req: IncomingMessage, rules: BodyRules): Promise<Read> {
+    const pieces = createPieces();
+    const { hold, end } = await collect(req, rules, pieces);
+    return { bytes: pieces.take(), hold, end };
+  }
+
   /** Resolves when all have arrived; what `pieces` then has is the body. */
   function collect(req: IncomingMessage, { maxBytes, owner }: BodyRules, pieces: Pieces) {
     // Not for await: leaving such a loop early destroys the socket, and the answer with it. And not
@@ -80,16 +101,21 @@ export function createBodyReader({ budgets, maxValues }: BodyReaderDeps): BodyRe
       fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
     }
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-    const pieces = createPieces();
-    const { hold, end } = await collect(req, rules, pieces);
+    const { bytes, hold, end } = readWhole(req, rules) ?? (await readPieces(req, rules));
     whenOver(hold());
     end();
-    const text = decode(pieces.take());
+    const text = decode(bytes);
     return isForm
       ? { type: 'form', text, hold }
       : { type: 'json', value: parse(text, maxValues), text, hold };
   };
 }
+
+interface Read extends Pick<CountedBody, 'hold' | 'end'> {
+  readonly bytes: Buffer;
+}
+
+const NO_BYTES = Buffer.alloc(0);
 
 const tooLarge = (maxBytes: number) =>
   new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });

@@ -5,6 +5,10 @@ interface Head {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
+/** Whether bytes follow the head. */
+export const hasBody = ({ headers }: Head): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
 /** Whether the coding is another than `chunked`: node:http would pass on what is below as it is. */
 export function hasForeignCoding({ headers }: Head): boolean {
   const coding = headers['transfer-encoding'];

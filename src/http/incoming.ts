@@ -13,6 +13,8 @@ export interface Incoming {
     owner: BodyOwner,
     maxBytes?: number,
   ): Promise<RequestBody>;
+  /** Whether the body was read to its end. */
+  isRead(): boolean;
   /** Milliseconds since the head arrived. */
   age(): number;
 }

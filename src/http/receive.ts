@@ -27,6 +27,11 @@ export function createReceiver({
     const { authority, path, query } = targetOf(req.url ?? '/');
     const socket = req.socket.remoteAddress;
     let signal: AbortSignal | undefined;
+    let isRead = false;
+    const whenOver = (task: () => void) => {
+      isRead = true;
+      whenClosed(res, task);
+    };
     const request: GatewayRequest = {
       method: req.method ?? 'GET',
       path,
@@ -46,9 +51,8 @@ export function createReceiver({
       request,
       authority,
       readBody: (accepts, owner, maxBytes = maxBodyBytes) =>
-        readBody(req, { accepts, owner, maxBytes: Math.min(maxBytes, maxBodyBytes) }, (task) =>
-          whenClosed(res, task),
-        ),
+        readBody(req, { accepts, owner, maxBytes: Math.min(maxBytes, maxBodyBytes) }, whenOver),
+      isRead: () => isRead,
       age: () => clock.monotonic() - started,
     };
   };

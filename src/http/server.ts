@@ -11,7 +11,7 @@ import { createBodyBudgets } from './body-budgets.ts';
 import type { CallerClues } from './client-ip.ts';
 import type { Connection } from './connection.ts';
 import { createConnections } from './connections.ts';
-import { foreignCoding, hasForeignCoding } from './framing.ts';
+import { foreignCoding, hasBody, hasForeignCoding } from './framing.ts';
 import type { Incoming } from './incoming.ts';
 import { lastReply } from './last-reply.ts';
 import { createMalformedHandler } from './malformed.ts';
@@ -113,6 +113,7 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     answer(incoming)
       .then(async ({ reply, route }) => {
         const sent = send(req, res, reply);
+        if (!incoming.isRead()) discardBody(req);
         if (sent) await sent.catch(brokenOff(res));
         recordReply(incoming, reply, route);
       })
@@ -128,6 +129,7 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     connections.of(req.socket).isClosing = true;
     const reply = lastReply(why, securityHeaders);
     send(req, res, reply);
+    discardBody(req);
     recordReply(incoming, reply, 'unmatched');
   }
 
@@ -155,12 +157,12 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
       connection.countAnswer(res, Number(headers?.['Content-Length'] ?? 0));
       sendBody(req, res, { status, headers, body });
     }
-    if (!req.readableEnded) discardRest(req);
     return sent;
   }
 
-  function discardRest(req: IncomingMessage): void {
+  function discardBody(req: IncomingMessage): void {
     req.resume();
+    if (req.complete || !hasBody(req)) return;
     const cancel = clock.after(DISCARD_MS, () => req.destroy());
     req.once('end', cancel);
   }

@@ -214,6 +214,11 @@ describe('§4.1 8 MiB of bodies per user', () => {
     expect(statusOf(refused)).toBe(503);
     expect(refused.received).toMatch(/^Retry-After: 1\r$/m);
     expect(jsonOf(refused)).toMatchObject({ error: { code: -32000 } });
+    // One that comes at once has no more room than one that comes in pieces.
+    const small = PING.replace('}', `${' '.repeat(2000)}}`);
+    const atOnce = await begin({ path: '/mcp', token, session, length: small.length }, small);
+    await atOnce.closed;
+    expect(statusOf(atOnce)).toBe(503);
     // What has room is taken, and others are not concerned.
     expect((await gateway.rpc(JSON.parse(PING), { token, session })).status).toBe(200);
     const other = await gateway.issuer.sign({ sub: 'another' });

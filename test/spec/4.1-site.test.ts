@@ -227,7 +227,8 @@ describe('§4.1 pages over HTTP', () => {
       signal: () => new AbortController().signal,
     };
     const readBody = () => Promise.reject();
-    return answer({ request, authority: undefined, readBody, age: () => 0 });
+    const isRead = () => false;
+    return answer({ request, authority: undefined, readBody, isRead, age: () => 0 });
   }
 
   test('§4.12 a page carries the security headers', async () => {
