@@ -6,6 +6,7 @@ import {
   type GatewayRequest,
   header,
   type PendingReply,
+  type Reply,
   type RequestBody,
 } from '../core/message.ts';
 import type { UserContext } from '../core/user-context.ts';
@@ -33,24 +34,36 @@ interface Judgement {
 }
 
 /** A call of `/mcp`: its token decides which windows count it, so it is judged first. */
-export async function admitCall(
+export function answerCall(
   incoming: Incoming,
   route: CallRoute,
   check: LimitCheck,
   authenticate: Authenticate,
-): Promise<PendingReply> {
+): Promise<Reply> {
   const { request } = incoming;
-  const { caller, user, body, refusal } = await judge();
-  const session = await check.admit(caller, sessionIdOf(request));
-  if (refusal !== undefined) throw refusal;
-  return () => route.handle(request, { user, session, body });
+  let release = () => {};
+  // Not awaited: a function that waits would keep the body for as long as the call runs.
+  return admit()
+    .then((run) => run())
+    .finally(() => release());
+
+  async function admit(): Promise<PendingReply> {
+    const { caller, user, body, refusal } = await judge();
+    const session = await check.admit(caller, sessionIdOf(request));
+    if (refusal !== undefined) throw refusal;
+    return () => route.handle(request, { user, session, body });
+  }
 
   async function judge(): Promise<Judgement> {
     const first = await judgeToken();
     if (first.refusal !== undefined || !route.body) return first;
     check.refuseRemembered(first.caller);
     const read = await incoming.readBody(route.body, ownerOf(first.user)).then(
-      (body) => ({ body, refusal: undefined }),
+      (body) => {
+        // Until its call has taken it over: its caller may hang up any moment, and its bytes are here.
+        release = body.hold();
+        return { body, refusal: undefined };
+      },
       (thrown: unknown) => ({ body: NO_BODY, refusal: asGatewayError(thrown) }),
     );
     const last = incoming.age() > LATE_MS ? await judgeToken() : first;
@@ -76,18 +89,25 @@ export async function admitCall(
 }
 
 /** An endpoint for everybody: counted by the address first, and by all callers where it holds. */
-export async function admitOAuth(
+export async function answerOAuth(
   incoming: Incoming,
   route: OAuthRoute,
   check: LimitCheck,
-): Promise<PendingReply> {
+): Promise<Reply> {
   await check.countAddress();
-  const body = route.body
-    ? await incoming.readBody(route.body, 'stranger', route.maxBodyBytes)
-    : NO_BODY;
-  const reply = await route.judge(incoming.request, body);
+  const run = await judge().catch(async (thrown: unknown) => {
+    await check.countRefused();
+    throw thrown;
+  });
   await check.admit({ kind: 'admitted', sub: undefined });
-  return reply;
+  return run();
+
+  async function judge(): Promise<PendingReply> {
+    const body = route.body
+      ? await incoming.readBody(route.body, 'stranger', route.maxBodyBytes)
+      : NO_BODY;
+    return route.judge(incoming.request, body);
+  }
 }
 
 /** Nothing that cannot be a session id reaches the store (decisions 4). */

@@ -41,7 +41,9 @@ export function createBodyBudget(max: number): BodyBudget {
     },
     makeRoomFor(newest) {
       if (heldBytes + newest.bytes > max) newest.drop(noRoomBesideCalls());
-      while (heldBytes + arrivingBytes > max) slowestOf(arriving)?.drop(tooSlowForRoom());
+      while (heldBytes + arrivingBytes > max && arriving.size > 0) {
+        slowestOf(arriving)?.drop(tooSlowForRoom());
+      }
     },
     remove(body) {
       if (arriving.delete(body)) arrivingBytes -= body.bytes;

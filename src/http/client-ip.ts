@@ -30,10 +30,17 @@ export function createClientIp(trust: TrustProxy): (clues: CallerClues) => strin
   }
 }
 
+/** Nobody has so many proxies, and anybody can write a long list. */
+const MAX_HOPS = 32;
+
 /** From the right, the first that is no trusted proxy; all trusted: the leftmost. */
 function firstUntrusted(hops: readonly string[], trusts: (address: string) => boolean): string {
-  const addresses = hops.map(addressOf);
-  return addresses.findLast((address) => !trusts(address)) ?? addresses[0] ?? UNKNOWN;
+  let last = UNKNOWN;
+  for (let at = hops.length - 1; at >= 0 && at >= hops.length - MAX_HOPS; at -= 1) {
+    last = addressOf(hops[at]);
+    if (!trusts(last)) break;
+  }
+  return last;
 }
 
 const entries = (forwardedFor: string | undefined): readonly string[] =>

@@ -17,6 +17,8 @@ export interface Connection {
   countAnswer(res: ServerResponse, bytes: number): void;
   /** Whether its caller takes too little to go on; to be called once a second. */
   isStalled(): boolean;
+  /** Whether its only request waits for a body of which nothing came since this was last asked. */
+  isWaitingForBody(): boolean;
 }
 
 export interface ConnectionEvents {
@@ -35,6 +37,7 @@ export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionE
   const waiting: (() => void)[] = [];
   const pace = createReplyPace();
   let notTaken = 0;
+  let bytesReadBefore = -1;
 
   // node:http tells only the answer under way that its caller is gone, not those behind it.
   socket.once('close', () => {
@@ -73,5 +76,11 @@ export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionE
         waiting: socket.writableLength,
         taken: socket.bytesWritten - socket.writableLength,
       }),
+    isWaitingForBody() {
+      const isSilent = socket.bytesRead === bytesReadBefore;
+      bytesReadBefore = socket.bytesRead;
+      const [only] = underWay.keys();
+      return isSilent && underWay.size === 1 && only?.req.complete === false;
+    },
   };
 }

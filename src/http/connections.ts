@@ -24,8 +24,11 @@ export interface ConnectionsOptions {
   readonly log: Log;
 }
 
-/** Beyond the limit while all are busy: somebody may ask for /health, the others are told why not. */
-const MAX_BEYOND = 64;
+/**
+ * Beyond the limit while all are busy: somebody may ask for /health, the others are told why not. So
+ * many that a probe has its time even while thousands a second come.
+ */
+const MAX_BEYOND = 1024;
 
 const MEASURE_MS = 1000;
 const WARN_MS = 60_000;
@@ -37,6 +40,8 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
   /** The one that is idle longest comes first. */
   const idle = new Set<Connection>();
   const beyond = new Set<Connection>();
+  /** Busy ones that only wait for a body: next to be closed when none is idle. */
+  const waiting = new Set<Connection>();
   let isMeasuring = false;
   let isClosing = false;
   let warnedAt = Number.NEGATIVE_INFINITY;
@@ -52,6 +57,7 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
       },
       onIdle() {
         busy.delete(connection);
+        waiting.delete(connection);
         if (!all.has(connection)) return;
         if (isClosing) socket.destroySoon();
         else if (!beyond.has(connection)) idle.add(connection);
@@ -62,7 +68,7 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
   }
 
   function forget(connection: Connection): void {
-    for (const set of [all, idle, beyond]) set.delete(connection);
+    for (const set of [all, idle, beyond, waiting]) set.delete(connection);
   }
 
   function close(connection: Connection): void {
@@ -70,9 +76,15 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
     connection.socket.destroy();
   }
 
+  /** At once, with what its caller has not taken: the system would keep that for minutes. */
+  function reset(connection: Connection): void {
+    forget(connection);
+    connection.socket.resetAndDestroy();
+  }
+
   /** False when all are busy. */
   function closeLongestIdle(): boolean {
-    const [longest] = idle;
+    const [longest] = idle.size > 0 ? idle : waiting;
     if (longest !== undefined) close(longest);
     return longest !== undefined;
   }
@@ -100,7 +112,11 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
     isMeasuring = true;
     clock.after(MEASURE_MS, () => {
       isMeasuring = false;
-      for (const connection of busy) if (connection.isStalled()) close(connection);
+      for (const connection of busy) {
+        if (connection.isStalled()) reset(connection);
+        else if (connection.isWaitingForBody() && all.has(connection)) waiting.add(connection);
+        else waiting.delete(connection);
+      }
       measureLater();
     });
   }

@@ -2,6 +2,7 @@
 import { GatewayError } from '../core/errors/gateway-error.ts';
 
 interface Head {
+  readonly httpVersion: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
@@ -9,10 +10,14 @@ interface Head {
 export const hasBody = ({ headers }: Head): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** Whether the coding is another than `chunked`: node:http would pass on what is below as it is. */
-export function hasForeignCoding({ headers }: Head): boolean {
+/**
+ * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
+ * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
+ */
+export function hasForeignCoding({ httpVersion, headers }: Head): boolean {
   const coding = headers['transfer-encoding'];
-  return coding !== undefined && String(coding).toLowerCase() !== 'chunked';
+  if (coding === undefined) return false;
+  return httpVersion === '1.0' || String(coding).toLowerCase() !== 'chunked';
 }
 
 export const foreignCoding = (): GatewayError =>

@@ -8,7 +8,7 @@ import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { LimitCheck, Limiter } from '../features/limits/limiter.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
-import { type Authenticate, admitCall, admitOAuth } from './admission.ts';
+import { type Authenticate, answerCall, answerOAuth } from './admission.ts';
 import type { Cors } from './cors.ts';
 import type { HostCheck } from './host.ts';
 import type { Incoming } from './incoming.ts';
@@ -100,11 +100,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     let check: LimitCheck | undefined;
     const reply = await attempt(async () => {
       check = limiter(route.limit, request.clientIp);
-      const pending =
-        route.kind === 'call'
-          ? await admitCall(incoming, route, check, bearer)
-          : await admitOAuth(incoming, route, check);
-      return pending();
+      return route.kind === 'call'
+        ? answerCall(incoming, route, check, bearer)
+        : answerOAuth(incoming, route, check);
     }).catch(render);
     // A refusal by a limit has the headers of that limit.
     const counted = reply.status === 429 ? undefined : check?.headers();

@@ -8,6 +8,7 @@ import { type ManualClock, manualClock } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type Body, headOf, openSlow, type Slow, turns } from '../support/slow.ts';
 import { statelessRequest } from '../support/stateless.ts';
+import { wrapStore } from '../support/wrapped-store.ts';
 
 const REGISTER = '/oauth/register';
 const KIBIBYTE = 1024;
@@ -309,4 +310,54 @@ describe('§4.1 1 KiB per second after the first 5 s', () => {
     expect(statusOf(tooLittle)).toBe(408);
     expect(enough.received).toBe('');
   });
+});
+
+test('§4.1 bytes count while a call waits for the store, also when its caller has left', async () => {
+  const admissions = new EventEmitter().setMaxListeners(0);
+  let heldUp = 0;
+  const wrapped = await wrapStore((store) => ({
+    async admit(...args) {
+      if (heldUp < 8) {
+        heldUp += 1;
+        await once(admissions, 'go on');
+      }
+      return store.admit(...args);
+    },
+  }));
+  const slow = await startGateway({ deps: { catalog, store: wrapped.store } });
+  try {
+    const token = await slow.issuer.sign();
+    const ownPort = await slow.listen();
+    const { message, headers } = statelessRequest('tools/call', {
+      name: 'waits',
+      arguments: { text: 'x'.repeat(1_040_000) },
+    });
+    const body = JSON.stringify(message);
+    const head = headOf({ path: '/mcp', token, headers, length: body.length });
+    const send = async () => {
+      const one = await openSlow(ownPort, head + body);
+      opened.push(one);
+      return one;
+    };
+    const gone = [];
+    for (let at = 0; at < 8; at += 1) gone.push(await send());
+    await expect.poll(() => heldUp).toBe(8);
+    for (const { socket } of gone) socket.resetAndDestroy();
+    const next = await send();
+    await expect.poll(() => next.received).toMatch(/^HTTP\/1\.1 503 [\s\S]*running leave no room/);
+    admissions.emit('go on');
+    // And still while the calls run, whoever has left.
+    await expect.poll(() => entered).toBe(8);
+    const another = await send();
+    await expect.poll(() => another.received).toMatch(/^HTTP\/1\.1 503 /);
+    expect((await slow.ask({ path: '/health' })).status).toBe(200);
+    waiting.emit('go');
+    await turns();
+    await send();
+    await expect.poll(() => entered).toBe(9);
+    waiting.emit('go');
+  } finally {
+    await slow.close();
+    await wrapped.remove();
+  }
 });

@@ -2,6 +2,7 @@
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../src/index.ts';
+import { manualClock } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { headOf, openSlow, type Slow, turns } from '../support/slow.ts';
 
@@ -104,6 +105,23 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(closedOf(busy)).toEqual([]);
   });
 
+  test('§4.1 who announces a body and sends none of it makes room, when nobody is idle', async () => {
+    const clock = manualClock();
+    gateway = await startGateway({ env: { MAX_CONNECTIONS: '3' }, deps: { catalog, clock } });
+    port = await gateway.listen();
+    const [busy] = await openBusy(1);
+    const head = headOf({ path: '/oauth/token', length: 60_000 });
+    const holders = await openMany(2, head);
+    for (let second = 0; second < 3; second += 1) {
+      clock.advance(1000);
+      await turns();
+    }
+    const newcomer = await open();
+    expect(await answerOf(newcomer, METADATA)).toMatch(/^HTTP\/1\.1 200/);
+    await expect.poll(() => closedOf(holders)).toEqual([0]);
+    expect(busy?.isClosed).toBe(false);
+  });
+
   test('§4.1 while all are busy /health is served, and everything else is 503', async () => {
     await start(3);
     const busy = await openBusy(3);
@@ -131,7 +149,7 @@ describe('§4.1 MAX_CONNECTIONS', () => {
   test('§4.1 beyond the limit there are few, and the newest of them is heard', async () => {
     await start(3);
     const busy = await openBusy(3);
-    const beyond = await openMany(100);
+    const beyond = await openMany(1060);
     await expect.poll(() => closedOf(beyond)).toHaveLength(36);
     expect(closedOf(beyond).at(-1)).toBe(35);
     const probe = await open(HEALTH);

@@ -22,6 +22,15 @@ const bodyOf = (received: string) =>
   JSON.parse(received.slice(received.indexOf('\r\n\r\n') + 4) || 'null');
 
 describe('§4.1 Transfer-Encoding', () => {
+  test('§4.1 HTTP/1.0 has none: 400, then nothing', async () => {
+    const received = await sendRaw(
+      port,
+      `POST /mcp HTTP/1.0\r\n${HOST}Connection: keep-alive\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${CHUNKED_BODY}${NEXT}`,
+    );
+    expect(received).toMatch(/^HTTP\/1\.1 400 /);
+    expect(received.match(/HTTP\/1\.1 \d/g)).toHaveLength(1);
+  });
+
   const requests = [
     'POST /mcp',
     'GET /mcp',

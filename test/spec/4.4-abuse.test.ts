@@ -1,14 +1,8 @@
 // What one caller must not be able to do to the process, to other replicas or to an author's tool.
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/core/clock.ts';
-import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
-import type { Store } from '../../src/core/store/store.ts';
 import {
   createLocalCatalog,
   definePrompt,
@@ -18,12 +12,12 @@ import {
 } from '../../src/index.ts';
 import { manualClock } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { collectLog } from '../support/log.ts';
 import { seriesOf } from '../support/metrics.ts';
 import { type Pair, startPair } from '../support/pair.ts';
 import { startRedis } from '../support/redis.ts';
 import { lastOf, openClient, type SessionClient } from '../support/session-client.ts';
 import { answeringCall, CLIENT_CAPABILITIES, stateless } from '../support/stateless.ts';
+import { wrapStore } from '../support/wrapped-store.ts';
 
 const OBJECT = { type: 'object' } as const;
 const NAME = { type: 'object', properties: { name: { type: 'string' } } } as const;
@@ -249,19 +243,14 @@ test('§3.1 a session that ends while a body is under way: 404, and no tool runs
 });
 
 test('§3.1 a tool whose session ends before its call was accepted is told', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-test-'));
-  const store = await openEmbeddedStore({
-    dataDir,
-    sessionKeyPrefix: 'mcp:session:',
-    clock: systemClock,
-    log: collectLog().log,
-  });
-  // As if a DELETE had come at another replica between the look at the session and its touch.
-  const touchSession: Store['touchSession'] = async (id, owner, ...rest) => {
-    await store.endSession(id, owner);
-    return store.touchSession(id, owner, ...rest);
-  };
-  const racing = await startGateway({ deps: { catalog, store: { ...store, touchSession } } });
+  const wrapped = await wrapStore((store) => ({
+    // As if a DELETE had come at another replica between the look at the session and its touch.
+    async touchSession(id, owner, ...rest) {
+      await store.endSession(id, owner);
+      return store.touchSession(id, owner, ...rest);
+    },
+  }));
+  const racing = await startGateway({ deps: { catalog, store: wrapped.store } });
   try {
     const before = told;
     const answer = await racing.call(await racing.open(), 'tools/call', { name: 'until-told' });
@@ -269,7 +258,7 @@ test('§3.1 a tool whose session ends before its call was accepted is told', asy
     await expect.poll(() => told).toBe(before + 1);
   } finally {
     await racing.close();
-    await rm(dataDir, { recursive: true, force: true });
+    await wrapped.remove();
   }
 });
 

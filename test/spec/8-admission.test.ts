@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../support/gateway.ts';
 import { seriesOf } from '../support/metrics.ts';
+import { wrapStore } from '../support/wrapped-store.ts';
 
 const NOW = 1_800_000_000_000;
 const REDIRECT = 'https://client.example/callback';
@@ -120,6 +121,30 @@ describe('§8 strangers lock nobody out', () => {
     // What all callers used up does not count against this one.
     clock.advance(3_600_001);
     expect((await register('10.0.0.2')).headers['x-ratelimit-remaining']).toBe('9999');
+  });
+
+  test('§8.1 beyond the limit of all callers, what does not hold leaves no trace of its address', async () => {
+    await start(broker);
+    const register = (ip: string) =>
+      gateway.ask({ method: 'POST', path: '/oauth/register', headers: from(ip), body: {} });
+    const remaining = async (ip: string) => {
+      const { status, headers } = await register(ip);
+      expect(status).toBe(400);
+      return Number(headers['x-ratelimit-remaining']);
+    };
+    // One such request is counted, as the limit says.
+    expect(await remaining('10.0.0.1')).toBe(9999);
+    expect(await remaining('10.0.0.1')).toBe(9998);
+    expect(await remaining('10.0.0.2')).toBe(9999);
+    expect(await remaining('10.0.0.2')).toBe(9999);
+    expect(await operations('withdraw')).toBe(3);
+    const good = await gateway.ask({
+      method: 'POST',
+      path: '/oauth/register',
+      headers: from('10.0.0.3'),
+      body: { redirect_uris: [REDIRECT] },
+    });
+    expect(good.status).toBe(201);
   });
 
   test.each(['/oauth/token', '/oauth/revoke'])(
@@ -382,4 +407,27 @@ describe('§8 a flood does not fill the log', () => {
       101,
     );
   });
+});
+
+test('§8.4 a store that answers now and then is one outage in the log', async () => {
+  clock = manualClock(NOW);
+  let turn = 0;
+  let isBroken = true;
+  const wrapped = await wrapStore(
+    (store) => ({
+      admit: (...args) =>
+        isBroken && turn++ % 2 === 0 ? Promise.reject(new Error('down')) : store.admit(...args),
+    }),
+    clock,
+  );
+  gateway = await startGateway({ deps: { clock, store: wrapped.store } });
+  const lines = (level: string) =>
+    gateway.log.filter((line) => line.level === level && /^Rate limits/.test(line.msg));
+  for (let at = 0; at < 10; at += 1) await anonymous(`10.0.0.${at}`);
+  expect([lines('error').length, lines('info').length]).toEqual([1, 0]);
+  isBroken = false;
+  clock.advance(3000);
+  await anonymous('10.0.0.1');
+  expect([lines('error').length, lines('info').length]).toEqual([1, 1]);
+  await wrapped.remove();
 });

@@ -373,6 +373,13 @@ describe('§8.2 the caller’s address', () => {
       same: false,
     },
     {
+      trust: '10.0.0.0/8',
+      what: 'after 32 trusted ones nobody looks any further',
+      one: [xff(`1.1.1.1${', 10.0.0.9'.repeat(40)}`), '10.0.0.1'],
+      two: [xff(`2.2.2.2${', 10.0.0.9'.repeat(40)}`), '10.0.0.1'],
+      same: true,
+    },
+    {
       trust: '2001:db8::/32',
       what: 'IPv6 ranges work',
       one: [xff('203.0.113.1'), '2001:db8::5'],

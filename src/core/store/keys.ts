@@ -34,6 +34,6 @@ export const oauthKey = (kind: string, hash: string): string => `oauth:${kind}:$
 
 /**
  * Spec §2.8, decisions 10: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
- * `anonymous`, or `user:<hash of sub>`.
+ * `anonymous`, `refused`, or `user:<hash of sub>`.
  */
 export const limitKey = (group: string, counted: string): string => `ratelimit:${group}:${counted}`;

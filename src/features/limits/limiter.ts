@@ -13,7 +13,14 @@ import { limitHeaders } from './headers.ts';
 import { createRefusals } from './refusals.ts';
 import { createRefuse } from './refuse.ts';
 import type { LimitGroup, LimitRule } from './rules.ts';
-import { addressWindow, type Caller, callerWindows, subOf, userWindow } from './windows.ts';
+import {
+  addressWindow,
+  type Caller,
+  callerWindows,
+  refusedWindow,
+  subOf,
+  userWindow,
+} from './windows.ts';
 
 /** The session's record as read beside the limits; a store failure is not "not found". */
 export type SessionLookup =
@@ -28,6 +35,11 @@ export interface LimitCheck {
    * @throws GatewayError `rate_limit_exceeded`.
    */
   countAddress(): Promise<void>;
+  /**
+   * What was sent does not hold: it counts for all such requests. Where these are too many, its
+   * address is not counted either, so that made-up addresses do not fill the store.
+   */
+  countRefused(): Promise<void>;
   /**
    * Asked before the body is read.
    *
@@ -65,6 +77,9 @@ interface Asked extends Partial<Pick<Admission, 'verdict' | 'entry'>> {
   readonly session: SessionLookup;
 }
 
+/** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
+const RECOVERED_MS = 2000;
+
 /** Spec §8. Fails open, and says so once per outage (§8.4). */
 export function createLimiter(
   rules: Readonly<Record<LimitGroup, LimitRule>>,
@@ -73,6 +88,7 @@ export function createLimiter(
   const refusals = createRefusals(clock);
   const refuse = createRefuse(clock, metrics, log);
   let failing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
 
   async function ask(windows: readonly LimitWindow[], sessionId?: string): Promise<Asked> {
     try {
@@ -86,15 +102,18 @@ export function createLimiter(
   }
 
   function note(failure: unknown): void {
-    if (failure !== undefined && !failing) {
+    if (failure !== undefined) {
+      failedAt = clock.monotonic();
+      if (failing) return;
+      failing = true;
       log.error(
         'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
         { cause: failure },
       );
-    } else if (failure === undefined && failing) {
+    } else if (failing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      failing = false;
       log.info('Rate limits are enforced again: the store answers.');
     }
-    failing = failure !== undefined;
   }
 
   return function check(group, clientIp) {
@@ -122,6 +141,8 @@ export function createLimiter(
 
     async function withdraw(): Promise<void> {
       if (entry === undefined) return;
+      // The window has room again, whatever was remembered of it.
+      refusals.forget(address.key);
       // If that fails, the entry leaves the window by itself.
       await store.withdraw(address.key, entry).catch(() => {});
     }
@@ -134,6 +155,11 @@ export function createLimiter(
         pending = [];
         counted = asked.verdict;
         entry = asked.entry;
+      },
+      async countRefused() {
+        const { verdict } = await ask([refusedWindow(rule)]);
+        if (verdict?.admitted === false) await withdraw();
+        metrics.rateLimitRequest(group, false);
       },
       refuseRemembered: (caller) => refuseAgain(userWindow(rule, caller), subOf(caller)),
       async admit(caller, sessionId) {
@@ -152,6 +178,7 @@ export function createLimiter(
 export function createUnlimited(store: Store): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
+    countRefused: async () => {},
     refuseRemembered: () => {},
     async admit(_caller, sessionId) {
       if (sessionId === undefined) return { record: undefined };

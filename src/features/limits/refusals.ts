@@ -7,6 +7,8 @@ export interface Refusals {
   /** The refusal of this window as it is now; undefined when the window may admit again. */
   find(key: string): Verdict | undefined;
   remember(key: string, refusal: Verdict): void;
+  /** The window has room again before its time. */
+  forget(key: string): void;
 }
 
 /** A bound for the memory that made-up addresses can take. */
@@ -24,6 +26,7 @@ export function createRefusals(clock: Clock): Refusals {
       byKey.delete(key);
       return undefined;
     },
+    forget: (key) => void byKey.delete(key),
     remember(key, refusal) {
       const [oldest] = byKey.keys();
       if (byKey.size >= MAX_REFUSALS && oldest !== undefined) byKey.delete(oldest);

@@ -31,6 +31,10 @@ export function callerWindows(rule: LimitRule, caller: Caller): readonly LimitWi
   return user === undefined ? [all] : [user, all];
 }
 
+/** Those that do not hold, of all callers. It refuses nobody: what it counts is refused already. */
+export const refusedWindow = (rule: LimitRule): LimitWindow =>
+  windowOf(rule, 'global', rule.max.global, 'refused');
+
 export const subOf = (caller: Caller): string | undefined =>
   caller.kind === 'admitted' ? caller.sub : undefined;
 

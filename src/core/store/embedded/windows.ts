@@ -43,6 +43,7 @@ export function createWindows(): Windows {
       const entries = byKey.get(key);
       const at = entries?.times.lastIndexOf(time) ?? -1;
       if (entries && at >= entries.head) entries.times.splice(at, 1);
+      if (entries && inWindow(entries) === 0) byKey.delete(key);
     },
     sweep(now) {
       for (const [key, { times, windowMs }] of byKey) {
