@@ -1,7 +1,7 @@
 // subscriptions/listen, 2026-07-28, with MCP_STREAMS=true.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog } from '../../src/index.ts';
-import { manualClock } from '../support/clock.ts';
+import { advanceSlowly, manualClock } from '../support/clock.ts';
 import { openEvents } from '../support/event-stream.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { SERVER_INFO, stateless, statelessRequest } from '../support/stateless.ts';
@@ -173,7 +173,7 @@ describe('§4.4 the end of listening', () => {
     try {
       const stream = await listen({}, { at, id: 'mine' });
       await stream.next();
-      clock.advance(300_000);
+      await advanceSlowly(clock, 300_000);
       const rest = await stream.rest();
       expect(rest).toEqual([result]);
       expect(rest[0].result._meta[SERVER_INFO]).toEqual({

@@ -33,3 +33,14 @@ export function manualClock(start = Date.now()): ManualClock {
     },
   };
 }
+
+/** Short of what the service takes for a caller that reads nothing. */
+const STEP_MS = 10_000;
+
+/** Moves the time on by minutes; in between what is on its way over loopback is read. */
+export async function advanceSlowly(clock: ManualClock, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= STEP_MS) {
+    clock.advance(Math.min(left, STEP_MS));
+    for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+  }
+}

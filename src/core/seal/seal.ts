@@ -40,7 +40,7 @@ export function createSeal(secrets: readonly string[]): Seal {
     },
     open(context, sealed) {
       const { bytes, fingerprint } = takeApart(sealed);
-      if (bytes.length < IV_BYTES + TAG_BYTES) return undefined;
+      if (bytes === undefined || bytes.length < IV_BYTES + TAG_BYTES) return undefined;
       const fitting = keys.filter((one) => (fingerprint ?? one.fingerprint) === one.fingerprint);
       return firstDefined(fitting, (one) => openWith(one.bytes, context, bytes));
     },
@@ -57,10 +57,18 @@ export function createSeal(secrets: readonly string[]): Seal {
  */
 const SEPARATOR = '=';
 
-function takeApart(sealed: string): { bytes: Buffer; fingerprint: string | undefined } {
+interface Parts {
+  /** Undefined for another spelling than that of `seal`: decoders take several for the same bytes. */
+  readonly bytes: Buffer | undefined;
+  readonly fingerprint: string | undefined;
+}
+
+function takeApart(sealed: string): Parts {
   const at = sealed.indexOf(SEPARATOR);
+  const text = at < 0 ? sealed : sealed.slice(0, at);
+  const bytes = Buffer.from(text, 'base64url');
   return {
-    bytes: Buffer.from(at < 0 ? sealed : sealed.slice(0, at), 'base64url'),
+    bytes: bytes.toString('base64url') === text ? bytes : undefined,
     fingerprint: at < 0 ? undefined : sealed.slice(at + SEPARATOR.length),
   };
 }
