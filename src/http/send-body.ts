@@ -19,5 +19,9 @@ export function sendBody(
     res.end(body);
     return;
   }
-  void writeSlices(res, Buffer.from(body)).then(() => res.end());
+  void writeSlices(res, bytesOf(body)).then(() => res.end());
 }
+
+/** A page is the same bytes for everybody: not copied. */
+const bytesOf = (body: string | Uint8Array): Uint8Array =>
+  typeof body === 'string' ? Buffer.from(body) : body;

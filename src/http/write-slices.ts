@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 export const SLICE_BYTES = 16_384;
 
 /** Resolves when the last slice was handed over, not all of it before; never when the caller is gone. */
-export async function writeSlices(res: ServerResponse, bytes: Buffer): Promise<void> {
+export async function writeSlices(res: ServerResponse, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
     if (!res.write(bytes.subarray(at, at + SLICE_BYTES))) await drained(res);
   }
