@@ -1,5 +1,5 @@
 import type { Config } from '../core/config/config.ts';
-import { misspeltVariables } from '../core/config/misspelt.ts';
+import { describeMisspelt, misspeltVariables } from '../core/config/misspelt.ts';
 import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import type { Catalog } from '../features/mcp/catalog.ts';
@@ -31,11 +31,9 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       variables: settingsIn(envFile),
     });
   }
-  for (const { variable, nearest } of misspeltVariables(process.env)) {
-    log.warn(`${variable} is none of the settings; is it misspelt? The nearest is ${nearest}.`, {
-      variable,
-      nearest,
-    });
+  for (const misspelt of misspeltVariables(process.env)) {
+    const { variable, nearest } = misspelt;
+    log.warn(describeMisspelt(misspelt), { variable, nearest });
   }
   let close = alsoClose;
   // From the first moment: as the first process of a container, nobody else would heed a signal.

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/core/config/load.ts';
 import type { Setting } from '../../src/core/config/setting.ts';
@@ -14,6 +16,48 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   }
   return [];
 }
+
+describe('§5 the README', () => {
+  test('§5 the settings of the README for production start as they are written', () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    const [, block = ''] = /^## Production$.*?^```sh$\n(.*?)^```$/ms.exec(readme) ?? [];
+    const env = parseEnv(block.replaceAll('…', 's'.repeat(48))) as Record<string, string>;
+    expect(env).toHaveProperty('OIDC_PROVIDER');
+    expect(problemsOf(env)).toEqual([]);
+  });
+});
+
+describe('§5 what is missing', () => {
+  test('§5 a misspelt variable is named beside what is wrong', () => {
+    expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([
+      expect.stringMatching(
+        /^OIDC_ISSUER is missing: .*To try it without a provider: postern dev$/,
+      ),
+      'OIDC_ISSUR is set and is no setting of Postern; did you mean OIDC_ISSUER?',
+    ]);
+    expect(problemsOf({ OIDC_ISSUER: ISSUER, OAUTH_CLIENT: 'x' })).toEqual([]);
+  });
+
+  test.each([
+    { variable: 'OAUTH_STATE_SECRET', value: 'too short' },
+    { variable: 'OAUTH_CLIENT_ID', value: 'svc-1' },
+    { variable: 'OIDC_ISSUER', value: 'idp.example' },
+  ])('§5 $variable=$value is wrong, and not missing as well', ({ variable, value }) => {
+    const right = {
+      OIDC_ISSUER: ISSUER,
+      OAUTH_MODE: 'broker',
+      OAUTH_CLIENT_ID: 'client-1',
+      OAUTH_STATE_SECRET: 's'.repeat(32),
+      REDIS_URL: 'redis://redis.example',
+    };
+    for (const authRequired of ['true', 'false']) {
+      const env = { ...right, AUTH_REQUIRED: authRequired, [variable]: value };
+      expect(problemsOf(env)).toEqual([
+        expect.stringMatching(`^${variable}: .* is not allowed; allowed is `),
+      ]);
+    }
+  });
+});
 
 describe('§5 defaults', () => {
   test('§5 an issuer is all that is needed', () => {

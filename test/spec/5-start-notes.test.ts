@@ -113,6 +113,15 @@ describe('§5 foot-guns at start', () => {
     expect((await warningsOf({ ...HEALTHY, ...LITERAL }))[0]).toContain('Set OAUTH_MODE=broker');
   });
 
+  test('§5 who cannot log in, by what is missing, is said at info, with OAUTH_MODE=broker as a way out', async () => {
+    const env = { ...HEALTHY, ...LITERAL, OAUTH_TOKEN_URL: 'https://idp.example/token' };
+    await warningsOf({ ...env, DCR_ACCESS_TOKEN: 'a-secret-of-the-house' });
+    const [line, ...more] = gateway?.log.filter(({ msg }) => msg.startsWith('Nobody can')) ?? [];
+    expect(more).toEqual([]);
+    expect(line?.level).toBe('info');
+    expect(line?.msg).toMatch(/needs OAUTH_AUTHORIZATION_URL\. Set OAUTH_MODE=broker/);
+  });
+
   test('§5 each foot-gun has a line of its own', async () => {
     const warnings = await warningsOf({
       BASE_URL: 'http://gw.example',

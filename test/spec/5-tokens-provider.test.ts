@@ -274,7 +274,10 @@ describe("§5 the provider's discovery document", () => {
     await refreshedAfter(10_000, 'error');
     await refreshedAfter(10_000, 'error');
     expectUnavailable(await inTime(send(await token())));
-    expect((await metadata()).status).toBe(500);
+    expect(await metadata()).toMatchObject({
+      status: 500,
+      text: expect.stringMatching(/cannot be used now; the gateway's log says why/),
+    });
     expect(gateway.issuer.fetches.discovery).toBeGreaterThan(1);
     expect(gateway.issuer.fetches.keys).toBe(0);
 

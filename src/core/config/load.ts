@@ -1,4 +1,5 @@
 import type { Config } from './config.ts';
+import { describeMisspelt, misspeltVariables } from './misspelt.ts';
 import { oauthProblems } from './oauth-settings.ts';
 import { providerProblems } from './provider-problems.ts';
 import { proxyProblems } from './proxy-settings.ts';
@@ -38,16 +39,19 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
   if (loaded.authRequired && loaded.oidcIssuer === undefined && !env.OIDC_ISSUER) {
     problems.push(
       'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider' +
-        ' (or AUTH_REQUIRED=false for local development).',
+        ' (or AUTH_REQUIRED=false for local development). To try it without a provider: postern dev',
     );
   }
   problems.push(
     ...baseUrlProblems(loaded),
-    ...oauthProblems(loaded),
+    ...oauthProblems(loaded, env),
     ...providerProblems(loaded),
     ...proxyProblems(loaded),
   );
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) {
+    // The one that was misspelt may be the one that is missing.
+    throw new ConfigError([...problems, ...misspeltVariables(env).map(describeMisspelt)]);
+  }
   return Object.freeze(loaded);
 }
 

@@ -11,6 +11,9 @@ export interface Misspelt {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+export const describeMisspelt = ({ variable, nearest }: Misspelt): string =>
+  `${variable} is set and is no setting of Postern; did you mean ${nearest}?`;
+
 /** Never with their values, which may be secrets. */
 export const misspeltVariables = (env: Env): readonly Misspelt[] =>
   Object.keys(env).flatMap((variable) => {

@@ -174,9 +174,12 @@ export const oauthSettings: {
   },
 };
 
-/** What does not go together, one sentence each. */
-export function oauthProblems(config: Config): readonly string[] {
-  const { oauthMode, oauthConsent, baseUrl, redisUrl, oidcIssuer, oauthClientId } = config;
+/** What does not go together, one sentence each. A value that was refused in `env` is not missing. */
+export function oauthProblems(
+  config: Config,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] {
+  const { oauthMode, oauthConsent, baseUrl, redisUrl } = config;
   const problems: string[] = [];
   if (oauthMode === 'broker') {
     if (!isOwnIssuer(baseUrl)) {
@@ -184,17 +187,17 @@ export function oauthProblems(config: Config): readonly string[] {
         `BASE_URL: ${JSON.stringify(baseUrl)} is not allowed with OAUTH_MODE=broker; allowed is https, or http on localhost, 127.0.0.1 or [::1].`,
       );
     }
-    if (oauthClientId === undefined) {
+    if (!env.OAUTH_CLIENT_ID) {
       problems.push(
         'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs the client registered at the provider.',
       );
     }
-    if (oidcIssuer === undefined && !config.authRequired) {
+    if (!env.OIDC_ISSUER && !config.authRequired) {
       problems.push('OIDC_ISSUER is missing: OAUTH_MODE=broker needs it.');
     }
   }
   const seals = oauthMode === 'broker' || oauthConsent === 'page';
-  if (seals && redisUrl !== undefined && config.oauthStateSecrets === undefined) {
+  if (seals && redisUrl !== undefined && !env.OAUTH_STATE_SECRET) {
     problems.push(
       'OAUTH_STATE_SECRET is missing: all replicas need the same one (at least 32 bytes; for example the output of openssl rand -base64 48).',
     );

@@ -97,7 +97,7 @@ function sayWhoCanLogIn(config: Config, log: Log): void {
   );
   if (missing.length > 0) {
     log.info(
-      'Nobody can log in through this service while these are not set; only tokens from elsewhere are of use.',
+      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which finds the URLs by OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. Without it the service accepts tokens that clients got elsewhere.`,
       { missing },
     );
   } else if (config.oauthMetadataIssuer === 'upstream') {

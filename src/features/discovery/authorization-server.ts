@@ -34,7 +34,8 @@ export function createAuthorizationServer(
       // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
       if (settings.oidcJwksUrl !== undefined) return undefined;
       return fail('internal_error', {
-        details: "The provider's discovery document cannot be fetched now.",
+        details:
+          "The provider's discovery document cannot be used now; the gateway's log says why.",
         cause,
       });
     }

@@ -26,7 +26,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const server = createServer((socket) => socket.destroy());
   const inUse = () =>
     new DataDirError(
-      `DATA_DIR: the folder ${folder} is in use by another process (is npm run dev or npm start still running?). Stop it, or set DATA_DIR to a folder of its own.`,
+      `DATA_DIR: the folder ${folder} is in use by another process (is another postern running?). Stop it, or set DATA_DIR and PORT for a second one.`,
     );
   try {
     await listen(server, path);

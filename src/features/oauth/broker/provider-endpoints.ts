@@ -32,7 +32,8 @@ export function createProviderEndpoints(
       return await metadata.get();
     } catch (cause) {
       return fail('internal_error', {
-        details: "The provider's discovery document cannot be fetched now.",
+        details:
+          "The provider's discovery document cannot be used now; the gateway's log says why.",
         cause,
       });
     }
