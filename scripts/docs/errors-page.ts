@@ -1,7 +1,7 @@
 import { catalogue, type ErrorRow } from '../../src/core/errors/catalogue.ts';
 import { table } from './table.ts';
 
-const rows: readonly ErrorRow[] = Object.values(catalogue);
+const rows: readonly (readonly [string, ErrorRow])[] = Object.entries(catalogue);
 
 /** `docs/errors.md`, from the error catalogue. */
 export const errorsPage = (): string => `# Errors
@@ -10,6 +10,9 @@ Every error that the service answers is in one of two forms. \`details\` and \`e
 what went wrong and what is allowed; programs should look at \`reason\` or \`error\` only.
 
 What to do when a log-in fails stands on the [first page](index.md#when-a-log-in-fails).
+
+The column _In the log_ is what the line of the log has as \`error\`: one answer can have several causes,
+which the log tells apart.
 
 ## JSON-RPC
 
@@ -31,7 +34,7 @@ everywhere.
 A 401 carries the header \`WWW-Authenticate\`, which leads clients to the log-in; a 429 carries
 \`Retry-After\` (seconds) and \`data.retryAfter\`.
 
-${table(['Status', 'Code', 'Message', 'data.reason', 'Meaning'], rows.flatMap(jsonrpcCells))}
+${table(['Status', 'Code', 'Message', 'data.reason', 'In the log', 'Meaning'], rows.flatMap(jsonrpcCells))}
 ## OAuth
 
 \`/oauth/authorize\`, \`/oauth/token\`, \`/oauth/register\` and \`/oauth/revoke\` (RFC 6749, RFC 7591).
@@ -52,20 +55,26 @@ with the refresh token that it has.
 }
 \`\`\`
 
-${table(['Status', 'error', 'Meaning'], rows.flatMap(oauthCells))}
+${table(['Status', 'error', 'In the log', 'Meaning'], rows.flatMap(oauthCells))}
 What the identity provider itself answers to \`/oauth/token\` and \`/oauth/revoke\` comes back unchanged.
 `;
 
-function jsonrpcCells({ status, jsonrpc, details }: ErrorRow): readonly (readonly string[])[] {
+type Cells = readonly (readonly string[])[];
+
+function jsonrpcCells([key, { status, jsonrpc, details }]: readonly [string, ErrorRow]): Cells {
   if (jsonrpc === undefined) return [];
   const { code, message, reason } = jsonrpc;
-  return [[String(status), String(code), message, reason ? `\`${reason}\`` : '', details]];
+  return [
+    [String(status), String(code), message, reason ? asCode(reason) : '', asCode(key), details],
+  ];
 }
 
 /** A body that cannot be read has a code of its own at the registration. */
 const BODY = '`invalid_request`; at `/oauth/register` `invalid_client_metadata`';
 
-function oauthCells({ status, oauth, details }: ErrorRow): readonly (readonly string[])[] {
+function oauthCells([key, { status, oauth, details }]: readonly [string, ErrorRow]): Cells {
   if (oauth === undefined) return [];
-  return [[String(status), oauth === 'body' ? BODY : `\`${oauth}\``, details]];
+  return [[String(status), oauth === 'body' ? BODY : asCode(oauth), asCode(key), details]];
 }
+
+const asCode = (text: string): string => `\`${text}\``;

@@ -4,6 +4,8 @@ import { fail } from '../core/errors/gateway-error.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 const LOCAL = ['localhost', '127.0.0.1', '[::1]'];
+/** Of those that are allowed, in a line of the log. */
+const MAX_SHOWN = 10;
 
 /**
  * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
@@ -30,6 +32,9 @@ export function createHostCheck(config: Config): HostCheck {
     else exact.add(`${name}:${port}`);
   }
 
+  /** As an operator writes them. */
+  const expected = [base.host, ...config.allowedHosts].slice(0, MAX_SHOWN);
+
   return function checkHost(host, authority, isProbe) {
     if (isProbe && host === undefined) return;
     if (!host || host.includes(',')) {
@@ -42,6 +47,6 @@ export function createHostCheck(config: Config): HostCheck {
     if (isProbe) return;
     const [, name = '', port = defaultPort] = HOST.exec(written) ?? [];
     if (!anyPort.has(name) && !exact.has(`${name}:${port}`))
-      fail('invalid_host', { facts: { found: written.slice(0, 200) } });
+      fail('invalid_host', { facts: { found: written.slice(0, 200), expected } });
   };
 }

@@ -220,6 +220,18 @@ describe('§4.6 authorize', () => {
     expect(json.error_description).toContain(names);
   });
 
+  test('§7.3 the log has the redirect URI that was refused, without its query, and those registered', async () => {
+    const redirect_uri = 'https://client.example/elsewhere?secret=hunter2#hunter2';
+    await authorize(queryOf({ redirect_uri }));
+    const line = gateway.log.at(-1);
+    expect(line).toMatchObject({
+      error: 'unregistered_redirect_uri',
+      found: 'https://client.example/elsewhere',
+      expected: ['https://client.example/cb', 'http://localhost:1234/cb'],
+    });
+    expect(JSON.stringify(line)).not.toContain('hunter2');
+  });
+
   test('§4.6 more than 100 parameters: 400 invalid_request', async () => {
     const many = Array.from({ length: 100 }, (_, at) => `p${at}=`).join('&');
     const { status, json } = await authorize(`${queryOf({})}&${many}`);

@@ -22,6 +22,10 @@ const ERRORS = {
   global: 'global_rate_limit_exceeded',
 } as const;
 
+/** An address that reaches its limit is often many callers. */
+const USUAL_CAUSES =
+  ' If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one. If it is an office, where many users share one address, set MCP_USER_RATE_LIMIT_MAX, too.';
+
 /** What stands behind a group's prefix in the variable that sets the maximum. */
 const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
@@ -38,8 +42,9 @@ export function createRefuse(clock: Clock, metrics: Metrics, log: Log): Refuse {
     if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
     warnedUntil.set(group, now + windowMs);
     const variable = `${prefix}_${VARIABLES[verdict.scope]}`;
+    const causes = verdict.scope === 'ip' ? USUAL_CAUSES : '';
     log.warn(
-      `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it. Further refusals in this window are logged at debug.`,
+      `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it.${causes} Further refusals in this window are logged at debug.`,
       { group, limit: verdict.limit, windowMs, ...from },
     );
   }

@@ -40,9 +40,17 @@ export async function identifyRequest(
   const clientId = parameters.require('client_id');
   const client = clients.isOurs(clientId) ? await findClient(clientId, clients) : undefined;
   const redirectUri = parameters.require('redirect_uri');
-  if (client && !clients.allows(client, redirectUri)) fail('unregistered_redirect_uri');
+  if (client && !clients.allows(client, redirectUri)) {
+    const expected = client.redirect_uris.slice(0, MAX_SHOWN).map(shown);
+    fail('unregistered_redirect_uri', { facts: { found: shown(redirectUri), expected } });
+  }
   return { query, parameters, clientId, redirectUri, client };
 }
+
+/** For the log, which holds no query. */
+const shown = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 200);
+
+const MAX_SHOWN = 3;
 
 export interface RequestRules {
   /** Spec §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
