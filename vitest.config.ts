@@ -10,6 +10,7 @@ export default defineConfig({
     reporters: ['default', './test/support/summary-reporter.ts'],
     // A browser on a busy machine takes its time; nothing here asserts by the clock.
     testTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 60_000,
   },
 });

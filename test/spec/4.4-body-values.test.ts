@@ -44,14 +44,25 @@ test.each([
   expect(json.id).toBeNull();
 });
 
-test('§4.4 1 MB of {},{},… is refused before it is parsed', async () => {
+test('§4.4 1 MB of {},{},… is refused in less time than it takes to parse', async () => {
   const body = listOf(340_000, '{}');
-  const before = performance.now();
-  const { status } = await gateway.rpc(body, { session });
-  expect(status).toBe(413);
-  // Parsing it takes 65 ms and more.
-  expect(performance.now() - before).toBeLessThan(50);
+  const parsing = await shortest(() => void JSON.parse(body));
+  const refusing = await shortest(async () => {
+    expect((await gateway.rpc(body, { session })).status).toBe(413);
+  });
+  expect(refusing).toBeLessThan(parsing);
 });
+
+/** Milliseconds of the quickest of five: other processes slow down some of them. */
+async function shortest(run: () => void | Promise<void>): Promise<number> {
+  const times = [];
+  for (let time = 0; time < 5; time++) {
+    const before = performance.now();
+    await run();
+    times.push(performance.now() - before);
+  }
+  return Math.min(...times);
+}
 
 test('§7.3 on OAuth routes it is told in their form', async () => {
   const register = await gateway.ask({
