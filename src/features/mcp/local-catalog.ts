@@ -1,8 +1,9 @@
 // Spec §2.4–§2.7: tools, prompts and resources defined in this process.
-import { DefinitionError } from '../../core/errors/definition-error.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
 import type { CacheHint } from './content.ts';
+import { entriesByName } from './define/entries-by-name.ts';
+import { checkMembers } from './define/members.ts';
 import type { MirroredParam } from './define/mirrored.ts';
 import type { Prompt } from './define/prompt.ts';
 import type { Resource, ResourceTemplate } from './define/resource.ts';
@@ -29,13 +30,28 @@ const MAX_COMPLETIONS = 100;
 /** The lists are the same for everybody, and change only with a deploy. */
 const LISTS: CacheHint = { ttlMs: 60_000, scope: 'public' };
 
-/** @throws DefinitionError when two entries share a name or URI. */
+const MEMBERS = {
+  tools: 'any',
+  prompts: 'any',
+  resources: 'any',
+  resourceTemplates: 'any',
+  logging: 'any',
+  instructions: 'any',
+  pageSize: 'any',
+} as const;
+
+/** @throws DefinitionError when two entries share a name or URI, or a member is not known. */
 export function createLocalCatalog(entries: LocalEntries): Catalog {
+  checkMembers('createLocalCatalog', entries, MEMBERS);
   const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
-  const tools = named('tool', entries.tools, ({ description }) => description.name);
-  const prompts = named('prompt', entries.prompts, ({ description }) => description.name);
-  const resources = named('resource', entries.resources, ({ description }) => description.uri);
-  const templates = named(
+  const tools = entriesByName('tool', entries.tools, ({ description }) => description.name);
+  const prompts = entriesByName('prompt', entries.prompts, ({ description }) => description.name);
+  const resources = entriesByName(
+    'resource',
+    entries.resources,
+    ({ description }) => description.uri,
+  );
+  const templates = entriesByName(
     'resource template',
     entries.resourceTemplates,
     ({ description }) => description.uriTemplate,
@@ -119,22 +135,6 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
 }
 
 const headerOf = ({ header }: MirroredParam): string => header;
-
-/** The entries by name, in the order in which they were given. */
-function named<Entry>(
-  kind: string,
-  entries: readonly Entry[] = [],
-  nameOf: (entry: Entry) => string,
-): ReadonlyMap<string, Entry> {
-  const byName = new Map<string, Entry>();
-  for (const entry of entries) {
-    const name = nameOf(entry);
-    if (byName.has(name))
-      throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
-    byName.set(name, entry);
-  }
-  return byName;
-}
 
 /** A cursor is the name after which the page begins: it holds over a deploy that adds entries. */
 function paged<Description>(

@@ -1,7 +1,11 @@
 // Spec §2.6: prompts, typed from their lists of arguments.
+import { DefinitionError } from '../../../core/errors/definition-error.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { PromptResult } from '../content.ts';
 import type { Described, PromptDescription } from '../descriptions.ts';
+import { isObject } from '../json-rpc.ts';
+import { kindOf } from './kind.ts';
+import { checkMembers } from './members.ts';
 
 /** Made by {@link definePrompt}. */
 export interface Prompt {
@@ -47,22 +51,29 @@ type PromptArguments<All extends readonly PromptArgument[]> = {
   readonly [A in All[number] as A['required'] extends true ? never : A['name']]?: PromptValue<A>;
 };
 
-/** Defines a prompt (Spec §2.6). `get` gets arguments that were checked against the list. */
+/**
+ * Defines a prompt (Spec §2.6). `get` gets arguments that were checked against the list.
+ *
+ * @throws DefinitionError at once, when a member is missing or not known.
+ */
 export function definePrompt<const All extends readonly PromptArgument[]>(
   prompt: Described & {
     readonly name: string;
-    readonly arguments: All;
+    /** None, when left out. */
+    readonly arguments?: All;
     get(args: PromptArguments<All>, context: Context): PromptResult | Promise<PromptResult>;
   },
 ): Prompt {
-  const { get, arguments: all, ...description } = prompt;
+  checkMembers('Prompt', prompt, MEMBERS, 'name');
+  const { get, arguments: given, ...description } = prompt;
+  const all = checkedArguments(prompt.name, given);
   return {
     description: {
       ...description,
       arguments: all.map(({ name, description, required }) => ({ name, description, required })),
     },
     problem: (args) => firstProblem(all, args),
-    get: async (args, context) => get(args as PromptArguments<All>, context),
+    get: async (args, context) => finished(await get(args as PromptArguments<All>, context)),
     completers: new Map(
       all.flatMap(({ name, complete, values }): [string, Complete][] => {
         const completer = complete ?? (values && beginningWith(values));
@@ -71,6 +82,40 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
     ),
     completes: all.some(({ complete }) => complete !== undefined),
   };
+}
+
+const MEMBERS = {
+  name: 'text',
+  title: 'any',
+  description: 'any',
+  icons: 'any',
+  arguments: 'any',
+  get: 'function',
+} as const;
+
+const ARGUMENT_MEMBERS = {
+  name: 'text',
+  description: 'any',
+  required: 'any',
+  values: 'any',
+  complete: 'any',
+} as const;
+
+function checkedArguments(
+  prompt: string,
+  all: readonly PromptArgument[] = [],
+): readonly PromptArgument[] {
+  if (!Array.isArray(all)) {
+    throw new DefinitionError(`Prompt ${prompt}: arguments is ${kindOf(all)}; it must be a list.`);
+  }
+  for (const one of all) checkMembers(`Prompt ${prompt}: argument`, one, ARGUMENT_MEMBERS, 'name');
+  return all;
+}
+
+function finished(result: PromptResult): PromptResult {
+  if (isObject(result) && Array.isArray(result.messages)) return result;
+  const returned = isObject(result) ? 'an object without a list of messages' : kindOf(result);
+  throw new Error(`get returned ${returned}; it must return { messages: [{ role, content }] }`);
 }
 
 const beginningWith =

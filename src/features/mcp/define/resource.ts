@@ -5,6 +5,9 @@ import type { UserContext } from '../../../core/user-context.ts';
 import type { Context } from '../catalog.ts';
 import type { CacheHint, ResourceContent } from '../content.ts';
 import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';
+import { isObject } from '../json-rpc.ts';
+import { kindOf } from './kind.ts';
+import { checkMembers } from './members.ts';
 import type { Complete, Completers } from './prompt.ts';
 import { parseUriTemplate, type VariableIn } from './uri-template.ts';
 
@@ -37,6 +40,8 @@ export type Watch = (changed: () => void) => () => void;
  * Defines a resource with a fixed URI (Spec §2.7). With `watch`, clients may subscribe to it
  * (`MCP_STREAMS=true`). `cache` says how long clients may keep what was read, and for whom; nothing
  * said means not at all.
+ *
+ * @throws DefinitionError at once, when a member is missing or not known.
  */
 export function defineResource(
   resource: ResourceDescription & {
@@ -45,8 +50,15 @@ export function defineResource(
     read(context: Context): ResourceContent | Promise<ResourceContent>;
   },
 ): Resource {
+  checkMembers('Resource', resource, MEMBERS, 'uri');
   const { read, watch, cache, ...description } = resource;
-  return { description, cache, watch, read: async (context) => read(context) };
+  const owner = `Resource ${resource.uri}`;
+  return {
+    description,
+    cache,
+    watch,
+    read: async (context) => finished(owner, await read(context)),
+  };
 }
 
 /**
@@ -55,7 +67,8 @@ export function defineResource(
  * checked. What `read` does not know is `undefined`: the caller is told that there is no such
  * resource.
  *
- * @throws DefinitionError at once, when the template or a name in `complete` is not valid.
+ * @throws DefinitionError at once, when a member is missing or not known, or the template or a name
+ * in `complete` not valid.
  */
 export function defineResourceTemplate<const Template extends string>(
   template: ResourceTemplateDescription & {
@@ -71,6 +84,7 @@ export function defineResourceTemplate<const Template extends string>(
   },
 ): ResourceTemplate;
 export function defineResourceTemplate(template: UntypedTemplate): ResourceTemplate {
+  checkMembers('Resource template', template, TEMPLATE_MEMBERS, 'uriTemplate');
   const { read, complete = {}, ...description } = template;
   const { uriTemplate } = description;
   const { variables, match } = parseUriTemplate(uriTemplate);
@@ -84,10 +98,47 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
   return {
     description,
     match,
-    read: async (values, context) => read(values, context),
+    async read(values, context) {
+      const content = await read(values, context);
+      // Programs without types say null as well.
+      return content == null ? undefined : finished(`Resource template ${uriTemplate}`, content);
+    },
     completers,
     completes: completers.size > 0,
   };
+}
+
+const MEMBERS = {
+  uri: 'text',
+  name: 'text',
+  title: 'any',
+  description: 'any',
+  icons: 'any',
+  mimeType: 'any',
+  size: 'any',
+  annotations: 'any',
+  cache: 'any',
+  watch: 'any',
+  read: 'function',
+} as const;
+
+const TEMPLATE_MEMBERS = {
+  uriTemplate: 'text',
+  name: 'text',
+  title: 'any',
+  description: 'any',
+  icons: 'any',
+  mimeType: 'any',
+  annotations: 'any',
+  complete: 'any',
+  read: 'function',
+} as const;
+
+function finished(owner: string, content: ResourceContent): ResourceContent {
+  const { text, blob }: { readonly text?: unknown; readonly blob?: unknown } = content ?? {};
+  if (typeof text === 'string' || typeof blob === 'string') return content;
+  const returned = isObject(content) ? 'an object without either' : kindOf(content);
+  throw new Error(`${owner}: read returned ${returned}; it must return { text } or { blob }`);
 }
 
 /** The template as the compiler sees it: what it matches has the variables that `read` asks for. */

@@ -5,6 +5,8 @@ import type { Content, ToolResult } from '../content.ts';
 import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';
 import { isObject } from '../json-rpc.ts';
 import type { Fitting } from './fitting.ts';
+import { kindOf } from './kind.ts';
+import { checkMembers } from './members.ts';
 import { type MirroredParam, mirroredParams } from './mirrored.ts';
 import { type Check, compile } from './schema.ts';
 
@@ -48,13 +50,16 @@ export interface ToolFailure {
  * `outputSchema`. Return `isError: true` for a failure that the model should read; what `run`
  * throws is answered with -32603, its message as `data.details` (Spec §4.4).
  *
- * @throws DefinitionError at once, when the name or a schema is not valid.
+ * @throws DefinitionError at once, when a member is missing or not known, or the name or a schema not
+ * valid.
  */
 export function defineTool<
   const Input extends ObjectSchema,
   const Output extends ObjectSchema | undefined = undefined,
 >(tool: ToolDefinition<Input, Output>): Tool;
-export function defineTool({ run, ...description }: UntypedTool): Tool {
+export function defineTool(tool: UntypedTool): Tool {
+  checkMembers('Tool', tool, MEMBERS, 'name');
+  const { run, ...description } = tool;
   const { name, inputSchema, outputSchema } = description;
   if (!TOOL_NAME.test(name)) {
     throw new DefinitionError(
@@ -73,6 +78,17 @@ export function defineTool({ run, ...description }: UntypedTool): Tool {
       begin(run, args, context).then((result) => finished(result, outputProblem)),
   };
 }
+
+const MEMBERS = {
+  name: 'text',
+  title: 'any',
+  description: 'any',
+  icons: 'any',
+  annotations: 'any',
+  inputSchema: 'any',
+  outputSchema: 'any',
+  run: 'function',
+} as const;
 
 /** What {@link defineTool} takes. */
 export interface ToolDefinition<Input, Output> extends Described {
@@ -107,14 +123,28 @@ const begin = async (run: UntypedTool['run'], args: Arguments, context: Context)
 type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 
 function finished(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
-  if (!isObject(result)) throw new Error('The tool returned no result');
+  const wanted = problem === undefined ? CONTENT : STRUCTURED;
+  if (!isObject(result)) throw wrongResult(kindOf(result), wanted);
   if (problem !== undefined && 'structuredContent' in result) return structured(result, problem);
-  if (!Array.isArray(result.content)) throw new Error('The tool returned no content');
+  const { content } = result;
+  if (content === undefined) throw wrongResult('an object without content', wanted);
+  if (!Array.isArray(content)) throw wrongResult(`content that is ${kindOf(content)}`, wanted);
+  const odd = content.findIndex((item) => !isObject(item) || typeof item.type !== 'string');
+  if (odd !== -1) throw wrongResult(`content[${odd}] that is ${oddItem(content[odd])}`, wanted);
   if (problem !== undefined && result.isError !== true) {
     throw new Error('The tool returned no structuredContent, which its outputSchema asks for');
   }
   return result as unknown as ToolResult;
 }
+
+const CONTENT = "{ content: [{ type: 'text', text: … }] }";
+const STRUCTURED = '{ structuredContent: { … } }, as its outputSchema says';
+
+const wrongResult = (returned: string, wanted: string): Error =>
+  new Error(`run returned ${returned}; it must return ${wanted}`);
+
+const oddItem = (item: unknown): string =>
+  isObject(item) ? 'an object without type' : kindOf(item);
 
 function structured(result: Readonly<Record<string, unknown>>, problem: Check): ToolResult {
   const { structuredContent } = result;
