@@ -13,8 +13,12 @@ export interface BannerFacts {
 
 const DEFAULT_BASE_URL = 'http://localhost:3000';
 
-/** What `postern dev` prints once it runs. */
-export function banner({ baseUrl, dataDir, redisUrl }: Config, facts: BannerFacts): string {
+/** What `postern dev` prints once it runs. `node` is the version that runs it. */
+export function banner(
+  { baseUrl, dataDir, redisUrl }: Config,
+  facts: BannerFacts,
+  node: string = process.versions.node,
+): string {
   const { logIn, catalog, envFile } = facts;
   const url = `${baseUrl}/mcp`;
   const rows = [
@@ -32,7 +36,7 @@ export function banner({ baseUrl, dataDir, redisUrl }: Config, facts: BannerFact
 
 ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('')}
   Next, in a second terminal:
-    ${firstStep(baseUrl, url, catalog)}
+    ${firstStep(baseUrl, catalog, node)}
 
   Or connect a client:
     Claude Code   claude mcp add --transport http postern ${url}
@@ -43,7 +47,16 @@ ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('
 }
 
 /** The demo comes with the checkout, and calls what is built in. */
-const firstStep = (baseUrl: string, url: string, catalog: string | undefined): string =>
-  SOURCES === undefined || catalog !== undefined
+function firstStep(baseUrl: string, catalog: string | undefined, node: string): string {
+  const url = `${baseUrl}/mcp`;
+  if (SOURCES !== undefined && catalog === undefined)
+    return `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
+  return runsInspector(node)
     ? `npx @modelcontextprotocol/inspector --transport http --server-url ${url}`
-    : `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
+    : `curl ${baseUrl}/health/ready\n    (The MCP Inspector, a page to try the tools in, needs Node.js 22.19 or newer.)`;
+}
+
+function runsInspector(node: string): boolean {
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  return major > 22 || (major === 22 && minor >= 19);
+}

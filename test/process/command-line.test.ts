@@ -2,6 +2,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { banner } from '../../src/cli/dev-banner.ts';
+import { loadConfig } from '../../src/core/config/load.ts';
 import { freePort } from '../support/ports.ts';
 import { endPosterns, folder, runPostern, startPostern } from '../support/process.ts';
 import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
@@ -45,6 +47,19 @@ test.each([
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr.startsWith(says), stderr).toBe(true);
   expect(stderr).toContain('\nUsage: postern ');
+});
+
+test.each([
+  { node: '20.20.2', inspector: false },
+  { node: '22.18.0', inspector: false },
+  { node: '22.19.0', inspector: true },
+  { node: '24.13.0', inspector: true },
+])('§5 command line: what dev prints names the Inspector by Node.js $node: $inspector', (row) => {
+  const config = loadConfig({ AUTH_REQUIRED: 'false' });
+  const facts = { logIn: 'none needed', catalog: 'catalog.mjs', envFile: undefined };
+  const text = banner(config, facts, row.node);
+  expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
+  expect(text.includes('curl http://localhost:3000/health/ready')).toBe(!row.inspector);
 });
 
 test('§5 command line: --port wins over PORT', async () => {

@@ -14,7 +14,15 @@ import { logIn } from '../support/process-log-in.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** What a checkout has that the package is made of; without src there is nothing to build. */
-const PACKED = ['dist', 'scripts', 'package.json', 'package-lock.json', 'README.md'];
+const PACKED = [
+  'dist',
+  'scripts',
+  'package.json',
+  'package-lock.json',
+  'README.md',
+  'SECURITY.md',
+  '.env.example',
+];
 
 type Lock = Readonly<Record<string, { readonly version: string; readonly dev?: true }>>;
 
@@ -64,6 +72,11 @@ test('§9 package: names every version, and no place to get it from', async () =
   expect(Object.fromEntries(versions)).toEqual(await lockedVersions());
   expect(self).not.toHaveProperty('devDependencies');
   expect(text).not.toMatch(/"resolved"|https?:\/\/[^"]*\.tgz/);
+});
+
+test('§9 package: has what the README links to beside it', async () => {
+  const names = await readdir(join(place, 'package'));
+  expect(names).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', '.env.example']));
 });
 
 test('§9 package: what makes it leaves the checkout as it was', async () => {
@@ -119,7 +132,7 @@ test('§5 package: postern dev serves a catalogue, and lets a user in', async ()
   const args = ['dev', '--port', String(port), '--catalog', 'catalog.mjs'];
   const postern = launch({ DATA_DIR: join(place, 'data') }, { main, args, cwd: installed });
   await expect.poll(() => postern.stdout, { timeout: 30_000 }).toContain('Ctrl+C stops it.');
-  expect(postern.stdout).toContain('npx @modelcontextprotocol/inspector');
+  expect(postern.stdout).toMatch(/npx @modelcontextprotocol\/inspector|curl http/);
   expect(postern.stdout).not.toContain('npm run');
   const { accessToken } = await logIn(url, 'ada');
   expect(await callTool(url, 'say', accessToken)).toBe('mine');

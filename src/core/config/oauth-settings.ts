@@ -136,7 +136,7 @@ export const oauthSettings: {
     rule: listOrNone(documentHost, 'a comma list of host names, * for any, or none'),
     fallback: (above) => (isBroker(above) ? DOCUMENT_HOSTS : []),
     shown: `${DOCUMENT_HOSTS.join(', ')} with OAUTH_MODE=broker, else none`,
-    help: 'Hosts whose client ID metadata documents are believed: a client_id that is an https URL there needs no registration.',
+    help: 'Hosts whose client ID metadata documents (CIMD) are believed: a client_id that is an https URL there needs no registration.',
     chapter,
   },
   oauthLoopbackAnyPort: {

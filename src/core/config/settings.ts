@@ -275,7 +275,7 @@ export const settings: { readonly [Name in SettingName]: Setting<Config[Name]> }
     rule: integer(60, ONE_YEAR_SECONDS * 10),
     fallback: () => 2_592_000,
     shown: '2592000',
-    help: 'Seconds until a dynamically registered client must register again (30 days). With OAUTH_MODE=broker they count from its first token, and a client that never got one is forgotten after a day.',
+    help: 'Seconds until a client of dynamic client registration (DCR, RFC 7591) must register again (30 days). With OAUTH_MODE=broker they count from its first token, and a client that never got one is forgotten after a day.',
     chapter: 'OAuth proxy',
   },
 

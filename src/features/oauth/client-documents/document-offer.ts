@@ -60,7 +60,7 @@ function checkedOffer({ hosts, network, clock, log }: DocumentOfferOptions): Doc
   function note(failures: Failures | undefined): void {
     if (failures !== undefined && isReachable !== false) {
       log.warn(
-        'None of the hosts of CIMD_ALLOWED_HOSTS can be reached, so clients are no longer offered to log in by a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY where only a proxy gets out, or set CIMD_ALLOWED_HOSTS=none.',
+        'None of the hosts of CIMD_ALLOWED_HOSTS can be reached, so clients are not offered log-in by a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY where only a proxy gets out, or set CIMD_ALLOWED_HOSTS=none.',
         { reasons: failures },
       );
     }

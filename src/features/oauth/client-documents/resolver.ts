@@ -44,10 +44,12 @@ const createLookUp = (clock: Clock, servers?: readonly string[]): Resolve =>
 function explain(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   const telling = errors.find((error) => codeOf(error) !== 'ENODATA') ?? errors[0];
-  if (SILENT.has(codeOf(telling))) {
+  const code = codeOf(telling);
+  if (SILENT.has(code)) {
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
   }
-  throw telling;
+  // Node's own words are "queryA ENOTFOUND".
+  throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
 }
 
 const SILENT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);
