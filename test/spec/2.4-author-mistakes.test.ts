@@ -285,3 +285,40 @@ test.each<[string, (members: never) => unknown, object, string]>([
     expect(act).toThrow(new DefinitionError(says));
   },
 );
+
+const sides = (schema: object) => ({ type: 'object', properties: { sides: schema } });
+
+test.each([
+  [
+    sides({ type: 'int' }),
+    '.properties.sides.type is "int"; allowed are string, number, integer, boolean, object, array, null. Did you mean "integer"?',
+  ],
+  [
+    sides({ type: ['string', 'nul'] }),
+    '.properties.sides.type[1] is "nul"; allowed are string, number, integer, boolean, object, array, null. Did you mean "null"?',
+  ],
+  [sides({ type: 'x', items: {} }), '.properties.sides.type is "x"; allowed are string,'],
+  [sides({ required: true }), '.properties.sides.required is true; it must be array.'],
+  [sides({ minimum: '1' }), '.properties.sides.minimum is "1"; it must be number.'],
+  [
+    { type: 'object', properties: { 'two words': 'string' } },
+    '.properties["two words"] is "string"; it must be object,boolean.',
+  ],
+  [
+    {
+      type: 'object',
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      properties: { type: { type: 'int' } },
+    },
+    '.properties.type.type is "int"; allowed are string,',
+  ],
+  [
+    sides({ minimun: 1 }),
+    '.properties.sides: there is no keyword "minimun". Did you mean "minimum"?',
+  ],
+  [sides({ pattern: '(' }), ' is no JSON Schema Draft 7: Invalid regular expression'],
+])('§2.4 the inputSchema %j is refused by the place that is wrong', (inputSchema, says) => {
+  const define = () => untyped('dice', () => {}, { inputSchema });
+  expect(define).toThrow(DefinitionError);
+  expect(define).toThrow(`Tool dice: inputSchema${says}`);
+});

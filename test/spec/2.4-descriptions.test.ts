@@ -140,7 +140,7 @@ test.each([
       type: 'object',
       prefixItems: 1,
     },
-    says: /outputSchema is no JSON Schema 2020-12/,
+    says: /outputSchema.prefixItems is 1; it must be array/,
   },
 ])(
   '§2.4 a tool with the outputSchema $outputSchema is refused by name',

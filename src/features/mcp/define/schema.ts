@@ -6,6 +6,7 @@ import type { ObjectSchema } from '../descriptions.ts';
 import { isObject } from '../json-rpc.ts';
 import { MIRROR } from './mirrored.ts';
 import { describeErrors } from './problems.ts';
+import { schemaMistake, unknownKeyword } from './schema-mistakes.ts';
 
 /** What is wrong with a value, a line for each member; undefined when it fits. */
 export type Check = (value: unknown) => string | undefined;
@@ -56,7 +57,14 @@ export function compile(owner: string, subject: string, schema: ObjectSchema): C
       return lines.join('\n');
     };
   } catch (error) {
+    const isValid = first.validateSchema(schema);
+    const mistake = isValid === false && schemaMistake(owner, schema, first.errors ?? []);
+    if (mistake) throw new DefinitionError(mistake);
     const reason = error instanceof Error ? error.message : String(error);
+    const [, keyword] = /unknown keyword: "(.*)"$/.exec(reason) ?? [];
+    const unknown =
+      keyword && unknownKeyword(owner, schema, keyword, Object.keys(first.RULES.keywords));
+    if (unknown) throw new DefinitionError(unknown);
     throw new DefinitionError(`${owner} is no JSON Schema ${dialect}: ${reason}.`);
   }
 }
