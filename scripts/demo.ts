@@ -7,6 +7,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Authorization, createAuthorization } from './demo/authorization.ts';
 import { listenForCallback } from './demo/callback.ts';
 import { explain } from './demo/explain.ts';
+import { look } from './demo/look.ts';
 import { createTranscript } from './demo/transcript.ts';
 
 const DEFAULT_URL = 'http://localhost:3000/mcp';
@@ -31,7 +32,7 @@ async function demo(): Promise<void> {
     const server = client.getServerVersion();
     say(`${server?.name} ${server?.version}, session ${transport.sessionId}`);
     const token = (await authorization.tokens())?.access_token;
-    if (!tokenOnly) await look(client, token !== undefined);
+    if (!tokenOnly) await look(client, { heading, say, hasUser: token !== undefined });
     heading('Good-bye');
     await transport.terminateSession();
     await client.close();
@@ -64,32 +65,6 @@ async function connect(client: Client, authorization: Authorization) {
   await client.connect(second as Transport);
   return second;
 }
-
-async function look(client: Client, hasUser: boolean): Promise<void> {
-  heading('Tools');
-  const { tools } = await client.listTools();
-  say(names(tools));
-  const ping = await client.callTool({ name: 'service_ping', arguments: { message: 'hello' } });
-  say(JSON.stringify(ping.content));
-
-  heading('Prompts');
-  const { prompts } = await client.listPrompts();
-  say(names(prompts));
-  const greeting = await client.getPrompt({ name: 'greeting', arguments: { name: 'Ada' } });
-  say(JSON.stringify(greeting.messages));
-
-  heading('Resources');
-  const { resources } = await client.listResources();
-  say(names(resources));
-  for (const uri of hasUser ? ['config://server', 'user://profile'] : ['config://server']) {
-    const { contents } = await client.readResource({ uri });
-    for (const content of contents) say('text' in content ? content.text : content.uri);
-  }
-  if (!hasUser) say('user://profile needs a user; this gateway runs without authentication.');
-}
-
-const names = (entries: readonly { readonly name: string }[]): string =>
-  entries.map(({ name }) => name).join(', ');
 
 function readArguments(args: readonly string[]): { url: URL; tokenOnly: boolean } {
   const [given = DEFAULT_URL, ...more] = args.filter((arg) => arg !== '--token');

@@ -1,6 +1,10 @@
 /** What went wrong, in one sentence that says what to do. */
 export function explain(error: unknown, { href, protocol }: URL): string {
   const messages = chain(error);
+  const failed = failedPlace(error);
+  if (failed !== undefined && failed !== new URL(href).origin) {
+    return `Nothing answers at ${failed}, where the log-in leads: is the provider running?`;
+  }
   const known = REASONS.find(([sign]) => messages.some((message) => sign.test(message)));
   if (known !== undefined) return known[1](href);
   if (protocol === 'https:' && messages.some((message) => /SSL|TLS|wrong version/i.test(message))) {
@@ -27,6 +31,20 @@ const REASONS: readonly (readonly [sign: RegExp, reason: (href: string) => strin
     () => 'The provider makes tokens for another BASE_URL: use the address that the gateway has.',
   ],
 ];
+
+/** Could not be reached; the origin says which of the servers on the way it was. */
+export class UnreachableError extends Error {
+  readonly origin: string;
+  constructor(origin: string, options: { readonly cause: unknown }) {
+    super(`${origin} cannot be reached`, options);
+    this.origin = origin;
+  }
+}
+
+function failedPlace(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  return error instanceof UnreachableError ? error.origin : failedPlace(error.cause);
+}
 
 /** The messages of an error and its causes, with the codes by which Node names them. */
 function chain(error: unknown): readonly string[] {

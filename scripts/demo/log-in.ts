@@ -1,4 +1,5 @@
 // Walks the development provider's log-in as a browser would: redirects, cookies, one form.
+import { UnreachableError } from './explain.ts';
 
 /** Says what was fetched: `GET http://… → 302`. */
 export type Note = (method: string, url: URL, status: number) => void;
@@ -29,6 +30,8 @@ export async function logInAs(
       redirect: 'manual',
       headers: { cookie: jar.header(url) },
       ...(form !== undefined && { body: form }),
+    }).catch((cause: unknown) => {
+      throw new UnreachableError(url.origin, { cause });
     });
     note(method, url, answer.status);
     jar.keep(url, answer.headers.getSetCookie());

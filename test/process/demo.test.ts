@@ -1,6 +1,11 @@
 // npm run demo -- --token: for $(…), which takes what is on stdout.
+import { createServer } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
-import { endPosterns, runPostern, startPostern } from '../support/process.ts';
+import { explain } from '../../scripts/demo/explain.ts';
+import { logInAs } from '../../scripts/demo/log-in.ts';
+import { freePort } from '../support/ports.ts';
+import { endPosterns, folder, runPostern, startPostern } from '../support/process.ts';
+import { catalogSaying, put } from '../support/process-catalog.ts';
 
 afterEach(endPosterns);
 
@@ -16,4 +21,42 @@ test('§5 the demo: without log-in there is no token to get, which it says', {
   expect(demo.stdout).toBe('');
   expect(demo.stderr).toMatch(/\nThis gateway needs no token \(AUTH_REQUIRED=false\)\.\n$/);
   expect(demo.stderr).not.toContain('Everything works.');
+});
+
+test('§5 the demo: of another catalogue it lists what there is, and calls nothing', {
+  timeout: 60_000,
+}, async () => {
+  const cwd = await folder();
+  await put(cwd, 'catalog.mjs', catalogSaying('mine'));
+  const { port } = await startPostern(
+    { AUTH_REQUIRED: 'false' },
+    { args: ['start', '--catalog', 'catalog.mjs'], cwd },
+  );
+  const demo = await runPostern(
+    {},
+    { npm: true, args: ['-s', 'demo', '--', `http://localhost:${port}`] },
+  );
+  expect(demo.stderr).toBe('');
+  expect(demo.stdout).toMatch(/tools\/list\n +say, me\n/);
+  expect(demo.stdout).toContain('the demo calls built-in entries only');
+  expect(demo.stdout).not.toContain('tools/call');
+  expect(demo.stdout).toContain('Everything works.');
+  expect(demo.code).toBe(0);
+});
+
+test('§5 the demo: a provider that does not answer is named', async () => {
+  const provider = `http://127.0.0.1:${await freePort()}`;
+  const redirecting = createServer((_request, response) => {
+    response.writeHead(302, { location: `${provider}/auth` }).end();
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => void redirecting.listen(port, '127.0.0.1', resolve));
+  const gateway = new URL(`http://127.0.0.1:${port}/mcp`);
+  const error = await logInAs('ada', gateway, 'http://127.0.0.1/callback').catch(
+    (reason: unknown) => reason,
+  );
+  redirecting.close();
+  expect(explain(error, gateway)).toBe(
+    `Nothing answers at ${provider}, where the log-in leads: is the provider running?`,
+  );
 });
