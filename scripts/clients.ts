@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { startBrowser } from './clients/browser.ts';
 import { install, installNode, NotInstalled } from './clients/install.ts';
 import { startTrialService } from './clients/service.ts';
+import { startStubModel } from './clients/stub-model.ts';
 import { CLIENTS, type TriedClient } from './clients/table.ts';
 import { type Row, tryClient } from './clients/trial.ts';
 
@@ -35,6 +36,7 @@ const root = resolve(values.keep ?? (await mkdtemp(join(tmpdir(), 'postern-clien
 const how = { signal, latest: values.latest };
 const browser = await startBrowser(join(await mkdtemp(join(tmpdir(), 'postern-browser-')), 'bin'));
 const service = await startTrialService();
+const model = await startStubModel();
 try {
   const node = await installNode(join(root, 'node'), how);
   print([
@@ -61,6 +63,7 @@ try {
   process.exitCode = 1;
 } finally {
   await service.close();
+  model.close();
   browser.close();
   await rm(dirname(browser.folder), { recursive: true, force: true });
   if (values.keep === undefined) await rm(root, { recursive: true, force: true });
@@ -84,7 +87,7 @@ async function tryOne(client: TriedClient, node: string | undefined): Promise<Ro
   for (const [path, content] of Object.entries(client.files ?? {})) {
     const file = join(folder, path);
     await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, content.replaceAll('{url}', service.mcpUrl));
+    await writeFile(file, fill(content));
   }
   const bins = [browser.folder, join(folder, 'node_modules', '.bin'), node, process.env.PATH];
   return tryClient(client.commands, {
@@ -98,12 +101,19 @@ async function tryOne(client: TriedClient, node: string | undefined): Promise<Ro
       LANG: 'C.UTF-8',
       DO_NOT_TRACK: '1',
       ...browser.env,
-      ...client.env,
+      ...Object.fromEntries(
+        Object.entries(client.env ?? {}).map(([key, text]) => [key, fill(text)]),
+      ),
     },
+    fill,
     debug: (text) => {
       if (values.debug) console.error(text);
     },
   });
+}
+
+function fill(text: string): string {
+  return text.replaceAll('{url}', service.mcpUrl).replaceAll('{model}', model.url);
 }
 
 function isWanted(name: string): boolean {

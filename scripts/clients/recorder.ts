@@ -35,13 +35,9 @@ export async function startRecorder(port: number, target: number): Promise<Recor
       const answer = await text(reply).catch(() => '');
       const body = await asked;
       const [path = ''] = url.split('?');
-      const { protocolVersion, ...said } = read(req, body);
-      const negotiated = protocolVersion ?? /"protocolVersion":"([^"]+)"/.exec(answer)?.[1];
-      exchanges.push({
-        ...{ method, path, status: reply.statusCode ?? 502, answer, at: Date.now() },
-        ...said,
-        ...(negotiated !== undefined && { protocolVersion: negotiated }),
-      });
+      const status = reply.statusCode ?? 502;
+      const at = Date.now();
+      exchanges.push({ method, path, status, answer, at, ...read(req, body, answer) });
     });
     onwards.on('error', () => res.destroy());
     asked.then(
@@ -62,13 +58,17 @@ export async function startRecorder(port: number, target: number): Promise<Recor
   };
 }
 
-function read({ headers }: IncomingMessage, body: string) {
+function read({ url, headers }: IncomingMessage, body: string, answer: string) {
   const rpc = /"method":\s*"([^"]+)"/.exec(body)?.[1];
   const grant = /\bgrant_type=(\w+)/.exec(body)?.[1];
-  const protocolVersion = headers['mcp-protocol-version'];
+  // As it was agreed on: a header before that, and those of other paths, say little.
+  const agreed =
+    rpc === 'initialize'
+      ? /"protocolVersion":"([^"]+)"/.exec(answer)?.[1]
+      : rpc && url === '/mcp' && headers['mcp-protocol-version'];
   return {
     ...(rpc !== undefined && { rpc }),
     ...(grant !== undefined && { grant }),
-    ...(typeof protocolVersion === 'string' && { protocolVersion }),
+    ...(typeof agreed === 'string' && agreed !== '' && { protocolVersion: agreed }),
   };
 }

@@ -4,19 +4,18 @@ import type { Commands } from './trial.ts';
 
 export interface TriedClient extends Package {
   readonly name: string;
-  /** Files to lie in its folder, by path; `home/` is its home. `{url}` stands for the address. */
+  /** Files to lie in its folder, by path; `home/` is its home. */
   readonly files?: Readonly<Record<string, string>>;
+  /** In files, environment and commands `{url}` is the gateway's, `{model}` the stub model's. */
   readonly env?: Readonly<Record<string, string>>;
   readonly commands: Commands;
 }
 
-const HELLO = '{"message":"hello"}';
-
 const MCP_SERVERS = (entry: object) =>
   JSON.stringify({ mcpServers: { postern: { url: '{url}', ...entry } } });
 
-/** A command that insists on a terminal. */
-const inTerminal = (...command: readonly string[]) => ['python3', 'terminal.py', ...command];
+/** A command that insists on a terminal, and what is to be typed there: drivers/terminal.py. */
+const inTerminal = (...script: readonly string[]) => ['python3', 'terminal.py', ...script];
 
 /** Programs of ours on a library: scripts/clients/drivers. */
 function program(driver: string, ...options: readonly string[]): Commands {
@@ -31,6 +30,7 @@ const npm = (name: string, specs: readonly string[], driver: string, ...options:
 const pypi = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
   ({ name, from: 'PyPI', specs, commands: program(driver, ...options) }) as const;
 
+const GEMINI_PING = ['gemini', '--yolo', '--model', 'gemini-2.5-flash', '-p', 'ping'];
 const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
 
 export const CLIENTS: readonly TriedClient[] = [
@@ -51,10 +51,19 @@ export const CLIENTS: readonly TriedClient[] = [
     from: 'npm',
     specs: ['@anthropic-ai/claude-code@2.1.330'],
     scripts: true,
+    env: {
+      ANTHROPIC_BASE_URL: '{model}',
+      ANTHROPIC_API_KEY: 'none',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      // The tools are there with the first message, and whole.
+      ENABLE_TOOL_SEARCH: 'false',
+      MCP_CONNECTION_NONBLOCKING: 'false',
+    },
     commands: {
       add: ['claude', 'mcp', 'add', '--transport', 'http', 'postern', '{url}'],
-      logIn: inTerminal('claude', 'mcp', 'login', 'postern'),
+      logIn: inTerminal('--', 'claude', 'mcp', 'login', 'postern'),
       list: ['claude', 'mcp', 'get', 'postern'],
+      call: ['claude', '-p', 'ping', '--allowedTools', 'mcp__postern__service_ping'],
     },
   },
   {
@@ -62,9 +71,24 @@ export const CLIENTS: readonly TriedClient[] = [
     from: 'npm',
     specs: ['@openai/codex@0.169.0'],
     files: { 'home/.codex/config.toml': '[mcp_servers.postern]\nurl = "{url}"\n' },
+    commands: { logIn: ['codex', 'mcp', 'login', 'postern'], ...program('codex.mjs') },
+  },
+  {
+    name: 'Gemini CLI',
+    from: 'npm',
+    specs: ['@google/gemini-cli@0.61.0'],
+    files: {
+      'home/.gemini/settings.json': JSON.stringify({
+        security: { auth: { selectedType: 'gemini-api-key' }, folderTrust: { enabled: false } },
+        mcpServers: { postern: { httpUrl: '{url}' } },
+      }),
+    },
+    env: { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: '{model}' },
     commands: {
-      logIn: ['codex', 'mcp', 'login', 'postern'],
-      list: ['codex', 'mcp', 'list'],
+      logIn: inTerminal('[Y/n]', 'y\\r', '--', 'gemini', '-p', '/mcp auth postern'),
+      // `gemini mcp list` connects and lists nothing.
+      list: GEMINI_PING,
+      call: GEMINI_PING,
     },
   },
   {
@@ -72,10 +96,25 @@ export const CLIENTS: readonly TriedClient[] = [
     from: 'npm',
     specs: ['opencode-ai@1.18.33'],
     scripts: true,
-    files: { 'opencode.json': '{ "mcp": { "postern": { "type": "remote", "url": "{url}" } } }' },
+    files: {
+      'opencode.json': JSON.stringify({
+        mcp: { postern: { type: 'remote', url: '{url}' } },
+        permission: 'allow',
+        model: 'stub/stub',
+        small_model: 'stub/stub',
+        provider: {
+          stub: {
+            npm: '@ai-sdk/openai-compatible',
+            options: { baseURL: '{model}/v1', apiKey: 'none' },
+            models: { stub: { tool_call: true } },
+          },
+        },
+      }),
+    },
     commands: {
       logIn: ['opencode', 'mcp', 'auth', 'postern'],
       list: ['opencode', 'mcp', 'list'],
+      call: ['opencode', 'run', 'ping'],
     },
   },
   {
@@ -99,7 +138,7 @@ export const CLIENTS: readonly TriedClient[] = [
     name: 'mcp-remote',
     from: 'npm',
     specs: ['mcp-remote@0.15.1'],
-    commands: { list: ['mcp-remote-client', '{url}'] },
+    commands: program('stdio-proxy.mjs', 'mcp-remote'),
   },
   {
     name: 'mcporter',
@@ -124,24 +163,16 @@ export const CLIENTS: readonly TriedClient[] = [
     commands: {
       logIn: ['mcpc', 'login', '{url}'],
       list: ['mcpc', 'connect', '{url}', '@postern'],
-      call: ['mcpc', '@postern', 'tools-call', 'service_ping', HELLO],
+      call: ['mcpc', '@postern', 'tools-call', 'service_ping', 'message:=hello'],
     },
   },
   {
     name: 'mcp-cli',
     from: 'npm',
     specs: ['@wong2/mcp-cli@2.0.0'],
-    files: { 'config.json': MCP_SERVERS({ type: 'streamable-http' }) },
+    // Its menu comes in any order: nothing can be picked blindly.
     commands: {
-      list: inTerminal(
-        'mcp-cli',
-        '--config',
-        'config.json',
-        'call-tool',
-        'postern:service_ping',
-        '--args',
-        HELLO,
-      ),
+      list: inTerminal('--until', 'tool(service_ping)', '--', 'mcp-cli', '--url', '{url}'),
     },
   },
   npm('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),

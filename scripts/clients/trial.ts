@@ -3,7 +3,7 @@ import type { Exchange } from './recorder.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import { ACCESS_TOKEN_TTL_SECONDS, type TrialService } from './service.ts';
 
-/** Commands with `{url}` where the gateway's address belongs; what a client cannot do is left out. */
+/** What a client cannot do is left out. */
 export interface Commands {
   /** Before the log-in: adds the gateway. */
   readonly add?: readonly string[];
@@ -33,6 +33,8 @@ export interface Stage {
   readonly service: TrialService;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** Puts addresses in the place of their names. */
+  readonly fill: (text: string) => string;
   readonly signal: AbortSignal;
   readonly debug: (text: string) => void;
 }
@@ -52,7 +54,7 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
     loggedIn ? hasListed : (seen) => hasListed(seen) && isLoggedIn(seen),
   );
   const isIn = (loggedIn ?? listed) === 'yes';
-  const hasWorked = call === list ? hasListed : hasCalled;
+  const hasWorked = commands.call === undefined ? hasListed : hasCalled;
 
   const called = commands.call && (await step(commands.call, again(hasCalled)));
   await service.restart();
@@ -92,7 +94,7 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
   }
 
   async function run(command: readonly string[], onReady?: () => Promise<void>) {
-    const filled = command.map((part) => part.replaceAll('{url}', service.mcpUrl));
+    const filled = command.map(stage.fill);
     const limitMs = onReady === undefined ? LIMIT_MS : HOLD_LIMIT_MS;
     const { cwd, env } = stage;
     const options = { cwd, env, limitMs, signal, ...(onReady && { onReady }) };
