@@ -1,5 +1,5 @@
 // npm packages and Python environments, each in a folder of its own.
-import { access, mkdir, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CommandEnd, runCommand } from './run-command.ts';
 
@@ -21,6 +21,7 @@ export class NotInstalled extends Error {}
 
 const LIMIT_MS = 600_000;
 const READY = '.installed';
+const NEVER = new AbortController().signal;
 
 /** What the newest clients ask for. */
 const NODE = 'node@24.21.0';
@@ -42,6 +43,19 @@ export async function installNode(folder: string, how: Installer): Promise<strin
   if (Number.parseInt(process.versions.node, 10) >= NODE_MAJOR) return undefined;
   await install({ from: 'npm', specs: [NODE], scripts: true }, folder, { ...how, latest: false });
   return join(folder, 'node_modules', '.bin');
+}
+
+/** Of its first package; what is asked for without a version has one, too. */
+export async function installedVersion({ from, specs }: Package, folder: string): Promise<string> {
+  const name = withoutVersion(specs[0] ?? '').replace(/\[.*$/, '');
+  if (from === 'npm') {
+    const file = join(folder, 'node_modules', name, 'package.json');
+    return /"version": "([^"]+)"/.exec(await readFile(file, 'utf8'))?.[1] ?? '';
+  }
+  const program = 'import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))';
+  const python = join(folder, 'venv', 'bin', 'python');
+  const { output } = await execute([python, '-c', program, name], folder, NEVER);
+  return output.trim();
 }
 
 async function installNpm(

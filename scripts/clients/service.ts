@@ -10,24 +10,19 @@ import { freePort } from '../../test/support/ports.ts';
 import { startProvider } from '../../test/support/provider.ts';
 import { type Exchange, startRecorder } from './recorder.ts';
 
-/** Short, so that the refresh of a token can be waited for. */
-export const ACCESS_TOKEN_TTL_SECONDS = 30;
-
 export interface TrialService {
   readonly mcpUrl: string;
+  readonly accessTokenTtlSeconds: number;
   readonly exchanges: readonly Exchange[];
   /** The gateway ends and starts again on the same store; provider and address stay. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function startTrialService(): Promise<TrialService> {
+export async function startTrialService(accessTokenTtlSeconds: number): Promise<TrialService> {
   const [port, inner] = [await freePort(), await freePort()];
   const baseUrl = `http://localhost:${port}`;
-  const provider = await startProvider({
-    gatewayUrl: baseUrl,
-    accessTokenTtlSeconds: ACCESS_TOKEN_TTL_SECONDS,
-  });
+  const provider = await startProvider({ gatewayUrl: baseUrl, accessTokenTtlSeconds });
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-clients-store-'));
   const recorder = await startRecorder(port, inner);
   const config = loadConfig({
@@ -52,6 +47,7 @@ export async function startTrialService(): Promise<TrialService> {
 
   return {
     mcpUrl: `${baseUrl}/mcp`,
+    accessTokenTtlSeconds,
     exchanges: recorder.exchanges,
     async restart() {
       await gateway.close();

@@ -9,6 +9,8 @@ export interface TriedClient extends Package {
   /** In files, environment and commands `{url}` is the gateway's, `{model}` the stub model's. */
   readonly env?: Readonly<Record<string, string>>;
   readonly commands: Commands;
+  /** Of its access tokens; short, so that their end can be waited for. */
+  readonly ttlSeconds?: number;
 }
 
 const MCP_SERVERS = (entry: object) =>
@@ -72,6 +74,8 @@ export const CLIENTS: readonly TriedClient[] = [
     specs: ['@openai/codex@0.169.0'],
     files: { 'home/.codex/config.toml': '[mcp_servers.postern]\nurl = "{url}"\n' },
     commands: { logIn: ['codex', 'mcp', 'login', 'postern'], ...program('codex.mjs') },
+    // It refreshes a token with less than 30 s left before every request.
+    ttlSeconds: 45,
   },
   {
     name: 'Gemini CLI',

@@ -1,7 +1,7 @@
 // One client through the steps that need no person. What counts is what reached the gateway.
 import type { Exchange } from './recorder.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
-import { ACCESS_TOKEN_TTL_SECONDS, type TrialService } from './service.ts';
+import type { TrialService } from './service.ts';
 
 /** What a client cannot do is left out. */
 export interface Commands {
@@ -111,7 +111,7 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
   /** Until the newest access token is no longer good. */
   async function untilExpired() {
     const issued = service.exchanges.findLast(isTokenAnswer)?.at ?? 0;
-    const rest = issued + (ACCESS_TOKEN_TTL_SECONDS + 1) * 1000 - Date.now();
+    const rest = issued + (service.accessTokenTtlSeconds + 1) * 1000 - Date.now();
     if (rest > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, rest));
   }
 }
