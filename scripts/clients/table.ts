@@ -32,6 +32,16 @@ const npm = (name: string, specs: readonly string[], driver: string, ...options:
 const pypi = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
   ({ name, from: 'PyPI', specs, commands: program(driver, ...options) }) as const;
 
+const COPILOT_PING = ['copilot', '--allow-all-tools', '-p', 'ping'];
+const QWEN_PING = inTerminal(
+  'Type your message',
+  'ping\\r',
+  '--until',
+  'Done.',
+  '--',
+  'qwen',
+  '--yolo',
+);
 const GEMINI_PING = ['gemini', '--yolo', '--model', 'gemini-2.5-flash', '-p', 'ping'];
 const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
 
@@ -122,6 +132,45 @@ export const CLIENTS: readonly TriedClient[] = [
     },
   },
   {
+    name: 'Copilot CLI',
+    from: 'npm',
+    specs: ['@github/copilot@1.0.102'],
+    files: { 'home/.copilot/mcp-config.json': MCP_SERVERS({ type: 'http', tools: ['*'] }) },
+    env: {
+      COPILOT_OFFLINE: 'true',
+      COPILOT_PROVIDER_BASE_URL: '{model}/v1',
+      COPILOT_MODEL: 'stub',
+    },
+    commands: {
+      // It logs in when it starts, once the folder is trusted.
+      logIn: inTerminal('enter to select', '\\r', '--until', 'server connected', '--', 'copilot'),
+      list: COPILOT_PING,
+      call: COPILOT_PING,
+    },
+  },
+  {
+    name: 'Qwen Code',
+    from: 'npm',
+    specs: ['@qwen-code/qwen-code@0.24.4'],
+    files: {
+      'home/.qwen/settings.json': JSON.stringify({
+        security: { auth: { selectedType: 'openai' }, folderTrust: { enabled: false } },
+        mcpServers: { postern: { httpUrl: '{url}' } },
+      }),
+    },
+    env: { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: '{model}/v1', OPENAI_MODEL: 'stub' },
+    commands: {
+      // The third line of the server's menu.
+      logIn: inTerminal(
+        ...['Type your message', '/mcp\\r', 'postern', '\\r', 'Authenticate', '\\x1b[B'],
+        ...['Authenticate', '\\x1b[B', 'Authenticate', '\\r'],
+        ...['--until', 'uccessful', '--', 'qwen'],
+      ),
+      // A call does not wait until it has connected: that is for a person to see.
+      list: QWEN_PING,
+    },
+  },
+  {
     name: 'Inspector',
     from: 'npm',
     specs: ['@modelcontextprotocol/inspector@2.12.0'],
@@ -181,6 +230,7 @@ export const CLIENTS: readonly TriedClient[] = [
   },
   npm('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),
   npm('LangChain.js', ['@langchain/mcp-adapters@1.1.4', '@langchain/core'], 'langchain.mjs'),
+  npm('Mastra', ['@mastra/mcp@2.0.0'], 'mastra.mjs'),
   npm('OpenAI Agents JS', ['@openai/agents@0.20.0'], 'openai-agents.mjs'),
   pypi('LangChain', ['langchain-mcp-adapters==0.3.2'], 'langchain_client.py'),
   pypi('Pydantic AI', ['pydantic-ai-slim[mcp]==2.68.0'], 'pydantic_ai_client.py'),

@@ -44,7 +44,7 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
         res.writeHead(400, TEXT).end('This log-in has expired. Start again from your client.');
       });
     } else {
-      req.url = withDefaultScope(req.url ?? '/');
+      req.url = withKnownPrompt(withDefaultScope(req.url ?? '/'));
       serve(req, res);
     }
   };
@@ -55,6 +55,10 @@ function withDefaultScope(target: string): string {
   const isUnscoped = target.startsWith('/auth?') && !/[?&]scope=[^&]/.test(target);
   return isUnscoped ? `${target.replace(/&scope=(?=&|$)/, '')}&scope=profile` : target;
 }
+
+/** Who is to choose an account logs in anew: there is nothing else to choose from. */
+const withKnownPrompt = (target: string): string =>
+  target.replace(/([?&]prompt=)[^&]*\bselect_account\b[^&]*/, '$1login');
 
 const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
 

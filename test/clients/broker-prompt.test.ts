@@ -1,0 +1,23 @@
+// Clients say with `prompt` (OpenID Connect Core §3.1.2.1) what the provider is to show again.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { logInAs } from '../../scripts/demo/log-in.ts';
+import { authorizationUrl, register } from '../support/process-log-in.ts';
+import { REDIRECT_URI, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService({ mode: 'broker' });
+});
+
+afterAll(() => service?.close());
+
+test.each(['login', 'consent', 'select_account', 'login select_account'])(
+  '§4.6 broker: a log-in with prompt=%s comes back from the development provider with a code',
+  async (prompt) => {
+    const url = authorizationUrl(service.baseUrl, await register(service.baseUrl), { prompt });
+    const back = await logInAs('ada', url, REDIRECT_URI);
+    expect(back?.searchParams.get('error')).toBeNull();
+    expect(back?.searchParams.get('code')).toMatch(/^[\w-]{43}$/);
+  },
+);
