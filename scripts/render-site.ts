@@ -6,6 +6,7 @@ import MarkdownIt, { type Token } from 'markdown-it';
 /** The pages in the order of the navigation. The first one is the front page. */
 const PAGES = [
   { name: 'index', title: 'Connect' },
+  { name: 'clients', title: 'Clients' },
   { name: 'errors', title: 'Errors' },
   { name: 'settings', title: 'Settings' },
   { name: 'modes', title: 'Modes' },

@@ -43,6 +43,7 @@ export async function runCommand(
   };
   const timer = setTimeout(cutOff, limitMs);
   signal.addEventListener('abort', cutOff);
+  if (signal.aborted) cutOff();
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
       child.once('error', reject);

@@ -1,4 +1,5 @@
 // One client through the steps that need no person. What counts is what reached the gateway.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Exchange } from './recorder.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import type { TrialService } from './service.ts';
@@ -112,7 +113,7 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
   async function untilExpired() {
     const issued = service.exchanges.findLast(isTokenAnswer)?.at ?? 0;
     const rest = issued + (service.accessTokenTtlSeconds + 1) * 1000 - Date.now();
-    if (rest > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, rest));
+    if (rest > 0) await pause(rest, undefined, { signal }).catch(() => {});
   }
 }
 

@@ -26,6 +26,7 @@ const PROVIDERS = [
 ];
 const PAGES = [
   '/',
+  '/clients',
   '/errors',
   '/settings',
   '/providers',
