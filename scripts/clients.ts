@@ -40,8 +40,8 @@ try {
   const node = await installNode(join(root, 'node'), how);
   console.log(`| ${COLUMNS} |\n|${' --- |'.repeat(COLUMNS.split('|').length)}`);
   for (const client of wanted) {
-    if (signal.aborted) break;
     const cells = await rowOf(client, { root, how, browser, model, node, debug });
+    if (signal.aborted) break;
     console.log(`| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
   }
 } catch (error) {

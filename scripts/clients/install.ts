@@ -69,8 +69,7 @@ async function installNpm(
   if (!scripts) flags.push('--ignore-scripts');
   const end = await execute(['npm', 'install', ...flags, ...specs], folder, signal);
   if (end.code === 0) return;
-  const missing = /E404|ETARGET|notarget/.test(end.output);
-  throw new NotInstalled(missing ? `npm has no ${specs.join(' ')}` : failed('npm install', end));
+  throw new NotInstalled(reasonOf('npm', specs, end));
 }
 
 async function installPython(
@@ -82,8 +81,7 @@ async function installPython(
   const pip = [join(venv, 'bin', 'pip'), 'install', '--quiet', '--disable-pip-version-check'];
   const end = await execute([...pip, ...specs], folder, signal);
   if (end.code === 0) return;
-  const missing = /No matching distribution/.test(end.output);
-  throw new NotInstalled(missing ? `PyPI has no ${specs.join(' ')}` : failed('pip install', end));
+  throw new NotInstalled(reasonOf('PyPI', specs, end));
 }
 
 async function makeVenv(folder: string, signal: AbortSignal): Promise<string> {
@@ -109,6 +107,17 @@ const environment = (): Record<string, string> =>
       value === undefined || /^npm_(lifecycle|package)_/.test(name) ? [] : [[name, value]],
     ),
   );
+
+/** pip says "no matching distribution" of a registry that it cannot reach, too. */
+function reasonOf(registry: string, specs: readonly string[], end: CommandEnd): string {
+  if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|NewConnectionError/.test(end.output)) {
+    return `${registry} cannot be reached`;
+  }
+  if (/E404|ETARGET|No matching distribution/.test(end.output)) {
+    return `${registry} has no ${specs.join(' ')}`;
+  }
+  return failed('the installation', end);
+}
 
 const failed = (what: string, { output, wasCutOff }: CommandEnd): string =>
   `${what} ${wasCutOff ? 'took too long' : 'failed'}: ${output.trim().split('\n').slice(-3).join(' ')}`;

@@ -217,6 +217,7 @@ export const CLIENTS: readonly TriedClient[] = [
       logIn: ['mcpc', 'login', '{url}'],
       list: ['mcpc', 'connect', '{url}', '@postern'],
       call: ['mcpc', '@postern', 'tools-call', 'service_ping', 'message:=hello'],
+      finish: ['mcpc', 'close', '@postern'],
     },
   },
   {

@@ -1,5 +1,16 @@
 // One client through the steps that need no person. What counts is what reached the gateway.
 import { setTimeout as pause } from 'node:timers/promises';
+import {
+  again,
+  hasAsked,
+  hasCalled,
+  hasListed,
+  hasRefreshed,
+  isLoggedIn,
+  isRegistration,
+  isTokenAnswer,
+  type Test,
+} from './evidence.ts';
 import type { Exchange } from './recorder.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
 import type { TrialService } from './service.ts';
@@ -14,6 +25,8 @@ export interface Commands {
   readonly call?: readonly string[];
   /** Calls, prints READY, waits for a line, and calls again over the same connection. */
   readonly hold?: readonly string[];
+  /** Ends what it left running. */
+  readonly finish?: readonly string[];
 }
 
 /** `yes`, `no: why`, or `-` where the client has no command for it. */
@@ -42,8 +55,20 @@ export interface Stage {
 
 const LIMIT_MS = 60_000;
 const HOLD_LIMIT_MS = 120_000;
+/** What was begun is ended, interrupted or not. */
+const NEVER = new AbortController().signal;
 
 export async function tryClient(commands: Commands, stage: Stage): Promise<Row> {
+  try {
+    return await takeSteps(commands, stage);
+  } finally {
+    const { cwd, env, fill } = stage;
+    const { finish } = commands;
+    if (finish) await runCommand(finish.map(fill), { cwd, env, limitMs: LIMIT_MS, signal: NEVER });
+  }
+}
+
+async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
   const { service, signal } = stage;
   const since = service.exchanges.length;
   const { add, logIn, list, call = list, hold } = commands;
@@ -116,29 +141,6 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
     if (rest > 0) await pause(rest, undefined, { signal }).catch(() => {});
   }
 }
-
-type Test = (seen: readonly Exchange[]) => boolean;
-
-const isRegistration = ({ path, status }: Exchange) => path === '/oauth/register' && status === 201;
-const isTokenAnswer = ({ path, status }: Exchange) => path === '/oauth/token' && status === 200;
-const isGood = ({ status, answer }: Exchange) => status === 200 && !answer.includes('"error"');
-
-const isLoggedIn: Test = (seen) =>
-  seen.some((one) => isTokenAnswer(one) && one.grant === 'authorization_code');
-const hasAsked: Test = (seen) => seen.some(({ path }) => path === '/oauth/authorize');
-const hasRefreshed: Test = (seen) =>
-  seen.some((one) => isTokenAnswer(one) && one.grant === 'refresh_token');
-const hasListed: Test = (seen) =>
-  seen.some(
-    (one) => one.rpc === 'tools/list' && isGood(one) && one.answer.includes('service_ping'),
-  );
-const hasCalled: Test = (seen) =>
-  seen.some((one) => one.rpc === 'tools/call' && isGood(one) && one.answer.includes(': hello'));
-/** All of it, and without a new log-in. */
-const again =
-  (...tests: readonly Test[]): Test =>
-  (seen) =>
-    tests.every((test) => test(seen)) && !hasAsked(seen);
 
 /** What the gateway refused last, else what the client said last. */
 function reasonOf(seen: readonly Exchange[], { output, code, wasCutOff }: CommandEnd): string {
