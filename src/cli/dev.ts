@@ -38,6 +38,7 @@ const UNKNOWN_YET = { OIDC_ISSUER: 'http://localhost' } as const;
  * of its own, unless OIDC_ISSUER names another.
  */
 export async function dev(options: Options): Promise<void> {
+  endWithWatcher();
   const envFile = prepareEnv(options);
   if (process.env.NODE_ENV === 'production') {
     throw new StartError([
@@ -105,4 +106,10 @@ async function load(options: DevProviderOptions): Promise<RequestListener> {
       'The development provider is missing: npm left out the optional package oidc-provider (--omit=optional, or it could not be fetched). Install again with --include=optional; or set OIDC_ISSUER to a provider of yours, or AUTH_REQUIRED=false for no log-in.',
     ]);
   }
+}
+
+/** When `--watch` is killed, what it ran would keep the port, and nobody would know of it. */
+function endWithWatcher(): void {
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+  process.channel?.unref();
 }

@@ -54,6 +54,12 @@ test('§2.4 --watch: a file in a folder that is new counts, the store’s own do
   expect(postern.stderr()).not.toMatch(/store\/|notes/);
 });
 
+test('§4.3 --watch: when it is killed, what it runs ends as well', async () => {
+  const postern = await watch(catalogSaying('one'));
+  postern.kill('SIGKILL');
+  await expect.poll(() => isRefused(postern.port), SOON).toBe(true);
+});
+
 test.each(['SIGTERM', 'SIGINT'] as const)('§4.3 --watch: %s ends all of it', async (signal) => {
   const postern = await watch(catalogSaying('one'));
   postern.kill(signal);

@@ -18,7 +18,8 @@ const PATIENCE_MS = 2000;
 export function runDev(args: readonly string[]): Running {
   const [, script = ''] = process.argv;
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
-    stdio: 'inherit',
+    // Over the channel it notices when this process is killed, and ends as well (dev.ts).
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
   });
   const ended = exitCodeOf(child);
   return {
