@@ -1,4 +1,4 @@
-// Spec §2.6, decisions 3: greeting.
+// Spec §2.6: greeting.
 import { definePrompt } from '../features/mcp/define/prompt.ts';
 
 const greetings = {

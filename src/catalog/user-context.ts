@@ -1,4 +1,4 @@
-// Spec §2.6, decisions 3: user-context.
+// Spec §2.6: user-context.
 import type { UserContext } from '../core/user-context.ts';
 import { definePrompt } from '../features/mcp/define/prompt.ts';
 import { requireUser } from '../features/mcp/define/resource.ts';

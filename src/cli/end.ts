@@ -1,4 +1,4 @@
-// Decisions 8: how the process ends.
+// How the process ends: in peace at the first signal, at once at the second, and with exit code 1 by an error.
 import { constants } from 'node:os';
 import { systemClock } from '../core/clock.ts';
 import { stackOf } from '../core/errors/gateway-error.ts';

@@ -8,7 +8,7 @@ import { codeOf, StartError } from './start-error.ts';
 
 export interface EnvFile {
   readonly path: string;
-  /** What it sets: variables that the environment lacks, or has empty (decisions 1). */
+  /** What it sets: variables that the environment lacks, or has empty. */
   readonly added: Readonly<Record<string, string>>;
 }
 

@@ -59,7 +59,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
     const granted = origin.isAllowed && !target.resource?.navigation;
     const grant = deps.cors(granted ? origin.value : undefined);
-    return { reply: finished(reply, deps.securityHeaders, grant), route: target.route };
+    return { reply: completeHeaders(reply, deps.securityHeaders, grant), route: target.route };
   };
 
   function targetOf(request: GatewayRequest): Target {
@@ -82,11 +82,11 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     }
     if (target.resource?.navigation) checkNavigation(request, ownOrigin);
     if (request.method === 'OPTIONS') return { status: 204 };
-    if (target.resource) return routed(incoming, routeFor(target.resource, request.method));
+    if (target.resource) return answerRoute(incoming, routeFor(target.resource, request.method));
     return target.page ? pageFor(request, target.page) : missing(request);
   }
 
-  function routed(incoming: Incoming, route: Route): Promise<Reply> {
+  function answerRoute(incoming: Incoming, route: Route): Promise<Reply> {
     const isPage = route.pages && prefersHtml(header(incoming.request, 'accept'));
     const render = (isPage ? renderedAsPage : rendered)(route.errors);
     return limited(incoming, route, render);
@@ -138,7 +138,7 @@ const renderedAsPage = (format: ErrorFormat) => (thrown: unknown) =>
   renderErrorPage(asGatewayError(thrown), format);
 
 /** Every header at once. Decisions 7: `Vary: Origin` always. */
-function finished(reply: Reply, security: Headers, cors: Headers): Reply {
+function completeHeaders(reply: Reply, security: Headers, cors: Headers): Reply {
   const { status, headers, body = '', stream } = reply;
   const vary = headers?.Vary;
   const all: Record<string, string> = { ...security, ...cors, ...headers };

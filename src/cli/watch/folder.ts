@@ -13,14 +13,14 @@ export interface WatchOptions {
   /** The store's own folder, which changes all the time. */
   readonly dataDir: string;
   /** Called for each change of a file with code. */
-  readonly changed: (file: string) => void;
+  readonly onChange: (file: string) => void;
 }
 
 /**
  * Watches a folder and those below it; the returned function ends it. Each folder has a watcher
  * of its own: Node's recursive ones follow node_modules, too, and on Linux cost one per file.
  */
-export function watchFolder({ folder: root, dataDir, changed }: WatchOptions): () => void {
+export function watchFolder({ folder: root, dataDir, onChange }: WatchOptions): () => void {
   const watchers = new Map<string, FSWatcher>();
   let isStarted = false;
 
@@ -41,7 +41,7 @@ export function watchFolder({ folder: root, dataDir, changed }: WatchOptions): (
   }
 
   function look(folder: string, name: string): void {
-    if (CODE.test(name)) changed(join(folder, name));
+    if (CODE.test(name)) onChange(join(folder, name));
   }
 
   function addBelow(folder: string): void {

@@ -30,7 +30,7 @@ export async function watch(args: readonly string[], { catalog }: Options): Prom
     });
   }
 
-  function changed(file: string): void {
+  function restartSoon(file: string): void {
     clearTimeout(timer);
     timer = setTimeout(() => {
       say(`${relative(process.cwd(), file)} changed.`);
@@ -59,7 +59,7 @@ export async function watch(args: readonly string[], { catalog }: Options): Prom
     process.exit((await running?.ended) ?? 0);
   }
 
-  const unwatch = watchFolder({ folder, dataDir: dataFolder(), changed });
+  const unwatch = watchFolder({ folder, dataDir: dataFolder(), onChange: restartSoon });
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
   process.on('exit', () => running?.kill('SIGTERM'));

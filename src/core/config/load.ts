@@ -18,7 +18,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads the settings from environment variables; an empty one counts as unset (decisions 1).
+ * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.
  *
  * @throws ConfigError with every problem at once.
  */

@@ -73,7 +73,8 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
       arguments: all.map(({ name, description, required }) => ({ name, description, required })),
     },
     problem: (args) => firstProblem(all, args),
-    get: async (args, context) => finished(await get(args as PromptArguments<All>, context)),
+    get: async (args, context) =>
+      checkPromptResult(await get(args as PromptArguments<All>, context)),
     completers: new Map(
       all.flatMap(({ name, complete, values }): [string, Complete][] => {
         const completer = complete ?? (values && beginningWith(values));
@@ -112,7 +113,7 @@ function checkedArguments(
   return all;
 }
 
-function finished(result: PromptResult): PromptResult {
+function checkPromptResult(result: PromptResult): PromptResult {
   if (isObject(result) && Array.isArray(result.messages)) return result;
   const returned = isObject(result) ? 'an object without a list of messages' : kindOf(result);
   throw new Error(`get returned ${returned}; it must return { messages: [{ role, content }] }`);

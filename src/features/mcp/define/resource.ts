@@ -57,7 +57,7 @@ export function defineResource(
     description,
     cache,
     watch,
-    read: async (context) => finished(owner, await read(context)),
+    read: async (context) => checkContent(owner, await read(context)),
   };
 }
 
@@ -101,7 +101,9 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
     async read(values, context) {
       const content = await read(values, context);
       // Programs without types say null as well.
-      return content == null ? undefined : finished(`Resource template ${uriTemplate}`, content);
+      return content == null
+        ? undefined
+        : checkContent(`Resource template ${uriTemplate}`, content);
     },
     completers,
     completes: completers.size > 0,
@@ -134,7 +136,7 @@ const TEMPLATE_MEMBERS = {
   read: 'function',
 } as const;
 
-function finished(owner: string, content: ResourceContent): ResourceContent {
+function checkContent(owner: string, content: ResourceContent): ResourceContent {
   const { text, blob }: { readonly text?: unknown; readonly blob?: unknown } = content ?? {};
   if (typeof text === 'string' || typeof blob === 'string') return content;
   const returned = isObject(content) ? 'an object without either' : kindOf(content);

@@ -75,7 +75,7 @@ export function defineTool(tool: UntypedTool): Tool {
     problem,
     // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
     run: (args, context) =>
-      begin(run, args, context).then((result) => finished(result, outputProblem)),
+      begin(run, args, context).then((result) => toToolResult(result, outputProblem)),
   };
 }
 
@@ -122,7 +122,7 @@ const begin = async (run: UntypedTool['run'], args: Arguments, context: Context)
 
 type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 
-function finished(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
+function toToolResult(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
   const wanted = problem === undefined ? CONTENT : STRUCTURED;
   if (!isObject(result)) throw wrongResult(kindOf(result), wanted);
   if (problem !== undefined && 'structuredContent' in result) return structured(result, problem);

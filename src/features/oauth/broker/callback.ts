@@ -55,7 +55,7 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
     const back: Back = (pairs) =>
       redirectBack(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    if (code === undefined) return refused(parameters, back);
+    if (code === undefined) return passOnError(parameters, back);
     return back([['code', await grants.put(grantFor(login, code))]]);
   }
 }
@@ -69,7 +69,7 @@ const grantFor = (login: Login, code: string): Grant => {
 type Back = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
 
 /** RFC 6749 §4.1.2.1: passed on, but for what is about a client that the client never heard of. */
-function refused(parameters: Parameters, back: Back): Reply {
+function passOnError(parameters: Parameters, back: Back): Reply {
   const error = clean(parameters.get('error')) ?? 'server_error';
   const description = clean(parameters.get('error_description'));
   const said = asSentence(description === undefined ? error : `${error}: ${description}`);

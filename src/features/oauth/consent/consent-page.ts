@@ -2,7 +2,7 @@
 import { escapeHtml, htmlPage } from '../../../core/html.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { KnownClient } from '../clients.ts';
-import { type ShownName, shortened, shownName } from './shown-name.ts';
+import { type ShownName, shorten, shownName } from './shown-name.ts';
 
 export interface ConsentQuestion {
   readonly client: KnownClient;
@@ -64,7 +64,7 @@ function destination(redirectUri: string): string {
   const shown = `<code>${escapeHtml(host)}</code>`;
   if (protocol === 'http:') return `a program on this computer (${shown})`;
   if (protocol === 'https:') {
-    return `the site ${shown}<br><span class="aside"><code>${escapeHtml(shortened(redirectUri, MAX_URI))}</code></span>`;
+    return `the site ${shown}<br><span class="aside"><code>${escapeHtml(shorten(redirectUri, MAX_URI))}</code></span>`;
   }
   // Several programs may open the same scheme: what follows tells them apart.
   return `the program on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
@@ -74,5 +74,5 @@ function destination(redirectUri: string): string {
 const scopeList = (scopes: readonly string[]): string =>
   scopes
     .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
-    .map((scope) => `<code>${escapeHtml(shortened(scope, MAX_SCOPE))}</code>`)
+    .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)
     .join(' ');

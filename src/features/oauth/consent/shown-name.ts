@@ -30,7 +30,7 @@ export function shownName({ client_name: name = '', client_id: id }: KnownClient
     const text = id.startsWith('https:') ? new URL(id).host : 'a program without a name';
     return { text, warning: undefined };
   }
-  const text = shortened(plain, MAX_NAME);
+  const text = shorten(plain, MAX_NAME);
   return { text, warning: mixture(scriptsOf(text)) };
 }
 
@@ -44,7 +44,7 @@ function mixture(scripts: readonly string[]): string | undefined {
     : undefined;
 }
 
-export function shortened(text: string, max: number): string {
+export function shorten(text: string, max: number): string {
   const letters = [...text];
   return letters.length > max ? `${letters.slice(0, max).join('')}…` : text;
 }
