@@ -23,18 +23,18 @@ import { createAuthorizationServer } from './features/discovery/authorization-se
 import { createReadiness } from './features/health/health.ts';
 import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
-import type { Catalog } from './features/mcp/catalog.ts';
+import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
-import { createProviderEndpoints } from './features/oauth/broker/provider-endpoints.ts';
-import { createClientDocuments } from './features/oauth/client-documents/client-documents.ts';
+import { createClientDocuments } from './features/oauth/client-id-metadata/client-documents.ts';
 import {
   createDocumentOffer,
   uncheckedOffer,
-} from './features/oauth/client-documents/document-offer.ts';
-import { createPublicNetwork, type Network } from './features/oauth/client-documents/network.ts';
+} from './features/oauth/client-id-metadata/document-offer.ts';
+import { createPublicNetwork, type Network } from './features/oauth/client-id-metadata/network.ts';
+import { redirectUriProblem } from './features/oauth/clients/redirect-uri.ts';
 import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
-import { redirectUriProblem } from './features/oauth/redirect-uri.ts';
+import { createProviderEndpoints } from './features/oauth/provider/provider-endpoints.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';

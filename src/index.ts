@@ -25,7 +25,7 @@ export type {
   Progress,
   ServiceInfo,
   TraceContext,
-} from './features/mcp/catalog.ts';
+} from './features/mcp/catalog/catalog.ts';
 export {
   type Answers,
   type AnswerTo,
@@ -40,7 +40,7 @@ export {
   type SampleAnswer,
   type SampleParams,
   sample,
-} from './features/mcp/client-requests.ts';
+} from './features/mcp/catalog/client-requests.ts';
 export type {
   Annotations,
   CacheHint,
@@ -50,13 +50,13 @@ export type {
   ResourceContent,
   ResourceResult,
   ToolResult,
-} from './features/mcp/content.ts';
+} from './features/mcp/catalog/content.ts';
 export {
   type Complete,
   definePrompt,
   type Prompt,
   type PromptArgument,
-} from './features/mcp/define/prompt.ts';
+} from './features/mcp/catalog/define/prompt.ts';
 export {
   defineResource,
   defineResourceTemplate,
@@ -64,7 +64,7 @@ export {
   type ResourceTemplate,
   requireUser,
   type Watch,
-} from './features/mcp/define/resource.ts';
+} from './features/mcp/catalog/define/resource.ts';
 export {
   type ContentResult,
   defineTool,
@@ -72,7 +72,7 @@ export {
   type Tool,
   type ToolDefinition,
   type ToolFailure,
-} from './features/mcp/define/tool.ts';
+} from './features/mcp/catalog/define/tool.ts';
 export type {
   ObjectSchema,
   PromptDescription,
@@ -80,6 +80,6 @@ export type {
   ResourceTemplateDescription,
   ToolAnnotations,
   ToolDescription,
-} from './features/mcp/descriptions.ts';
-export { createLocalCatalog, type LocalEntries } from './features/mcp/local-catalog.ts';
+} from './features/mcp/catalog/descriptions.ts';
+export { createLocalCatalog, type LocalEntries } from './features/mcp/catalog/local-catalog.ts';
 export { createGateway, type Deps, type Gateway } from './gateway.ts';

@@ -32,8 +32,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const ROOMS: Readonly<Record<string, RegExp>> = {
-  ajv: /^features\/mcp\/define\/schema\.ts$/,
-  'json-schema-to-ts': /^features\/mcp\/define\/fitting\.ts$/,
+  ajv: /^features\/mcp\/catalog\/define\/schema\.ts$/,
+  'json-schema-to-ts': /^features\/mcp\/catalog\/define\/fitting\.ts$/,
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
   pino: /^core\/log\.ts$/,
@@ -41,7 +41,7 @@ const ROOMS: Readonly<Record<string, RegExp>> = {
   'oidc-provider': /^cli\//,
   undici: /^core\/proxy\/outbound\.ts$/,
   'node:http': /^(http\/server\.ts$|cli\/)/,
-  'node:https': /^(features\/oauth\/client-documents\/fetch-document\.ts$|cli\/)/,
+  'node:https': /^(features\/oauth\/client-id-metadata\/fetch-document\.ts$|cli\/)/,
   'node:child_process': /^cli\//,
   'node:process': /^cli\//,
 };
@@ -61,7 +61,7 @@ const CONFINED = [
   {
     what: 'any',
     said: /(:|\bas|<|,)\s*any(?=\s*[,;)>=[\]|&}])/,
-    where: /^features\/mcp\/define\/tool\.ts$/,
+    where: /^features\/mcp\/catalog\/define\/tool\.ts$/,
   },
   { what: 'a class that is no error', said: /\bclass \w+(?! extends \w*Error\b)\s/, where: /^$/ },
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
@@ -90,7 +90,7 @@ test('§1 architecture: features know one another by type only', () => {
 });
 
 test('§1 architecture: an author in the catalogue needs the define functions and types', () => {
-  const known = /^(catalog\/|features\/mcp\/(define\/|(client-requests|local-catalog)\.ts$))/;
+  const known = /^(catalog\/|features\/mcp\/catalog\/(define\/|(client-requests|local-catalog)\.ts$))/;
   const foreign = imports.filter(
     ({ from, to, isType, isPackage }) =>
       from.startsWith('catalog/') && !isType && !isPackage && !known.test(to),

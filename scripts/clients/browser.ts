@@ -3,7 +3,7 @@
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { logInAs } from '../demo/log-in.ts';
+import { logInAs } from '../demo/login.ts';
 
 /** Whatever a client may call. */
 const COMMANDS = ['xdg-open', 'open', 'sensible-browser', 'x-www-browser', 'www-browser'];

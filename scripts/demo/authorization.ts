@@ -7,7 +7,7 @@ import type {
   OAuthTokens,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
 import type { Callback } from './callback.ts';
-import { logInAs, type Note } from './log-in.ts';
+import { logInAs, type Note } from './login.ts';
 
 export interface Authorization extends OAuthClientProvider {
   /** The code with which the browser came back. @throws Error when it brought none. */

@@ -1,5 +1,5 @@
 // Spec §2.4: service_ping.
-import { defineTool } from '../features/mcp/define/tool.ts';
+import { defineTool } from '../features/mcp/catalog/define/tool.ts';
 
 export const servicePing = defineTool({
   name: 'service_ping',

@@ -1,7 +1,7 @@
 // Spec §2.6: user-context.
 import type { UserContext } from '../core/user-context.ts';
-import { definePrompt } from '../features/mcp/define/prompt.ts';
-import { requireUser } from '../features/mcp/define/resource.ts';
+import { definePrompt } from '../features/mcp/catalog/define/prompt.ts';
+import { requireUser } from '../features/mcp/catalog/define/resource.ts';
 
 const texts = {
   welcome: (user: string) => `Welcome ${user} and offer help with the tools at hand.`,

@@ -2,7 +2,7 @@ import type { Config } from '../core/config/config.ts';
 import { describeMisspelt, misspeltVariables } from '../core/config/misspelt.ts';
 import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
-import type { Catalog } from '../features/mcp/catalog.ts';
+import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
 import { endWithProcess } from './end.ts';
 import { type EnvFile, settingsIn } from './env-file.ts';

@@ -2,8 +2,8 @@
 import { type GatewayRequest, header, type Reply, type RequestBody } from '../core/message.ts';
 import { createProtectedResource } from '../features/discovery/protected-resource.ts';
 import { health } from '../features/health/health.ts';
-import type { McpCall } from '../features/mcp/codec.ts';
 import type { McpEndpoint } from '../features/mcp/endpoint.ts';
+import type { McpCall } from '../features/mcp/era-handler.ts';
 import { createNoStream } from '../features/mcp/no-stream.ts';
 import type { OAuthEndpoints } from '../features/oauth/oauth.ts';
 import type { Given, Handlers } from './routes.ts';

@@ -1,8 +1,8 @@
 // Replies that are sent piece by piece, for as long as they last.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
-import { KEEP_ALIVE } from '../core/event-stream.ts';
 import type { Log } from '../core/log.ts';
+import { KEEP_ALIVE } from '../core/sse.ts';
 import { writeSlices } from './write-slices.ts';
 
 export interface StreamSenderDeps {

@@ -1,6 +1,6 @@
 // Clients say with `prompt` (OpenID Connect Core §3.1.2.1) what the provider is to show again.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { logInAs } from '../../scripts/demo/log-in.ts';
+import { logInAs } from '../../scripts/demo/login.ts';
 import { authorizationUrl, register } from '../support/process-log-in.ts';
 import { REDIRECT_URI, type Service, startService } from '../support/service.ts';
 

@@ -1,6 +1,6 @@
 // Three gateways over one Redis: whichever a request comes to, it is served.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { logInAs } from '../../scripts/demo/log-in.ts';
+import { logInAs } from '../../scripts/demo/login.ts';
 import { INITIALIZE } from '../support/gateway.ts';
 import type { Client, Question } from '../support/log-in-steps.ts';
 import { spoil } from '../support/mcp-client.ts';

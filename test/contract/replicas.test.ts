@@ -9,7 +9,7 @@ import { silentMetrics } from '../../src/core/metrics/metrics.ts';
 import { createReplicaSeal } from '../../src/core/seal/seals.ts';
 import { channelKey } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
-import { createReplicas } from '../../src/features/mcp/replicas.ts';
+import { createReplicas } from '../../src/features/mcp/session/replicas.ts';
 import { collectLog } from '../support/log.ts';
 import { startRedis } from '../support/redis.ts';
 import { subscribers } from './subscribers.ts';

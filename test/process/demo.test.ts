@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { explain } from '../../scripts/demo/explain.ts';
-import { logInAs } from '../../scripts/demo/log-in.ts';
+import { logInAs } from '../../scripts/demo/login.ts';
 import { freePort } from '../support/ports.ts';
 import { endPosterns, folder, runPostern, startPostern } from '../support/process.ts';
 import { catalogSaying, put } from '../support/process-catalog.ts';

@@ -1,6 +1,6 @@
 // Decisions 10: what the page and the log say when the document of a client cannot be fetched.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Network } from '../../src/features/oauth/client-documents/network.ts';
+import type { Network } from '../../src/features/oauth/client-id-metadata/network.ts';
 import { manualClock } from '../support/clock.ts';
 import { type DocumentHost, PUBLIC, startDocumentHost } from '../support/document-host.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';

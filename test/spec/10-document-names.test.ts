@@ -1,11 +1,11 @@
 // Decisions 10: names of client documents are looked up by a resolver of their own, against a real
 // DNS server of the test's.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createClientDocuments } from '../../src/features/oauth/client-documents/client-documents.ts';
+import { createClientDocuments } from '../../src/features/oauth/client-id-metadata/client-documents.ts';
 import {
   createPublicNetwork,
   type Network,
-} from '../../src/features/oauth/client-documents/network.ts';
+} from '../../src/features/oauth/client-id-metadata/network.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import {

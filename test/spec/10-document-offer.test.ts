@@ -3,8 +3,8 @@
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createAuthorizationServer } from '../../src/features/discovery/authorization-server.ts';
-import { createDocumentOffer } from '../../src/features/oauth/client-documents/document-offer.ts';
-import type { Network } from '../../src/features/oauth/client-documents/network.ts';
+import { createDocumentOffer } from '../../src/features/oauth/client-id-metadata/document-offer.ts';
+import type { Network } from '../../src/features/oauth/client-id-metadata/network.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import { type DocumentHost, PUBLIC, startDocumentHost } from '../support/document-host.ts';
 import { startGateway } from '../support/gateway.ts';

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/core/config/load.ts';
 import { type Outbound, openOutbound } from '../../src/core/proxy/outbound.ts';
 import { createProxyRule } from '../../src/core/proxy/proxy-rule.ts';
-import { createClientDocuments } from '../../src/features/oauth/client-documents/client-documents.ts';
+import { createClientDocuments } from '../../src/features/oauth/client-id-metadata/client-documents.ts';
 import { manualClock } from '../support/clock.ts';
 import {
   type DocumentHost,

@@ -1,10 +1,10 @@
 // Calls that run for long: so many of one user, so many in a process (decisions 10, "Bounds").
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createCalls } from '../../src/features/mcp/calls.ts';
-import type { McpCall } from '../../src/features/mcp/codec.ts';
-import type { CallContext } from '../../src/features/mcp/context.ts';
-import type { Method, Outcome } from '../../src/features/mcp/methods.ts';
+import type { CallContext } from '../../src/features/mcp/calls/context.ts';
+import type { Method, Outcome } from '../../src/features/mcp/calls/methods.ts';
+import { createCalls } from '../../src/features/mcp/calls/running-calls.ts';
+import type { McpCall } from '../../src/features/mcp/era-handler.ts';
 import { createLocalCatalog, defineTool } from '../../src/index.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 import {

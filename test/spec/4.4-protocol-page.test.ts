@@ -1,7 +1,7 @@
 // docs/protocol.md: its commands and its tables, held to their word.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMethods } from '../../src/features/mcp/methods.ts';
-import { SUPPORTED_VERSIONS } from '../../src/features/mcp/revisions.ts';
+import { createMethods } from '../../src/features/mcp/calls/methods.ts';
+import { SUPPORTED_VERSIONS } from '../../src/features/mcp/protocol/revisions.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { blocksOf, pageOf } from '../support/page-answers.ts';
 import { createRichCatalog } from '../support/rich-catalog.ts';

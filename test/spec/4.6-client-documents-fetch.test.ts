@@ -4,9 +4,9 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
-import { createPublicNetwork } from '../../src/features/oauth/client-documents/network.ts';
-import { isPublicAddress } from '../../src/features/oauth/client-documents/public-address.ts';
-import { ClientDocumentRefused } from '../../src/features/oauth/client-documents/refusal.ts';
+import { createPublicNetwork } from '../../src/features/oauth/client-id-metadata/network.ts';
+import { isPublicAddress } from '../../src/features/oauth/client-id-metadata/public-address.ts';
+import { ClientDocumentRefused } from '../../src/features/oauth/client-id-metadata/refusal.ts';
 import {
   documentAnswer,
   PUBLIC,

@@ -1,6 +1,6 @@
 // OAuth Client ID Metadata Documents: which URLs may be a client id, and what a document may say.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ClientDocumentRefused } from '../../src/features/oauth/client-documents/refusal.ts';
+import { ClientDocumentRefused } from '../../src/features/oauth/client-id-metadata/refusal.ts';
 import { documentAnswer, REDIRECT, startClientDocuments } from '../support/document-host.ts';
 
 const HOSTS = ['client.example', 'claude.ai', 'xn--bcher-kva.example'];

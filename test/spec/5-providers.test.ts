@@ -7,7 +7,7 @@ import {
   handedOut,
   refreshExtras,
   resourcesToRequest,
-} from '../../src/features/oauth/provider-request.ts';
+} from '../../src/features/oauth/provider/provider-request.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../support/gateway.ts';
 import { type Issuer, startIssuer } from '../support/issuer.ts';
 

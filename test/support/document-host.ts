@@ -9,8 +9,8 @@ import {
 } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
-import { createClientDocuments } from '../../src/features/oauth/client-documents/client-documents.ts';
-import type { Network } from '../../src/features/oauth/client-documents/network.ts';
+import { createClientDocuments } from '../../src/features/oauth/client-id-metadata/client-documents.ts';
+import type { Network } from '../../src/features/oauth/client-id-metadata/network.ts';
 import { type ManualClock, manualClock } from './clock.ts';
 import { collectLog, type LogLine } from './log.ts';
 

@@ -10,7 +10,7 @@ import type {
   OAuthTokens,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { logInAs } from '../../scripts/demo/log-in.ts';
+import { logInAs } from '../../scripts/demo/login.ts';
 import { REDIRECT_URI } from './service.ts';
 
 export interface Memory extends OAuthClientProvider {

@@ -1,6 +1,6 @@
 // A client of a service under test that registers, logs in and keeps every secret it saw.
 import { createHash, randomBytes } from 'node:crypto';
-import { logInAs } from '../../scripts/demo/log-in.ts';
+import { logInAs } from '../../scripts/demo/login.ts';
 import { REDIRECT_URI } from './service.ts';
 
 export interface LoggedIn {

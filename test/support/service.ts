@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { logInAs } from '../../scripts/demo/log-in.ts';
+import { logInAs } from '../../scripts/demo/login.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { createGateway, type Deps } from '../../src/gateway.ts';
 import { collectLog, type LogLine } from './log.ts';

@@ -1,6 +1,6 @@
 // node <driver>.mjs <url> list|call|hold: what every driver is asked to do.
 import { once } from 'node:events';
-import { createLogIn } from './log-in.mjs';
+import { createLogIn } from './login.mjs';
 
 /** `open` connects, logs in where it is asked to, and resolves to `{ list, call, close }`. */
 export async function run(open) {

@@ -4,7 +4,7 @@ from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 
 from errand import run
-from log_in import log_in
+from login import log_in
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@ from contextlib import asynccontextmanager
 from pydantic_ai.mcp import MCPToolset
 
 from errand import run
-from log_in import log_in
+from login import log_in
 
 
 @asynccontextmanager

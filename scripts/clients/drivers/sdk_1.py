@@ -5,7 +5,7 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from errand import run
-from log_in import log_in
+from login import log_in
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from errand import run
-from log_in import log_in
+from login import log_in
 
 # 2026-07-28 where the service speaks it (the client's default), or, with "session", as before.
 MODE = "legacy" if "session" in sys.argv else "auto"

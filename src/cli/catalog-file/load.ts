@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Catalog } from '../../features/mcp/catalog.ts';
+import type { Catalog } from '../../features/mcp/catalog/catalog.ts';
 import { StartError } from '../start-error.ts';
 import { explainLoadError } from './load-error.ts';
 import { shareOwnPackage } from './own-package.ts';

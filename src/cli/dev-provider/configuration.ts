@@ -1,6 +1,6 @@
 import type { ClientMetadata, Configuration, errors } from 'oidc-provider';
 import type { ProviderKeys } from './keys.ts';
-import { LOG_IN_PATH } from './log-in.ts';
+import { LOG_IN_PATH } from './login.ts';
 
 export interface DevProviderSettings {
   /** BASE_URL of the gateway: tokens are made for it and for what is below it (RFC 8707). */

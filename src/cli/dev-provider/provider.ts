@@ -3,7 +3,7 @@ import type { RequestListener } from 'node:http';
 import type { Provider } from 'oidc-provider';
 import { type DevProviderSettings, providerConfiguration } from './configuration.ts';
 import type { ProviderKeys } from './keys.ts';
-import { LOG_IN_PATH, logIn } from './log-in.ts';
+import { LOG_IN_PATH, logIn } from './login.ts';
 
 export interface DevProviderOptions extends DevProviderSettings {
   /** `http://localhost:<port>`, where the caller serves it. */

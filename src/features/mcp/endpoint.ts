@@ -1,18 +1,18 @@
 // Spec §4.4, §4.5: POST and DELETE /mcp, and GET with MCP_STREAMS=true.
 import { asGatewayError, fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../core/errors/render.ts';
-import { EVENT_STREAM_HEADERS } from '../../core/event-stream.ts';
 import { header, type Reply } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
-import { takesEventStream } from './answer.ts';
-import type { Codec, McpCall } from './codec.ts';
-import { eraOfMessage } from './eras.ts';
-import { idOf, isObject, type Message, metaOf, parseMessage } from './json-rpc.ts';
-import type { Era } from './revisions.ts';
+import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
+import type { Codec, McpCall } from './era-handler.ts';
+import { eraOfMessage } from './protocol/era-of-message.ts';
+import { idOf, isObject, type Message, metaOf, parseMessage } from './protocol/json-rpc.ts';
+import type { Era } from './protocol/revisions.ts';
+import { traceIdOf, traceOf } from './protocol/trace-context.ts';
+import { checkVersionHeader } from './protocol/version-header.ts';
+import type { Streams } from './session/get-stream.ts';
 import type { Sessions } from './session/sessions.ts';
-import type { Streams } from './session/streams.ts';
-import { checkVersionHeader } from './session/version-header.ts';
-import { traceIdOf, traceOf } from './trace.ts';
+import { takesEventStream } from './streaming/response-stream.ts';
 
 export interface McpDeps {
   readonly codecs: Readonly<Record<Era, Codec>>;

@@ -1,11 +1,11 @@
 // Methods that only sessions have.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import { type Arguments, type Catalog, LOG_SEVERITIES } from '../catalog.ts';
-import { isLogSeverity } from '../context.ts';
-import { text } from '../methods.ts';
+import { isLogSeverity } from '../calls/context.ts';
+import { text } from '../calls/methods.ts';
+import { type Arguments, type Catalog, LOG_SEVERITIES } from '../catalog/catalog.ts';
+import type { Streams } from './get-stream.ts';
 import type { Sessions } from './sessions.ts';
-import type { Streams } from './streams.ts';
 
 export interface SessionMethodsDeps {
   readonly catalog: Catalog;

@@ -5,17 +5,17 @@ import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { isQuestionId, newQuestionId } from '../../../core/ids.ts';
 import { questionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { Line } from '../answer.ts';
-import { readAnswers } from '../client-answers.ts';
+import { readAnswers } from '../catalog/client-answers.ts';
 import {
   type Ask,
   type ClientCapabilities,
   type ClientRequest,
   type ClientRequests,
   lackingCapabilities,
-} from '../client-requests.ts';
-import type { Response } from '../json-rpc.ts';
-import type { Replicas } from '../replicas.ts';
+} from '../catalog/client-requests.ts';
+import type { Response } from '../protocol/json-rpc.ts';
+import type { Line } from '../streaming/response-stream.ts';
+import type { Replicas } from './replicas.ts';
 
 export interface Questions {
   /** Asks on the line of one call; a client that cannot answer is never asked. */

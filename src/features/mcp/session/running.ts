@@ -1,7 +1,7 @@
 // MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
 // any replica.
-import { isShort, type RequestId } from '../json-rpc.ts';
-import type { Replicas } from '../replicas.ts';
+import { isShort, type RequestId } from '../protocol/json-rpc.ts';
+import type { Replicas } from './replicas.ts';
 
 export interface Running {
   /** Notes a call; returns what to do when it is over. */

@@ -6,8 +6,8 @@ import type { Log } from '../../../core/log.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { LogSeverity } from '../catalog.ts';
-import type { McpCall } from '../codec.ts';
+import type { LogSeverity } from '../catalog/catalog.ts';
+import type { McpCall } from '../era-handler.ts';
 
 type User = UserContext | undefined;
 

@@ -2,13 +2,13 @@
 // headers that must say the same.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';
-import type { LogSeverity } from '../catalog.ts';
-import { type ClientCapabilities, readCapabilities } from '../client-requests.ts';
-import { isLogSeverity } from '../context.ts';
-import { PROTOCOL_VERSION } from '../eras.ts';
-import { isObject, metaOf, type Request } from '../json-rpc.ts';
-import { eraOf, SUPPORTED_VERSIONS } from '../revisions.ts';
-import { checkHeader } from './headers.ts';
+import { isLogSeverity } from '../calls/context.ts';
+import type { LogSeverity } from '../catalog/catalog.ts';
+import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
+import { PROTOCOL_VERSION } from '../protocol/era-of-message.ts';
+import { isObject, metaOf, type Request } from '../protocol/json-rpc.ts';
+import { eraOf, SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
+import { checkHeader } from './mirrored-headers.ts';
 
 export interface Envelope {
   readonly client: ClientCapabilities;

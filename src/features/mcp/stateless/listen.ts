@@ -2,10 +2,10 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { Catalog, ServiceInfo } from '../catalog.ts';
-import type { EventStreams } from '../event-streams.ts';
-import { isObject, isShort, paramsOf, type Request } from '../json-rpc.ts';
-import type { Updates } from '../updates.ts';
+import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
+import { isObject, isShort, paramsOf, type Request } from '../protocol/json-rpc.ts';
+import type { EventStreams } from '../streaming/listening-streams.ts';
+import type { Updates } from '../streaming/resource-updates.ts';
 import { serverInfoOf } from './server-info.ts';
 
 export interface ListenDeps {

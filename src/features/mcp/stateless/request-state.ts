@@ -6,7 +6,7 @@ import { parseObject } from '../../../core/json.ts';
 import { hashOf, type Seal } from '../../../core/seal/seal.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import { isObject, type Request } from '../json-rpc.ts';
+import { isObject, type Request } from '../protocol/json-rpc.ts';
 
 /** The client's answers so far, by key. */
 export type Given = Readonly<Record<string, unknown>>;

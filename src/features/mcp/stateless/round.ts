@@ -1,16 +1,16 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { readAnswers } from '../client-answers.ts';
+import { InputRequired } from '../calls/input-required.ts';
+import { readAnswers } from '../catalog/client-answers.ts';
 import {
   type Ask,
   type ClientCapabilities,
   type ClientRequest,
   type ClientRequests,
   lackingCapabilities,
-} from '../client-requests.ts';
-import { InputRequired } from '../input-required.ts';
-import { isObject } from '../json-rpc.ts';
+} from '../catalog/client-requests.ts';
+import { isObject } from '../protocol/json-rpc.ts';
 import { type BoundCall, boundPart, type Given, type RequestState } from './request-state.ts';
 
 export interface Round {

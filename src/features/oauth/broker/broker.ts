@@ -1,19 +1,19 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 import type { Clock } from '../../../core/clock.ts';
-import type { ReadRequest } from '../authorization-request.ts';
-import type { Clients } from '../clients.ts';
+import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { Proceed } from '../consent/consent.ts';
-import type { ProviderCalls } from '../provider-calls.ts';
-import { type ProviderClientSettings, providerClientId } from '../provider-client.ts';
-import type { ProviderRequestSettings } from '../provider-request.ts';
+import type { ProviderCalls } from '../provider/provider-calls.ts';
+import { type ProviderClientSettings, providerClientId } from '../provider/provider-client.ts';
+import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
+import type { ProviderRequestSettings } from '../provider/provider-request.ts';
+import type { TokenLog } from '../provider/token-log.ts';
+import type { Upstream } from '../provider/upstream.ts';
+import type { ReadRequest } from '../request/authorization-request.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
-import type { TokenLog } from '../token-log.ts';
-import type { Upstream } from '../upstream.ts';
 import { createCallback, type Grant } from './callback.ts';
 import { createLogin, type Login } from './login.ts';
-import type { ProviderEndpoints } from './provider-endpoints.ts';
 import { createProviderTokens, type ProviderTokensDeps } from './provider-tokens.ts';
 import { createReadRequest } from './read-request.ts';
 import { createRefreshTokens } from './refresh-tokens.ts';

@@ -1,15 +1,15 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../../core/message.ts';
-import { aboutClient } from '../about-client.ts';
+import { aboutClient } from '../clients/about-client.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { fromQuery, type Parameters } from '../parameters.ts';
-import { CHECK_OWN_CLIENT, isClientRefused } from '../provider-client.ts';
-import { redirectBack } from '../redirect-back.ts';
+import { CHECK_OWN_CLIENT, isClientRefused } from '../provider/provider-client.ts';
+import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
+import { asSentence } from '../provider/upstream.ts';
+import { fromQuery, type Parameters } from '../request/parameters.ts';
+import { redirectBack } from '../request/redirect-back.ts';
 import type { SealedRecords } from '../sealed-records.ts';
-import { asSentence } from '../upstream.ts';
 import type { Login } from './login.ts';
-import type { ProviderEndpoints } from './provider-endpoints.ts';
 import { GATEWAY_AT_FAULT } from './refusals.ts';
 
 /** A code that was handed to a client, and what is owed for it. */

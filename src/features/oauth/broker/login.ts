@@ -3,17 +3,17 @@ import { createHash } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { type Reply, seeOther } from '../../../core/message.ts';
 import { newSecret } from '../../../core/seal/seal.ts';
-import type { AuthorizationRequest } from '../authorization-request.ts';
 import type { Browser } from '../consent/browser.ts';
-import type { Parameters } from '../parameters.ts';
+import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
 import {
   authorizationExtras,
   type ProviderRequestSettings,
   resourcesToRequest,
-} from '../provider-request.ts';
-import { checkResources } from '../resources.ts';
+} from '../provider/provider-request.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import type { Parameters } from '../request/parameters.ts';
+import { checkResources } from '../request/resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
-import type { ProviderEndpoints } from './provider-endpoints.ts';
 
 /** A log-in under way at the provider; found by the state that the provider brings back. */
 export interface Login {

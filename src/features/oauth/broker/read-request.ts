@@ -2,17 +2,17 @@
 // client's matter, and the client is told.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { describeOAuthError } from '../../../core/errors/render.ts';
+import type { Clients } from '../clients/clients.ts';
+import type { Approvals } from '../consent/approvals.ts';
+import type { Browsers } from '../consent/browser.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
   identifyRequest,
   type ReadRequest,
-} from '../authorization-request.ts';
-import type { Clients } from '../clients.ts';
-import type { Approvals } from '../consent/approvals.ts';
-import type { Browsers } from '../consent/browser.ts';
-import { redirectAddress } from '../redirect-back.ts';
-import { checkResources } from '../resources.ts';
+} from '../request/authorization-request.ts';
+import { redirectAddress } from '../request/redirect-back.ts';
+import { checkResources } from '../request/resources.ts';
 
 export interface ReadRequestDeps {
   readonly baseUrl: string;

@@ -1,11 +1,11 @@
 // RFC 7009: revocation in broker mode, forwarded and remembered.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import type { Clients } from '../clients.ts';
-import { fromBody } from '../parameters.ts';
-import { asService, type ProviderClientSettings } from '../provider-client.ts';
-import type { Upstream } from '../upstream.ts';
-import type { ProviderEndpoints } from './provider-endpoints.ts';
+import type { Clients } from '../clients/clients.ts';
+import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
+import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
+import type { Upstream } from '../provider/upstream.ts';
+import { fromBody } from '../request/parameters.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import { checkOwnCredentials } from './refusals.ts';
 

@@ -2,16 +2,16 @@
 import { createHash } from 'node:crypto';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import type { Clients, KnownClient } from '../clients.ts';
-import { fromBody, type Parameters } from '../parameters.ts';
-import type { ProviderCalls } from '../provider-calls.ts';
+import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { ProviderCalls } from '../provider/provider-calls.ts';
 import {
   authorizationExtras,
   type ProviderRequestSettings,
   refreshExtras,
   resourcesToRequest,
-} from '../provider-request.ts';
-import { checkResources } from '../resources.ts';
+} from '../provider/provider-request.ts';
+import { fromBody, type Parameters } from '../request/parameters.ts';
+import { checkResources } from '../request/resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { Grant } from './callback.ts';
 import { callbackUrl } from './login.ts';

@@ -2,7 +2,7 @@
 import { hashOf } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { AuthorizationRequest } from '../authorization-request.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
 
 export interface Approvals {
   /** Whether the browser approved this: whatever is new is asked anew. */

@@ -1,7 +1,7 @@
 // What the user is asked before a client may log in.
 import { escapeHtml, htmlPage } from '../../../core/html.ts';
 import type { Reply } from '../../../core/message.ts';
-import type { KnownClient } from '../clients.ts';
+import type { KnownClient } from '../clients/clients.ts';
 import { type ShownName, shorten, shownName } from './shown-name.ts';
 
 export interface ConsentQuestion {

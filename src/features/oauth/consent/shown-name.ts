@@ -1,5 +1,5 @@
 // A client's own word for itself, made fit to be shown: anybody may register under any name.
-import type { KnownClient } from '../clients.ts';
+import type { KnownClient } from '../clients/clients.ts';
 import { OTHER_SCRIPT, scriptsOf } from './scripts.ts';
 
 export interface ShownName {

@@ -1,9 +1,9 @@
 // Spec §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
-import type { AuthorizationRequest } from '../authorization-request.ts';
-import type { Parameters } from '../parameters.ts';
-import { type ProviderClientSettings, providerClientId } from '../provider-client.ts';
+import { type ProviderClientSettings, providerClientId } from '../provider/provider-client.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
+import type { Parameters } from '../request/parameters.ts';
 
 export interface AuthorizeSettings extends ProviderClientSettings {
   readonly oauthAuthorizationUrl: string | undefined;

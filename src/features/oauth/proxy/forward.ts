@@ -1,8 +1,8 @@
 // Spec §4.7, decisions 6: with whose credentials a request goes on to the provider.
 import type { Reply } from '../../../core/message.ts';
-import type { Parameters } from '../parameters.ts';
-import { asService, type ProviderClientSettings } from '../provider-client.ts';
-import type { Upstream } from '../upstream.ts';
+import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
+import type { Upstream } from '../provider/upstream.ts';
+import type { Parameters } from '../request/parameters.ts';
 
 /**
  * A client of ours is replaced by the provider's; any other caller goes on as it came, with its

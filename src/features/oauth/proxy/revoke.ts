@@ -1,10 +1,10 @@
 // Decisions 6, RFC 7009: revocation, forwarded to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
-import type { Clients } from '../clients.ts';
-import { fromBody } from '../parameters.ts';
-import type { ProviderClientSettings } from '../provider-client.ts';
-import type { Upstream } from '../upstream.ts';
+import type { Clients } from '../clients/clients.ts';
+import type { ProviderClientSettings } from '../provider/provider-client.ts';
+import type { Upstream } from '../provider/upstream.ts';
+import { fromBody } from '../request/parameters.ts';
 import { forward } from './forward.ts';
 
 export interface RevokeSettings extends ProviderClientSettings {

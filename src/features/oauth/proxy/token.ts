@@ -2,11 +2,11 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
-import type { Clients, KnownClient } from '../clients.ts';
-import { fromBody, type Parameters } from '../parameters.ts';
-import type { ProviderClientSettings } from '../provider-client.ts';
-import type { TokenLog } from '../token-log.ts';
-import type { Upstream } from '../upstream.ts';
+import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { ProviderClientSettings } from '../provider/provider-client.ts';
+import type { TokenLog } from '../provider/token-log.ts';
+import type { Upstream } from '../provider/upstream.ts';
+import { fromBody, type Parameters } from '../request/parameters.ts';
 import { forward } from './forward.ts';
 
 export interface TokenSettings extends ProviderClientSettings {

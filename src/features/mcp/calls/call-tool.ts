@@ -1,0 +1,49 @@
+// Spec §4.4, §4.11: a tool's call: its unexpected failures told from others, counted and timed.
+import type { Clock } from '../../../core/clock.ts';
+import { fail, GatewayError, stackOf } from '../../../core/errors/gateway-error.ts';
+import type { Metrics } from '../../../core/metrics/metrics.ts';
+import type { Arguments, Catalog } from '../catalog/catalog.ts';
+import type { ToolResult } from '../catalog/content.ts';
+import type { Era } from '../protocol/revisions.ts';
+import type { CallContext } from './context.ts';
+import { InputRequired } from './input-required.ts';
+
+export interface CallToolDeps {
+  readonly catalog: Catalog;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+}
+
+export type CallTool = (name: string, args: Arguments, context: CallContext) => Promise<ToolResult>;
+
+/** Known tools only; a refused call (unknown tool, wrong input, a question) is not counted. */
+export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: Era): CallTool {
+  return async function callTool(name, args, context) {
+    const started = clock.monotonic();
+    const record = (status: 'success' | 'error' | 'exception') => {
+      if (context.isAsking()) return;
+      metrics.toolInvocation(name, status, era, (clock.monotonic() - started) / 1000);
+    };
+    const ended = (result: ToolResult) => {
+      record(result.isError ? 'error' : 'success');
+      return result;
+    };
+    const failed = (cause: unknown): never => {
+      if (cause instanceof GatewayError || cause instanceof InputRequired) throw cause;
+      // Nobody waits for it any more, and most tools end so when they are told.
+      if (context.signal.aborted) throw cause;
+      record('exception');
+      return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
+    };
+    // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
+    return begin(catalog, name, args, context).then(ended, failed);
+  };
+}
+
+/** Async, so that what it throws at once is a rejection, too. */
+const begin = async (catalog: Catalog, ...call: Parameters<CallTool>): Promise<ToolResult> =>
+  catalog.callTool(...call);
+
+/** One line for the caller's model to act on: the message, never the stack. */
+const messageOf = (thrown: unknown): string =>
+  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 500);

@@ -1,0 +1,31 @@
+import { DefinitionError } from '../../../../core/errors/definition-error.ts';
+import { kindOf } from './kind.ts';
+
+/**
+ * The entries of a catalogue by name, in the order in which they were given.
+ *
+ * @throws DefinitionError when two share a name, or what was given are no entries.
+ */
+export function entriesByName<Entry extends { readonly description: object }>(
+  kind: string,
+  entries: readonly Entry[] = [],
+  nameOf: (entry: Entry) => string,
+): ReadonlyMap<string, Entry> {
+  if (!Array.isArray(entries)) {
+    throw new DefinitionError(
+      `createLocalCatalog: the ${kind}s are ${kindOf(entries)}; they must be a list.`,
+    );
+  }
+  const byName = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (typeof entry?.description !== 'object') {
+      throw new DefinitionError(`createLocalCatalog: there is a ${kind} that no define… has made.`);
+    }
+    const name = nameOf(entry);
+    if (byName.has(name)) {
+      throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
+    }
+    byName.set(name, entry);
+  }
+  return byName;
+}

@@ -1,0 +1,131 @@
+// What is wrong with a schema itself, in words for its author.
+import type { ErrorObject } from 'ajv';
+import { nearestName } from '../../../../core/nearest.ts';
+import { isObject } from '../../protocol/json-rpc.ts';
+
+const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
+
+const MAX_VALUE = 80;
+
+/**
+ * The first thing that a meta-schema refuses: where it stands, what stands there, and what must.
+ * Undefined when there is nothing.
+ */
+export function schemaMistake(
+  owner: string,
+  schema: object,
+  errors: readonly ErrorObject[],
+): string | undefined {
+  const first = deepest(errors);
+  if (first === undefined) return undefined;
+  const path = first.instancePath.split('/').slice(1).map(unescaped);
+  const value = path.reduce(memberOf, schema);
+  const place = `${owner}${path.map(step).join('')} is ${shortJson(value)}`;
+  if (isTypePlace(path) && (typeof value === 'string' || value === null)) {
+    const near = nearestType(String(value));
+    const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
+    return `${place}; allowed are ${TYPES.join(', ')}.${hint}`;
+  }
+  const here = errors.filter(({ instancePath }) => instancePath === first.instancePath);
+  const said = here.filter(({ keyword }) => !SUMMARIES.has(keyword)).map(wordsOf);
+  return `${place}; it ${[...new Set(said)].join(', or ')}.`;
+}
+
+/** Of alternatives, the one that goes deepest is the one that was meant. */
+function deepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
+  const depth = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
+  return [...errors].sort((one, other) => depth(other) - depth(one))[0];
+}
+
+/** `int` is short for `integer`, as other languages have it. */
+const nearestType = (text: string): string | undefined =>
+  (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
+  nearestName(text, TYPES);
+
+/** Where a keyword stands that nobody knows, and which was meant; undefined when it is not there. */
+export function unknownKeyword(
+  owner: string,
+  schema: object,
+  keyword: string,
+  known: readonly string[],
+): string | undefined {
+  const path = pathTo(keyword, schema, []);
+  if (path === undefined) return undefined;
+  const near = nearestName(keyword, known);
+  const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
+  return `${owner}${path.map(step).join('')}: there is no keyword "${keyword}".${hint}`;
+}
+
+/** Their members are names that authors choose. */
+const MAPS: ReadonlySet<string> = new Set([
+  'properties',
+  'patternProperties',
+  'definitions',
+  '$defs',
+  'dependencies',
+  'dependentSchemas',
+]);
+/** What stands below is no schema. */
+const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+
+function pathTo(
+  keyword: string,
+  schema: unknown,
+  path: readonly string[],
+): readonly string[] | undefined {
+  if (typeof schema !== 'object' || schema === null) return undefined;
+  if (Object.hasOwn(schema, keyword)) return path;
+  for (const [key, below] of Object.entries(schema)) {
+    if (VALUES.has(key)) continue;
+    const here = [...path, key];
+    const found =
+      MAPS.has(key) && isObject(below)
+        ? firstFound(Object.entries(below), ([name, one]) => pathTo(keyword, one, [...here, name]))
+        : pathTo(keyword, below, here);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function firstFound<Item, Found>(
+  items: readonly Item[],
+  find: (item: Item) => Found | undefined,
+): Found | undefined {
+  for (const item of items) {
+    const found = find(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+const SUMMARIES: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf']);
+
+const wordsOf = ({ message, params }: ErrorObject): string => {
+  const allowed: unknown = params.allowedValues;
+  const list = Array.isArray(allowed) ? `: ${allowed.map(shortJson).join(', ')}` : '';
+  return `${message ?? 'is not allowed'}${list}`;
+};
+
+const unescaped = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
+
+const memberOf = (value: unknown, key: string): unknown =>
+  isObject(value) || Array.isArray(value)
+    ? Object.entries(value).find(([k]) => k === key)?.[1]
+    : undefined;
+
+/** `.sides`, `[0]`, `["two words"]`. */
+function step(key: string): string {
+  if (/^\d+$/.test(key)) return `[${key}]`;
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+}
+
+/** `type`, or one of its list; a member that is called so stands below `properties`. */
+function isTypePlace(path: readonly string[]): boolean {
+  const at = /^\d+$/.test(path.at(-1) ?? '') ? path.length - 2 : path.length - 1;
+  return path[at] === 'type' && path[at - 1] !== 'properties';
+}
+
+function shortJson(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text;
+}

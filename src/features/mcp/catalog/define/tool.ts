@@ -1,0 +1,155 @@
+// Spec §2.4: tools, each typed from its own schemas.
+import { DefinitionError } from '../../../../core/errors/definition-error.ts';
+import { isObject } from '../../protocol/json-rpc.ts';
+import type { Arguments, Context } from '../catalog.ts';
+import type { Content, ToolResult } from '../content.ts';
+import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';
+import type { Fitting } from './fitting.ts';
+import { kindOf } from './kind.ts';
+import { checkMembers } from './members.ts';
+import { type MirroredParam, mirroredParams } from './mirrored.ts';
+import { type Check, compile } from './schema.ts';
+
+/** A tool with its compiled schemas. Made by {@link defineTool}. */
+export interface Tool {
+  readonly description: ToolDescription;
+  /** Arguments that clients repeat in headers (`x-mcp-header`). */
+  readonly mirrored: readonly MirroredParam[];
+  /** What is wrong with the arguments, naming the member; undefined when they fit. */
+  problem(args: Arguments): string | undefined;
+  /** @throws Error when the result does not fit `outputSchema`. */
+  run(args: Arguments, context: Context): Promise<ToolResult>;
+}
+
+/** What `run` returns where there is an `outputSchema`. */
+export interface StructuredResult<Fields> {
+  readonly structuredContent: Fields;
+  /** Left out: the same as JSON text, for clients that read text only. */
+  readonly content?: readonly Content[];
+  readonly isError?: false;
+}
+
+/** What `run` returns where there is none. */
+export interface ContentResult {
+  readonly content: readonly Content[];
+  /** True for a failure that the model should read. */
+  readonly isError?: boolean;
+  /** The compiler prints this sentence. */
+  readonly structuredContent?: 'To return structuredContent, give the tool an outputSchema';
+}
+
+/** A failure that the model should read, where there is an `outputSchema`. */
+export interface ToolFailure {
+  readonly content: readonly Content[];
+  readonly isError: true;
+}
+
+/**
+ * Defines a tool (Spec §2.4). Schemas are JSON Schema Draft 7 (or 2020-12 with that `$schema`) of
+ * type `object`; `run` gets arguments that fit `inputSchema`, and what it returns is held to
+ * `outputSchema`. Return `isError: true` for a failure that the model should read; what `run`
+ * throws is answered with -32603, its message as `data.details` (Spec §4.4).
+ *
+ * @throws DefinitionError at once, when a member is missing or not known, or the name or a schema not
+ * valid.
+ */
+export function defineTool<
+  const Input extends ObjectSchema,
+  const Output extends ObjectSchema | undefined = undefined,
+>(tool: ToolDefinition<Input, Output>): Tool;
+export function defineTool(tool: UntypedTool): Tool {
+  checkMembers('Tool', tool, MEMBERS, 'name');
+  const { run, ...description } = tool;
+  const { name, inputSchema, outputSchema } = description;
+  if (!TOOL_NAME.test(name)) {
+    throw new DefinitionError(
+      `Tool ${name}: a name has 1 to 128 letters, digits, "_", "-" and "." only.`,
+    );
+  }
+  const problem = compile(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
+  const outputProblem =
+    outputSchema && compile(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
+  return {
+    description,
+    mirrored: mirroredParams(name, inputSchema),
+    problem,
+    // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
+    run: (args, context) =>
+      begin(run, args, context).then((result) => toToolResult(result, outputProblem)),
+  };
+}
+
+const MEMBERS = {
+  name: 'text',
+  title: 'any',
+  description: 'any',
+  icons: 'any',
+  annotations: 'any',
+  inputSchema: 'any',
+  outputSchema: 'any',
+  run: 'function',
+} as const;
+
+/** What {@link defineTool} takes. */
+export interface ToolDefinition<Input, Output> extends Described {
+  readonly name: string;
+  readonly inputSchema: Input;
+  readonly outputSchema?: Output;
+  readonly annotations?: ToolAnnotations;
+  run(args: Fitting<Input>, context: Context): ResultOf<Output> | Promise<ResultOf<Output>>;
+}
+
+/**
+ * What `run` returns, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
+ * is never, and `run: () => new Promise(…)` gets its type all the same.
+ */
+export type ResultOf<Output> = [Output] extends [undefined]
+  ? ContentResult
+  : ToolFailure | StructuredResult<Fitting<Output>>;
+
+/** MCP 2025-11-25, tool names. */
+const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+
+/** The tool as the compiler sees it: what fits the schema has the type that `run` asks for. */
+interface UntypedTool extends ToolDescription {
+  // biome-ignore lint/suspicious/noExplicitAny: each tool's own type, guarded by its validator
+  run(args: any, context: Context): AnyResult | Promise<AnyResult>;
+}
+
+/** Async, so that what the tool throws at once is a rejection, too. */
+const begin = async (run: UntypedTool['run'], args: Arguments, context: Context) =>
+  run(args, context);
+
+type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
+
+function toToolResult(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
+  const wanted = problem === undefined ? CONTENT : STRUCTURED;
+  if (!isObject(result)) throw wrongResult(kindOf(result), wanted);
+  if (problem !== undefined && 'structuredContent' in result) return structured(result, problem);
+  const { content } = result;
+  if (content === undefined) throw wrongResult('an object without content', wanted);
+  if (!Array.isArray(content)) throw wrongResult(`content that is ${kindOf(content)}`, wanted);
+  const odd = content.findIndex((item) => !isObject(item) || typeof item.type !== 'string');
+  if (odd !== -1) throw wrongResult(`content[${odd}] that is ${oddItem(content[odd])}`, wanted);
+  if (problem !== undefined && result.isError !== true) {
+    throw new Error('The tool returned no structuredContent, which its outputSchema asks for');
+  }
+  return result as unknown as ToolResult;
+}
+
+const CONTENT = "{ content: [{ type: 'text', text: … }] }";
+const STRUCTURED = '{ structuredContent: { … } }, as its outputSchema says';
+
+const wrongResult = (returned: string, wanted: string): Error =>
+  new Error(`run returned ${returned}; it must return ${wanted}`);
+
+const oddItem = (item: unknown): string =>
+  isObject(item) ? 'an object without type' : kindOf(item);
+
+function structured(result: Readonly<Record<string, unknown>>, problem: Check): ToolResult {
+  const { structuredContent } = result;
+  const wrong = problem(structuredContent);
+  if (wrong !== undefined) throw new Error(`The tool's result is not as it promised: ${wrong}`);
+  const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;
+  return { content: [text], ...result } as ToolResult;
+}

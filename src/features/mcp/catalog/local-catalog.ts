@@ -1,0 +1,183 @@
+// Spec §2.4–§2.7: tools, prompts and resources defined in this process.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
+import type { CacheHint } from './content.ts';
+import { entriesByName } from './define/entries-by-name.ts';
+import { checkMembers } from './define/members.ts';
+import type { MirroredParam } from './define/mirrored.ts';
+import type { Prompt } from './define/prompt.ts';
+import type { Resource, ResourceTemplate } from './define/resource.ts';
+import type { Tool } from './define/tool.ts';
+
+export interface LocalEntries {
+  readonly tools?: readonly Tool[];
+  readonly prompts?: readonly Prompt[];
+  readonly resources?: readonly Resource[];
+  readonly resourceTemplates?: readonly ResourceTemplate[];
+  /** Tools write to `context.log`: clients may ask for their messages. */
+  readonly logging?: boolean;
+  /** For the client's model: how to use this service. */
+  readonly instructions?: string;
+  /** Entries of a list that are sent at once; 250 unless given. Many clients read one page only. */
+  readonly pageSize?: number;
+}
+
+const PAGE_SIZE = 250;
+
+/** MCP, completion: at most 100 values per answer. */
+const MAX_COMPLETIONS = 100;
+
+/** The lists are the same for everybody, and change only with a deploy. */
+const LISTS: CacheHint = { ttlMs: 60_000, scope: 'public' };
+
+const MEMBERS = {
+  tools: 'any',
+  prompts: 'any',
+  resources: 'any',
+  resourceTemplates: 'any',
+  logging: 'any',
+  instructions: 'any',
+  pageSize: 'any',
+} as const;
+
+/** @throws DefinitionError when two entries share a name or URI, or a member is not known. */
+export function createLocalCatalog(entries: LocalEntries): Catalog {
+  checkMembers('createLocalCatalog', entries, MEMBERS);
+  const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
+  const tools = entriesByName('tool', entries.tools, ({ description }) => description.name);
+  const prompts = entriesByName('prompt', entries.prompts, ({ description }) => description.name);
+  const resources = entriesByName(
+    'resource',
+    entries.resources,
+    ({ description }) => description.uri,
+  );
+  const templates = entriesByName(
+    'resource template',
+    entries.resourceTemplates,
+    ({ description }) => description.uriTemplate,
+  );
+
+  async function readTemplated(uri: string, context: Context) {
+    for (const { match, read, description } of templates.values()) {
+      const variables = match(uri);
+      const content = variables && (await read(variables, context));
+      if (content) return { contents: [{ uri, ...mimeTypeOf(description), ...content }] };
+    }
+    return unknownResource(uri);
+  }
+
+  return {
+    offers: {
+      tools: tools.size > 0,
+      prompts: prompts.size > 0,
+      resources: resources.size + templates.size > 0,
+      subscriptions: [...resources.values()].some(({ watch }) => watch !== undefined),
+      completions: [...prompts.values(), ...templates.values()].some(({ completes }) => completes),
+      logging,
+    },
+    ...(instructions !== undefined && { instructions }),
+
+    mirrorHeaders: [...tools.values()].flatMap(({ mirrored }) => mirrored.map(headerOf)),
+    mirroredParams: (name) => tools.get(name)?.mirrored ?? [],
+
+    listTools: paged(tools, pageSize),
+    async callTool(name, args, context) {
+      const tool = tools.get(name) ?? unknown('tool', name);
+      const problem = tool.problem(args);
+      if (problem !== undefined) fail('invalid_tool_input', { details: problem });
+      return tool.run(args, context);
+    },
+
+    listPrompts: paged(prompts, pageSize),
+    async getPrompt(name, args, context) {
+      const prompt = prompts.get(name) ?? unknown('prompt', name);
+      const problem = prompt.problem(args);
+      if (problem !== undefined) fail('invalid_params', { details: problem });
+      return prompt.get(args, context);
+    },
+
+    listResources: paged(resources, pageSize),
+    listResourceTemplates: paged(templates, pageSize),
+    async readResource(uri, context) {
+      const resource = resources.get(uri);
+      if (resource === undefined) return readTemplated(uri, context);
+      const { description, cache, read } = resource;
+      return {
+        contents: [{ uri, mimeType: description.mimeType, ...(await read(context)) }],
+        ...(cache && { cache }),
+      };
+    },
+
+    async complete({ ref, argument, known }, context) {
+      const entry =
+        ref.type === 'ref/prompt'
+          ? (prompts.get(ref.name) ?? unknown('prompt', ref.name))
+          : (templates.get(ref.uri) ?? unknown('resource template', ref.uri));
+      const complete = entry.completers.get(argument.name);
+      return completion(complete && (await complete(argument.value, known, context)));
+    },
+
+    canWatch: (uri) => resources.get(uri)?.watch !== undefined,
+    watchResources(changed) {
+      const stops: (() => void)[] = [];
+      const stopAll = () => {
+        for (const stop of stops) stop();
+      };
+      try {
+        for (const [uri, { watch }] of resources) if (watch) stops.push(watch(() => changed(uri)));
+      } catch (error) {
+        stopAll();
+        throw error;
+      }
+      return stopAll;
+    },
+  };
+}
+
+const headerOf = ({ header }: MirroredParam): string => header;
+
+/** A cursor is the name after which the page begins: it holds over a deploy that adds entries. */
+function paged<Description>(
+  entries: ReadonlyMap<string, { readonly description: Description }>,
+  pageSize: number,
+): (cursor: Cursor) => Promise<Page<Description>> {
+  const names = [...entries.keys()];
+  const descriptions = [...entries.values()].map(({ description }) => description);
+
+  return async function page(cursor) {
+    const start = cursor === undefined ? 0 : names.indexOf(nameIn(cursor)) + 1;
+    if (cursor !== undefined && start === 0) {
+      fail('invalid_params', { details: 'params.cursor is none of this list; begin without one' });
+    }
+    const end = start + pageSize;
+    const last = names[end - 1];
+    return {
+      items: descriptions.slice(start, end),
+      ...(end < names.length && last !== undefined && { nextCursor: cursorAfter(last) }),
+      cache: LISTS,
+    };
+  };
+}
+
+const cursorAfter = (name: string) => Buffer.from(name).toString('base64url');
+const nameIn = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
+
+function completion(values: readonly string[] = []): Completion {
+  return {
+    values: values.slice(0, MAX_COMPLETIONS),
+    total: values.length,
+    hasMore: values.length > MAX_COMPLETIONS,
+  };
+}
+
+const mimeTypeOf = ({ mimeType }: { readonly mimeType?: string }) =>
+  mimeType === undefined ? {} : { mimeType };
+
+const unknown = (kind: string, name: string): never =>
+  fail('invalid_params', { details: `Unknown ${kind} ${quoted(name)}` });
+
+const unknownResource = (uri: string): never =>
+  fail('invalid_params', { details: `Unknown resource ${quoted(uri)}`, data: { uri } });
+
+const quoted = (name: string) =>
+  JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name);

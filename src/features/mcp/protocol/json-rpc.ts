@@ -1,0 +1,84 @@
+// Spec §4.4, §7.1, decisions 3: the JSON-RPC 2.0 envelope.
+import { fail } from '../../../core/errors/gateway-error.ts';
+
+export type RequestId = string | number;
+
+/** One parsed message; `params` is unknown until its method reads it. */
+export type Message = Request | Notification | Response;
+
+export interface Request {
+  readonly kind: 'request';
+  readonly id: RequestId;
+  readonly method: string;
+  readonly params: unknown;
+}
+
+export interface Notification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: unknown;
+}
+
+/** A client's answer to a request of ours; `result` is undefined when it is an error. */
+export interface Response {
+  readonly kind: 'response';
+  readonly id: unknown;
+  readonly result: unknown;
+}
+
+/** What goes out before the answer to a request: a notification, or a request of ours. */
+export interface Outgoing {
+  readonly method: string;
+  readonly params: object;
+  /** Present on requests. */
+  readonly id?: string;
+}
+
+/** @throws GatewayError `invalid_request` saying which member is wrong. */
+export function parseMessage(value: unknown): Message {
+  if (Array.isArray(value)) return refuse('Batches are not supported; send one request.');
+  if (typeof value !== 'object' || value === null) return refuse('The body must be a JSON object.');
+  const { jsonrpc, id, method, params, ...rest } = value as Readonly<Record<string, unknown>>;
+  if (jsonrpc !== '2.0') return refuse('jsonrpc must be "2.0".');
+  if (method === undefined && ('result' in rest || 'error' in rest)) {
+    return { kind: 'response', id, result: rest.result };
+  }
+  if (typeof method !== 'string') return refuse('method must be a string.');
+  if (!('id' in value)) return { kind: 'notification', method, params };
+  return isRequestId(id)
+    ? { kind: 'request', id, method, params }
+    : refuse('id must be a string or a number.');
+}
+
+// A number that JSON or a double cannot give back unchanged would be answered under another id.
+export const isRequestId = (id: unknown): id is RequestId =>
+  typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
+
+/** What is repeated in each notification must be short: a progress token, or a subscription's id. */
+export const isShort = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
+
+const refuse = (details: string): never => fail('invalid_request', { details });
+
+/**
+ * The members of `params`; none counts as an empty object.
+ *
+ * @throws GatewayError `invalid_params` when it is anything but an object.
+ */
+export function paramsOf(params: unknown): Readonly<Record<string, unknown>> {
+  if (params === undefined) return {};
+  return isObject(params)
+    ? params
+    : fail('invalid_params', { details: 'params must be an object' });
+}
+
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The `_meta` of any params; empty where there is none. */
+export function metaOf(params: unknown): Readonly<Record<string, unknown>> {
+  const meta = isObject(params) ? params._meta : undefined;
+  return isObject(meta) ? meta : {};
+}
+
+export const idOf = (message: Message): RequestId | null =>
+  message.kind === 'request' ? message.id : null;

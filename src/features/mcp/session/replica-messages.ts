@@ -1,0 +1,95 @@
+// Decisions 10: what replicas say to each other is sealed, so that who may only publish on the shared
+// Redis cannot answer or cancel in a user's name.
+import type { Clock } from '../../../core/clock.ts';
+import { parseObject } from '../../../core/json.ts';
+import type { Seal } from '../../../core/seal/seal.ts';
+
+/** Each is about one session; `id` is that of a JSON-RPC request in it. */
+export type ReplicaMessage =
+  | {
+      readonly about: 'answer';
+      readonly sessionId: string;
+      readonly id: string;
+      readonly result?: unknown;
+    }
+  | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
+  /** The session has got a new stream, or has ended: streams elsewhere are over. */
+  | { readonly about: 'stream'; readonly sessionId: string; readonly id: string };
+
+/** Why a message was dropped. */
+export type DropReason = 'unreadable' | 'other_version' | 'stale' | 'repeated';
+
+export interface ReplicaMessages {
+  /** `channel` is where it is sent: it opens nowhere else. */
+  seal(channel: string, message: ReplicaMessage): Promise<string>;
+  open(channel: string, text: string): Promise<ReplicaMessage | DropReason>;
+}
+
+/** Stands in front of what is sealed. A replica drops messages of versions that it does not know. */
+const VERSION = '1';
+
+/** How far the clocks of two replicas, and the time of a message on its way, may be apart in all. */
+const FRESH_MS = 60_000;
+
+/**
+ * A message that was recorded and is published again does nothing: within the minute it is known by
+ * its nonce, after it by its time. (Without that, an answer would still find no question, for a
+ * question's id is used once, and streams go by the order of their ids. But a client may use the id of
+ * a cancelled request again.)
+ */
+export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): ReplicaMessages {
+  const isRepeated = createMemory(clock);
+
+  return {
+    async seal(channel, message) {
+      const text = JSON.stringify({ sentAt: clock.now(), message });
+      return `${VERSION}.${(await seal()).seal(contextOf(channel), text)}`;
+    },
+    async open(channel, text) {
+      const [, version, nonce] = FORM.exec(text) ?? [];
+      if (version === undefined || nonce === undefined) return 'unreadable';
+      if (version !== VERSION) return 'other_version';
+      const opened = (await seal()).open(contextOf(channel), text.slice(VERSION.length + 1));
+      const { sentAt, message } = (opened && parseObject(opened)) || {};
+      if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
+      if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
+      return isRepeated(nonce) ? 'repeated' : message;
+    },
+  };
+}
+
+const contextOf = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
+
+/**
+ * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one
+ * spelling of them is taken: decoders of base64 skip what they do not know.
+ */
+const FORM = /^(\d+)\.([\w-]{16})[\w=-]+$/;
+
+/** Knows each nonce for at least as long as its message could count as fresh. */
+function createMemory(clock: Clock): (nonce: string) => boolean {
+  let recent = new Set<string>();
+  let before = recent;
+  let since = clock.monotonic();
+
+  return function isRepeated(nonce) {
+    if (clock.monotonic() - since > 2 * FRESH_MS) {
+      before = recent;
+      recent = new Set();
+      since = clock.monotonic();
+    }
+    if (recent.has(nonce) || before.has(nonce)) return true;
+    recent.add(nonce);
+    return false;
+  };
+}
+
+const ABOUT: ReadonlySet<unknown> = new Set(['answer', 'cancelled', 'stream']);
+
+const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
+  typeof value === 'object' &&
+  value !== null &&
+  'about' in value &&
+  ABOUT.has(value.about) &&
+  'sessionId' in value &&
+  typeof value.sessionId === 'string';

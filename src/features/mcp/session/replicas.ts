@@ -1,0 +1,122 @@
+// Messages from replica to replica: what reached one and is waited for at another.
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../core/clock.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Metrics } from '../../../core/metrics/metrics.ts';
+import type { Seal } from '../../../core/seal/seal.ts';
+import type { Store } from '../../../core/store/store.ts';
+import { createReplicaMessages, type DropReason, type ReplicaMessage } from './replica-messages.ts';
+
+export interface Replicas {
+  /** The name of this one, new with each start. */
+  readonly own: string;
+  /**
+   * Sends to all replicas, this one included, or to the one of that name, in the order of the calls.
+   *
+   * @throws StoreUnavailable
+   */
+  send(message: ReplicaMessage, name?: string): Promise<void>;
+  /** Listeners are called in the order in which the messages arrived. */
+  listen(listener: (message: ReplicaMessage) => void): void;
+  close(): void;
+}
+
+export interface ReplicasDeps {
+  readonly store: Pick<Store, 'publish' | 'subscribe'>;
+  /** May wait for the shared store, the first time and now and then. */
+  seal(): Promise<Seal>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Pick<Metrics, 'replicaMessageDropped'>;
+  readonly channel: string;
+}
+
+export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps): Replicas {
+  const { clock, log } = deps;
+  const own = randomUUID();
+  const channelOf = (name: string) => `${channel}:${name}`;
+  const messages = createReplicaMessages(seal, clock);
+  const countDropped = createDropCount(deps);
+  const listeners = new Set<(message: ReplicaMessage) => void>();
+  // The key may have to be fetched: whatever comes meanwhile waits, so that nothing overtakes.
+  const sealInTurn = createTurns();
+  const openInTurn = createTurns();
+  const ends = [channel, channelOf(own)].map((name) =>
+    store.subscribe(name, (text) => void openInTurn(() => receive(name, text))),
+  );
+  let isClosed = false;
+
+  async function receive(name: string, text: string): Promise<void> {
+    const opened = await messages.open(name, text).catch((cause: unknown) => {
+      // As lost as what is sent while Redis is away.
+      log.debug('A message of a replica was lost: its key cannot be read now.', { cause });
+    });
+    if (isClosed || opened === undefined) return;
+    if (typeof opened === 'string') countDropped(opened, name);
+    else for (const listener of listeners) call(listener, opened);
+  }
+
+  /** What one listener throws is not the business of the next. */
+  function call(listener: (message: ReplicaMessage) => void, message: ReplicaMessage): void {
+    try {
+      listener(message);
+    } catch (cause) {
+      log.error('A message from another replica could not be handled; please report this.', {
+        cause,
+      });
+    }
+  }
+
+  return {
+    own,
+    async send(message, name) {
+      const to = name === undefined ? channel : channelOf(name);
+      await store.publish(to, await sealInTurn(() => messages.seal(to, message)));
+    },
+    listen: (listener) => void listeners.add(listener),
+    close() {
+      isClosed = true;
+      for (const end of ends) end();
+    },
+  };
+}
+
+/** Runs one after the other, in the order of the calls, whether they fail or not. */
+function createTurns() {
+  let last: Promise<unknown> = Promise.resolve();
+  return function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  };
+}
+
+/** Somebody may publish thousands: all are counted, and one line a minute tells of them. */
+const SAY_EVERY_MS = 60_000;
+
+const DROPPED = 'A message on the channel of the replicas was dropped';
+
+const WHY: Readonly<Record<DropReason, string>> = {
+  unreadable:
+    'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and an MCP_SESSION_KEY_PREFIX of its own for each service that shares the Redis. While replicas of 0.1.0 run, too, this is no fault. Otherwise a program that is no replica publishes there: let only the Redis user of the replicas do so.',
+  other_version:
+    'it is of another version of this service. During an upgrade this is no fault; after it, look for a replica that was left behind.',
+  stale:
+    'it is over a minute old, or from the future. Set the clocks of all replicas by NTP. If they are right, somebody publishes messages that were recorded: let only the Redis user of the replicas do so.',
+  repeated:
+    'it had come before. Somebody publishes messages that were recorded: let only the Redis user of the replicas do so.',
+};
+
+function createDropCount({ clock, log, metrics }: Pick<ReplicasDeps, 'clock' | 'log' | 'metrics'>) {
+  let saidAt = Number.NEGATIVE_INFINITY;
+  let dropped = 0;
+
+  return function countDropped(reason: DropReason, channel: string): void {
+    metrics.replicaMessageDropped(reason);
+    dropped += 1;
+    if (clock.monotonic() - saidAt < SAY_EVERY_MS) return;
+    log.warn(`${DROPPED}: ${WHY[reason]}`, { channel, reason, dropped });
+    saidAt = clock.monotonic();
+    dropped = 0;
+  };
+}

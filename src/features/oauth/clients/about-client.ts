@@ -1,0 +1,45 @@
+// The log says of every refusal which client it is about.
+import { asGatewayError, GatewayError } from '../../../core/errors/gateway-error.ts';
+import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
+
+/** Callers choose it: enough of it to find a client by. */
+const MAX_LOGGED = 200;
+
+/** Judges a request, and does the work that is left, with the client's id among the facts of both. */
+export async function aboutClient(
+  clientId: string | undefined,
+  judge: () => Promise<PendingReply>,
+): Promise<PendingReply> {
+  if (clientId === undefined) return judge();
+  const client = clientId.slice(0, MAX_LOGGED);
+  const pending = await judge().catch(rethrow(client));
+  return async function run(): Promise<Reply> {
+    const reply = await Promise.resolve().then(pending).catch(rethrow(client));
+    return { ...reply, facts: { client, ...reply.facts } };
+  };
+}
+
+const rethrow = (client: string) => (thrown: unknown) => {
+  const error = asGatewayError(thrown);
+  const { failure } = error;
+  throw new GatewayError(error.key, {
+    ...failure,
+    details: error.message,
+    facts: { client, ...failure.facts },
+  });
+};
+
+/** Of a query or a form, before it is judged. */
+export function clientIdIn(parameters: string): string | undefined {
+  const [, value] = /(?:^|&)client_id=([^&]+)/.exec(parameters) ?? [];
+  return value === undefined
+    ? undefined
+    : (new URLSearchParams(`_=${value}`).get('_') ?? undefined);
+}
+
+export function clientIdOf(body: RequestBody): string | undefined {
+  if (body.type === 'form') return clientIdIn(body.text);
+  const { value } = body;
+  const isObject = typeof value === 'object' && value !== null && 'client_id' in value;
+  return isObject && typeof value.client_id === 'string' ? value.client_id : undefined;
+}

@@ -1,0 +1,120 @@
+// Spec §4.8, RFC 7591 §2: what a registration may say.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { type RedirectUriRules, redirectUriProblem } from './redirect-uri.ts';
+
+/** Spec §2.2 with defaults filled in. */
+export interface ClientMetadata {
+  readonly redirect_uris: readonly string[];
+  readonly grant_types: readonly string[];
+  readonly response_types: readonly string[];
+  readonly token_endpoint_auth_method: string;
+  readonly client_name?: string;
+  readonly software_id?: string;
+  readonly software_version?: string;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const MAX_REDIRECT_URIS = 10;
+const GRANT_TYPES = ['authorization_code', 'refresh_token'];
+const RESPONSE_TYPES = ['code'];
+const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
+const NAMES = ['client_name', 'software_id', 'software_version'] as const;
+
+/** A record is read at every step of a log-in: it must stay small. Characters. */
+const MAX_NAME = 1000;
+const MAX_ECHOED = 2048;
+const MAX_CONTACTS = 10;
+
+/** Decisions 6: further members that are echoed where they are well-typed, else ignored. */
+const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
+  scope: isShort,
+  client_uri: isWebUrl,
+  logo_uri: isWebUrl,
+  contacts: (value) => isStringArray(value) && value.length <= MAX_CONTACTS && value.every(isShort),
+  tos_uri: isWebUrl,
+  policy_uri: isWebUrl,
+  application_type: isShort,
+};
+
+/** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
+export function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return refuse('The body must be a JSON object.');
+  }
+  const members = { ...body } as Members;
+  return {
+    ...names(members),
+    redirect_uris: redirectUris(members.redirect_uris, rules),
+    grant_types: choices(members, 'grant_types', GRANT_TYPES, ['authorization_code']),
+    response_types: choices(members, 'response_types', RESPONSE_TYPES, ['code']),
+    token_endpoint_auth_method: authMethod(members.token_endpoint_auth_method),
+    ...echoed(members),
+  };
+}
+
+function redirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
+  if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
+    return refuse(`redirect_uris must be an array of 1 to ${MAX_REDIRECT_URIS} strings.`);
+  }
+  for (const [at, uri] of value.entries()) {
+    const problem = redirectUriProblem(uri, rules);
+    if (problem !== undefined) {
+      fail('invalid_redirect_uri', {
+        details: `redirect_uris[${at}] ${problem}. Allowed are https, and http with the host localhost or 127.0.0.1, without a fragment.`,
+      });
+    }
+  }
+  return value;
+}
+
+function choices(members: Members, name: string, allowed: string[], fallback: string[]) {
+  const value = members[name];
+  if (value === undefined) return fallback;
+  const known = isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));
+  return known ? value : refuse(`${name} must be an array of ${allowed.join(', ')}.`);
+}
+
+function authMethod(value: unknown): string {
+  if (value === undefined) return 'none';
+  if (isString(value) && AUTH_METHODS.includes(value)) return value;
+  return refuse(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
+}
+
+function names(members: Members): Record<string, string> {
+  const given = NAMES.filter((name) => members[name] !== undefined);
+  return Object.fromEntries(
+    given.map((name) => {
+      const value = members[name];
+      if (!isString(value)) return refuse(`${name} must be a string.`);
+      if (value.length > MAX_NAME) return refuse(`${name} is longer than ${MAX_NAME} characters.`);
+      return [name, value];
+    }),
+  );
+}
+
+const echoed = (members: Members): Members =>
+  Object.fromEntries(
+    Object.entries(ECHOED).flatMap(([name, isWellTyped]) =>
+      isWellTyped(members[name]) ? [[name, members[name]]] : [],
+    ),
+  );
+
+function isString(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isShort(value: unknown): value is string {
+  return isString(value) && value.length <= MAX_ECHOED;
+}
+
+function isStringArray(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every(isString);
+}
+
+// Consoles turn these into links: javascript: and data: must not get there.
+function isWebUrl(value: unknown): value is string {
+  return isShort(value) && /^https?:\/\//i.test(value) && URL.canParse(value);
+}
+
+const refuse = (details: string): never => fail('invalid_client_metadata', { details });

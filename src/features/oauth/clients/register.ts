@@ -1,0 +1,51 @@
+// Spec §4.8, RFC 7591 §3: dynamic client registration.
+import type { Clock } from '../../../core/clock.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { newClientId } from '../../../core/ids.ts';
+import { json, type PendingReply } from '../../../core/message.ts';
+import { hashOf } from '../../../core/seal/seal.ts';
+import { parseClientMetadata } from './client-metadata.ts';
+import type { RedirectUriRules } from './redirect-uri.ts';
+import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
+
+export interface RegisterRules {
+  readonly redirectUris: RedirectUriRules;
+  /** RFC 7591 §3: the initial access token that a caller must bring; undefined for none. */
+  readonly accessToken: string | undefined;
+}
+
+/** A client is public: no secret is issued, whatever method it names (Spec §5.8, decisions 6). */
+export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
+  async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
+    checkAccessToken(rules.accessToken, authorization);
+    const client = {
+      client_id: newClientId(),
+      ...parseClientMetadata(body, rules.redirectUris),
+      client_id_issued_at: Math.floor(clock.now() / 1000),
+      client_secret_expires_at: 0 as const,
+    };
+    checkSize(client);
+    return async function add() {
+      await clients.add(client);
+      return json(201, client, { 'Cache-Control': 'no-store' });
+    };
+  };
+
+/** Anybody may register, and the store keeps it. */
+const MAX_RECORD_BYTES = 8192;
+
+function checkSize(client: RegisteredClient): void {
+  const bytes = Buffer.byteLength(JSON.stringify(client));
+  if (bytes <= MAX_RECORD_BYTES) return;
+  fail('invalid_client_metadata', {
+    details: `The metadata of a client may have ${MAX_RECORD_BYTES} bytes; this has ${bytes}.`,
+  });
+}
+
+/** Compared by hashes: how long it takes says nothing of the token. */
+function checkAccessToken(wanted: string | undefined, authorization: string | undefined): void {
+  if (wanted === undefined) return;
+  const given = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+  if (given !== undefined && hashOf(given) === hashOf(wanted)) return;
+  fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
+}

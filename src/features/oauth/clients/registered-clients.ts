@@ -1,0 +1,75 @@
+// Spec §2.2, §3.2: dynamic clients in the shared store.
+import { DYNAMIC_CLIENT_PREFIX, isDynamicClientId } from '../../../core/ids.ts';
+import { clientKey } from '../../../core/store/keys.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
+import type { Store } from '../../../core/store/store.ts';
+
+/** Spec §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
+export interface RegisteredClient {
+  readonly client_id: string;
+  readonly client_name?: string;
+  readonly redirect_uris: readonly string[];
+  readonly grant_types: readonly string[];
+  readonly response_types: readonly string[];
+  readonly token_endpoint_auth_method: string;
+  readonly software_id?: string;
+  readonly software_version?: string;
+  /** Unix seconds. */
+  readonly client_id_issued_at: number;
+  /** 0: there is no secret that could expire. */
+  readonly client_secret_expires_at: 0;
+  /** Stored only: the client got a token. */
+  readonly used?: true;
+  /** Stored only: of the record. */
+  readonly version?: number;
+}
+
+export interface RegisteredClients {
+  /** Undefined when unknown or expired. @throws what the store throws. */
+  find(clientId: string): Promise<RegisteredClient | undefined>;
+  /** A new one. Durable once resolved. @throws what the store throws. */
+  add(client: RegisteredClient): Promise<void>;
+  /** One that got a token: begins its full time anew. @throws what the store throws. */
+  keep(client: RegisteredClient): Promise<void>;
+}
+
+export interface RegistrationTtl {
+  /** `DCR_CLIENT_TTL`. */
+  readonly seconds: number;
+  /** Until the client first gets a token: anybody may register, and most never come back. */
+  readonly unusedSeconds: number;
+}
+
+/** Spec §4.6: such a client is looked up here; every other id is the provider's to judge. */
+export const isDynamic = (clientId: string): boolean => clientId.startsWith(DYNAMIC_CLIENT_PREFIX);
+
+export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): RegisteredClients => ({
+  async find(clientId) {
+    // Nothing that was never issued reaches the store.
+    if (!isDynamicClientId(clientId)) return undefined;
+    const record = await store.get(clientKey(clientId));
+    return record === undefined ? undefined : readRecord(clientId, record);
+  },
+  add: (client) => store.set(clientKey(client.client_id), recordOf(client), ttl.unusedSeconds),
+  keep: (client) =>
+    store.set(clientKey(client.client_id), recordOf({ ...client, used: true }), ttl.seconds),
+});
+
+const recordOf = (client: RegisteredClient): string =>
+  JSON.stringify({ ...client, version: RECORD_VERSION });
+
+function readRecord(clientId: string, text: string): RegisteredClient {
+  const record: unknown = JSON.parse(text);
+  if (isRegisteredClient(record)) {
+    checkRecordVersion(record.version, `The record of client ${clientId} in the store`);
+    return record;
+  }
+  throw new Error(`The record of client ${clientId} in the store is damaged`);
+}
+
+const isRegisteredClient = (record: unknown): record is RegisteredClient =>
+  typeof record === 'object' &&
+  record !== null &&
+  'redirect_uris' in record &&
+  Array.isArray(record.redirect_uris) &&
+  record.redirect_uris.every((uri) => typeof uri === 'string');

@@ -1,0 +1,98 @@
+// Spec §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
+// and where the answer goes first, for until then there is nobody to answer to.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Clients, KnownClient } from '../clients/clients.ts';
+import { fromQuery, type Parameters } from './parameters.ts';
+
+export interface AuthorizationRequest {
+  /** As it came, without the question mark. */
+  readonly query: string;
+  readonly parameters: Parameters;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  /** Undefined for an id that the provider has to judge. */
+  readonly client: KnownClient | undefined;
+}
+
+/** RFC 7636 §4.2: base64url of a SHA-256 hash. */
+const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
+
+/** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
+export type ReadRequest = (
+  query: string,
+  cookie: string | undefined,
+) => Promise<AuthorizationRequest>;
+
+/** For proxy mode, whose errors are never redirects. @throws GatewayError with a row of §7.3. */
+export const createReadRequest = (clients: Clients, rules: RequestRules): ReadRequest =>
+  async function readRequest(query) {
+    const request = await identifyRequest(query, clients);
+    checkRequest(request.parameters, rules);
+    return request;
+  };
+
+/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3 (decisions 6). */
+export async function identifyRequest(
+  query: string,
+  clients: Clients,
+): Promise<AuthorizationRequest> {
+  const parameters = fromQuery(query);
+  const clientId = parameters.require('client_id');
+  const client = clients.isOurs(clientId) ? await findClient(clientId, clients) : undefined;
+  const redirectUri = parameters.require('redirect_uri');
+  if (client && !clients.allows(client, redirectUri)) {
+    const expected = client.redirect_uris.slice(0, MAX_SHOWN).map(shown);
+    fail('unregistered_redirect_uri', { facts: { found: shown(redirectUri), expected } });
+  }
+  return { query, parameters, clientId, redirectUri, client };
+}
+
+/** For the log, which holds no query. */
+const shown = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 200);
+
+const MAX_SHOWN = 3;
+
+export interface RequestRules {
+  /** Spec §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
+  readonly requiresState: boolean;
+  /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
+  readonly requiresPlainScope: boolean;
+}
+
+/** What is asked. @throws GatewayError with a row of §7.3 (decisions 6). */
+export function checkRequest(parameters: Parameters, rules: RequestRules): void {
+  checkResponseType(parameters);
+  if (rules.requiresState) parameters.require('state');
+  checkPkce(parameters);
+  if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
+}
+
+async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
+  const { client, problem } = await clients.find(clientId);
+  return client ?? fail('unknown_client', problem === undefined ? {} : { details: problem });
+}
+
+function checkResponseType(parameters: Parameters): void {
+  if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
+}
+
+function checkPkce(parameters: Parameters): void {
+  const challenge = parameters.require('code_challenge');
+  if (parameters.require('code_challenge_method') !== 'S256') {
+    fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
+  }
+  if (!S256_CHALLENGE.test(challenge)) {
+    fail('oauth_invalid_request', {
+      details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
+    });
+  }
+}
+
+const SCOPES = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+
+function checkScope(scope: string | undefined): void {
+  if (scope === undefined || SCOPES.test(scope)) return;
+  fail('oauth_invalid_request', {
+    details: 'scope must be a list of words with one space between.',
+  });
+}

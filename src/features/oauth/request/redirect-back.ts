@@ -1,0 +1,15 @@
+// RFC 6749 §4.1.2: the way back to the client.
+import { type Reply, seeOther } from '../../../core/message.ts';
+
+type Pairs = readonly (readonly [name: string, value: string | undefined])[];
+
+/** The client's own address, which stays as it was registered, with `pairs` added. */
+export function redirectAddress(redirectUri: string, pairs: Pairs): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of pairs) if (value !== undefined) query.append(name, value);
+  const separator = redirectUri.includes('?') ? '&' : '?';
+  return `${redirectUri}${separator}${query}`;
+}
+
+export const redirectBack = (redirectUri: string, pairs: Pairs): Reply =>
+  seeOther(redirectAddress(redirectUri, pairs));

@@ -1,0 +1,14 @@
+// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Parameters } from './parameters.ts';
+
+/** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
+export function checkResources({ pairs }: Parameters, baseUrl: string): readonly string[] {
+  const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
+  const own = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const foreign = resources.find((resource) => !own.includes(resource));
+  if (foreign !== undefined) {
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}
