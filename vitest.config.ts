@@ -6,8 +6,8 @@ export default defineConfig({
   resolve: { alias: { postern: fileURLToPath(new URL('src/index.ts', import.meta.url)) } },
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
-    reporters: ['default', './test/support/summary-reporter.ts'],
+    globalSetup: ['test/support/tools/global-setup.ts'],
+    reporters: ['default', './test/support/tools/summary-reporter.ts'],
     // A browser on a busy machine takes its time; nothing here asserts by the clock.
     testTimeout: 60_000,
     expect: { poll: { timeout: 20_000 } },

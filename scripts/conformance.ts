@@ -1,8 +1,9 @@
 // npm run conformance: the official conformance tool against a gateway of its own, both revisions.
-import { installConformance } from '../test/support/conformance.ts';
-import { startConformanceGateway } from '../test/support/conformance-gateway.ts';
-import { runSet, SETS, type SetVerdict } from '../test/support/conformance-sets.ts';
-import { freePort } from '../test/support/ports.ts';
+
+import { freePort } from '../test/support/gateway/ports.ts';
+import { installConformance } from '../test/support/tools/conformance.ts';
+import { startConformanceGateway } from '../test/support/tools/conformance-gateway.ts';
+import { runSet, SETS, type SetVerdict } from '../test/support/tools/conformance-sets.ts';
 
 // npm hands Ctrl+C on to whom it has reached already: more than once is nothing special.
 const interruption = new AbortController();

@@ -4,7 +4,7 @@ import { endWithProcess } from '../src/cli/end.ts';
 import { StartError } from '../src/cli/start-error.ts';
 import { createLog } from '../src/core/log.ts';
 import { ConfigError } from '../src/index.ts';
-import { startConformanceGateway } from '../test/support/conformance-gateway.ts';
+import { startConformanceGateway } from '../test/support/tools/conformance-gateway.ts';
 
 const starting = startConformanceGateway(process.env);
 endWithProcess(createLog('error'), async () => (await starting).close());

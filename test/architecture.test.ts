@@ -90,7 +90,8 @@ test('§1 architecture: features know one another by type only', () => {
 });
 
 test('§1 architecture: an author in the catalogue needs the define functions and types', () => {
-  const known = /^(catalog\/|features\/mcp\/catalog\/(define\/|(client-requests|local-catalog)\.ts$))/;
+  const known =
+    /^(catalog\/|features\/mcp\/catalog\/(define\/|(client-requests|local-catalog)\.ts$))/;
   const foreign = imports.filter(
     ({ from, to, isType, isPackage }) =>
       from.startsWith('catalog/') && !isType && !isPackage && !known.test(to),

@@ -6,8 +6,8 @@ import { builtInCatalog } from '../../src/catalog/index.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createGateway } from '../../src/gateway.ts';
-import { freePort } from '../../test/support/ports.ts';
-import { startProvider } from '../../test/support/provider.ts';
+import { freePort } from '../../test/support/gateway/ports.ts';
+import { startProvider } from '../../test/support/oauth/provider.ts';
 import { type Exchange, startRecorder } from './recorder.ts';
 
 export interface TrialService {

@@ -1,9 +1,13 @@
 // Client ID metadata documents: the client_id is the https URL of the client's own description.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type DocumentHost, documentAnswer, startDocumentHost } from '../support/document-host.ts';
-import * as sdk1 from '../support/mcp-client.ts';
-import * as sdk2 from '../support/mcp-client-2.ts';
-import { REDIRECT_URI, type Service, startService } from '../support/service.ts';
+import * as sdk1 from '../support/clients/mcp-client.ts';
+import * as sdk2 from '../support/clients/mcp-client-2.ts';
+import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
+import {
+  type DocumentHost,
+  documentAnswer,
+  startDocumentHost,
+} from '../support/oauth/document-host.ts';
 
 const HOST = 'client.example';
 const CLIENT_ID = `https://${HOST}/oauth/client.json`;

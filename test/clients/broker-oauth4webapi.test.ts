@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { REDIRECT_URI, type Service, startService } from '../support/service.ts';
+import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
 
 const insecure = { [oauth.allowInsecureRequests]: true };
 const STATE = 'a state of its own';

@@ -1,8 +1,8 @@
 // Clients say with `prompt` (OpenID Connect Core §3.1.2.1) what the provider is to show again.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { authorizationUrl, register } from '../support/process-log-in.ts';
-import { REDIRECT_URI, type Service, startService } from '../support/service.ts';
+import { authorizationUrl, register } from '../support/gateway/process-login.ts';
+import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
 
 let service: Service;
 

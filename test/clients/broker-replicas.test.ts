@@ -1,11 +1,11 @@
 // Three gateways over one Redis: whichever a request comes to, it is served.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { INITIALIZE } from '../support/gateway.ts';
-import type { Client, Question } from '../support/log-in-steps.ts';
-import { spoil } from '../support/mcp-client.ts';
-import { connect, createMemory } from '../support/mcp-client-2.ts';
-import { type Replicas, startReplicas } from '../support/replicas.ts';
+import { spoil } from '../support/clients/mcp-client.ts';
+import { connect, createMemory } from '../support/clients/mcp-client-2.ts';
+import { INITIALIZE } from '../support/gateway/gateway.ts';
+import { type Replicas, startReplicas } from '../support/gateway/replicas.ts';
+import type { Client, Question } from '../support/oauth/login-steps.ts';
 
 let replicas: Replicas;
 

@@ -1,8 +1,8 @@
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { afterEach, expect, test } from 'vitest';
-import { manualClock } from '../support/clock.ts';
-import { connect, createMemory, spoil } from '../support/mcp-client.ts';
-import { type Service, type ServiceOptions, startService } from '../support/service.ts';
+import { connect, createMemory, spoil } from '../support/clients/mcp-client.ts';
+import { manualClock } from '../support/gateway/clock.ts';
+import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_SECONDS = 86_400;

@@ -5,12 +5,12 @@ import {
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
 import { afterEach, expect, test } from 'vitest';
-import { askAt } from '../support/ask.ts';
-import { manualClock } from '../support/clock.ts';
-import { createSteps, questionOf } from '../support/log-in-steps.ts';
-import { spoil } from '../support/mcp-client.ts';
-import { connect, createMemory } from '../support/mcp-client-2.ts';
-import { type Service, type ServiceOptions, startService } from '../support/service.ts';
+import { spoil } from '../support/clients/mcp-client.ts';
+import { connect, createMemory } from '../support/clients/mcp-client-2.ts';
+import { askAt } from '../support/gateway/ask.ts';
+import { manualClock } from '../support/gateway/clock.ts';
+import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
+import { createSteps, questionOf } from '../support/oauth/login-steps.ts';
 
 const HOUR_MS = 3_600_000;
 

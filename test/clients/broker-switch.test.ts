@@ -1,8 +1,8 @@
 // A service that goes from proxy to broker mode keeps its users logged in.
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { connect, createMemory, spoil } from '../support/mcp-client.ts';
-import { postForm, register } from '../support/process-log-in.ts';
-import { type Service, startService } from '../support/service.ts';
+import { connect, createMemory, spoil } from '../support/clients/mcp-client.ts';
+import { postForm, register } from '../support/gateway/process-login.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
 
 let service: Service;
 

@@ -11,8 +11,8 @@ import {
   postForm,
   startLogInBrowser,
   watch,
-} from '../support/log-in-browser.ts';
-import { STATE } from '../support/log-in-steps.ts';
+} from '../support/oauth/login-browser.ts';
+import { STATE } from '../support/oauth/login-steps.ts';
 
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 const REFUSED = 'The log-in cannot go on';

@@ -8,8 +8,8 @@ import {
   showChoice,
   startLogInBrowser,
   watch,
-} from '../support/log-in-browser.ts';
-import { STATE } from '../support/log-in-steps.ts';
+} from '../support/oauth/login-browser.ts';
+import { STATE } from '../support/oauth/login-steps.ts';
 
 const CURSOR = 'cursor://anysphere.cursor-mcp/oauth/callback';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);

@@ -8,8 +8,8 @@ import {
   type LogInBrowser,
   logInAtProvider,
   startLogInBrowser,
-} from '../support/log-in-browser.ts';
-import { STATE } from '../support/log-in-steps.ts';
+} from '../support/oauth/login-browser.ts';
+import { STATE } from '../support/oauth/login-steps.ts';
 
 const ASKED = 'Let “Test Client” log in as you?';
 

@@ -1,7 +1,7 @@
 // The way from the question to the client, as a user goes it.
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { documentAnswer, startDocumentHost } from '../support/document-host.ts';
+import { documentAnswer, startDocumentHost } from '../support/oauth/document-host.ts';
 import {
   approve,
   deny,
@@ -10,8 +10,8 @@ import {
   type LogInBrowser,
   logInAtProvider,
   startLogInBrowser,
-} from '../support/log-in-browser.ts';
-import { STATE } from '../support/log-in-steps.ts';
+} from '../support/oauth/login-browser.ts';
+import { STATE } from '../support/oauth/login-steps.ts';
 
 const ASKED = 'Let “Test Client” log in as you?';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);

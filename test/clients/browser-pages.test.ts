@@ -1,8 +1,7 @@
 // The pages themselves: readable by everybody, whatever a client calls itself.
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ManualClock, manualClock } from '../support/clock.ts';
-import { contrasts } from '../support/contrast.ts';
+import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
 import {
   approve,
   heading,
@@ -10,7 +9,8 @@ import {
   type LogInBrowser,
   showChoice,
   startLogInBrowser,
-} from '../support/log-in-browser.ts';
+} from '../support/oauth/login-browser.ts';
+import { contrasts } from './contrast.ts';
 
 const REFUSED = 'The log-in cannot go on';
 const UNKNOWN = '/oauth/authorize?client_id=svc-AAAAAAAAAAAA';

@@ -7,7 +7,7 @@ import {
   type LogInBrowser,
   logInAtProvider,
   startLogInBrowser,
-} from '../support/log-in-browser.ts';
+} from '../support/oauth/login-browser.ts';
 
 const ROWS = [
   { popups: 'true', knows: true, says: 'keeps its opener all the way' },

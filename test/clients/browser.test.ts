@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { launchChromium } from '../support/chromium.ts';
-import { type Service, startService } from '../support/service.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
+import { launchChromium } from '../support/tools/chromium.ts';
 
 let service: Service;
 let browser: Browser;

@@ -2,17 +2,17 @@
 // success, its warnings included, is a failure here.
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { launchChromium } from '../support/chromium.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
+import { approve } from '../support/oauth/login-browser.ts';
+import { launchChromium } from '../support/tools/chromium.ts';
 import {
   type ConformanceTool,
   INSTALLATION_MS,
   installConformance,
   type Report,
   runConformance,
-} from '../support/conformance.ts';
-import { approve } from '../support/log-in-browser.ts';
-import { freePort } from '../support/ports.ts';
-import { type Service, startService } from '../support/service.ts';
+} from '../support/tools/conformance.ts';
 
 const METADATA: Report = {
   'authorization-server-metadata-endpoint': [

@@ -1,18 +1,18 @@
 // The official conformance tool's scenarios for servers, all that it requires of both revisions.
 // Its warnings count as failures here, too.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../support/gateway/ports.ts';
+import { type RedisServer, startRedis } from '../support/stores/redis.ts';
 import {
   type ConformanceTool,
   INSTALLATION_MS,
   installConformance,
-} from '../support/conformance.ts';
+} from '../support/tools/conformance.ts';
 import {
   type ConformanceGateway,
   startConformanceGateway,
-} from '../support/conformance-gateway.ts';
-import { type RequirementSet, runSet, SETS } from '../support/conformance-sets.ts';
-import { freePort } from '../support/ports.ts';
-import { type RedisServer, startRedis } from '../support/redis.ts';
+} from '../support/tools/conformance-gateway.ts';
+import { type RequirementSet, runSet, SETS } from '../support/tools/conformance-sets.ts';
 
 const SLOW = { timeout: 120_000 } as const;
 

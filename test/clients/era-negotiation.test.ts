@@ -1,8 +1,8 @@
 // Log-in in the middle of negotiation: a 401 is no sign of an older server.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEraCatalog } from '../support/era-catalog.ts';
-import { ERA_CLIENTS } from '../support/era-clients.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
+import { ERA_CLIENTS } from '../support/clients/era-clients.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
 
 let service: Service;
 

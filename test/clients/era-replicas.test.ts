@@ -1,10 +1,10 @@
 // The same steps over three replicas: each request goes to the next, so that an answer to a
 // question, and a cancellation, come to another one than the call.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEraCatalog } from '../support/era-catalog.ts';
-import { ERA_CLIENTS, type EraClient } from '../support/era-clients.ts';
-import { ERA_STEPS } from '../support/era-steps.ts';
-import { type Replicas, startReplicas } from '../support/replicas.ts';
+import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
+import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
+import { ERA_STEPS } from '../support/clients/era-steps.ts';
+import { type Replicas, startReplicas } from '../support/gateway/replicas.ts';
 
 const own = createEraCatalog();
 let replicas: Replicas;

@@ -1,9 +1,9 @@
 // Every official client in every era, logged in for real, and the same steps for each.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEraCatalog } from '../support/era-catalog.ts';
-import { ERA_CLIENTS, type EraClient } from '../support/era-clients.ts';
-import { ERA_STEPS } from '../support/era-steps.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
+import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
+import { ERA_STEPS } from '../support/clients/era-steps.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
 
 const own = createEraCatalog();
 const clients = new Map<string, EraClient>();

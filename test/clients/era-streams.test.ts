@@ -1,8 +1,8 @@
 // With MCP_STREAMS=true clients hear that a resource has changed, in the way of their era.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEraCatalog, TODAY, TOMORROW } from '../support/era-catalog.ts';
-import { ERA_CLIENTS, type EraClient } from '../support/era-clients.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createEraCatalog, TODAY, TOMORROW } from '../support/catalogs/era-catalog.ts';
+import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
 
 /** On a busy machine; nothing here asserts by the clock. */
 const PATIENT = { timeout: 20_000 } as const;

@@ -2,9 +2,14 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEraCatalog, TODAY } from '../support/era-catalog.ts';
-import { INSTALLATION_MS, inFolder, installNpxTool, type NpxTool } from '../support/npx-tool.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createEraCatalog, TODAY } from '../support/catalogs/era-catalog.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
+import {
+  INSTALLATION_MS,
+  inFolder,
+  installNpxTool,
+  type NpxTool,
+} from '../support/tools/npx-tool.ts';
 
 const SLOW = { timeout: 120_000 } as const;
 

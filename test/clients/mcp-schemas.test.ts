@@ -1,7 +1,7 @@
 // The schemas that the other tests hold answers against: they are the published ones, and they bite.
 import { beforeAll, expect, test } from 'vitest';
-import { INSTALLATION_MS, installConformance } from '../support/conformance.ts';
-import { loadMcpSchemas, type McpSchemas } from '../support/mcp-schemas.ts';
+import { loadMcpSchemas, type McpSchemas } from '../support/clients/mcp-schemas.ts';
+import { INSTALLATION_MS, installConformance } from '../support/tools/conformance.ts';
 
 const SESSION_ERA = ['2025-03-26', '2025-06-18', '2025-11-25'] as const;
 const STATELESS = '2026-07-28';

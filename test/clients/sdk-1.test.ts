@@ -1,8 +1,8 @@
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { afterEach, expect, test } from 'vitest';
-import { manualClock } from '../support/clock.ts';
-import { connect, createMemory } from '../support/mcp-client.ts';
-import { type Service, type ServiceOptions, startService } from '../support/service.ts';
+import { connect, createMemory } from '../support/clients/mcp-client.ts';
+import { manualClock } from '../support/gateway/clock.ts';
+import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
 
 const DAY_MS = 86_400_000;
 

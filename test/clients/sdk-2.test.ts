@@ -4,8 +4,8 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMemory } from '../support/mcp-client.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createMemory } from '../support/clients/mcp-client.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
 
 let service: Service;
 

@@ -1,10 +1,8 @@
 // Every kind of answer of the stateless era against the published schema of its revision.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Catalog } from '../../src/index.ts';
-import { INSTALLATION_MS, installConformance } from '../support/conformance.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { loadMcpSchemas, type McpSchemas } from '../support/mcp-schemas.ts';
-import { specCatalog } from '../support/spec-catalog.ts';
+import { specCatalog } from '../support/catalogs/spec-catalog.ts';
+import { loadMcpSchemas, type McpSchemas } from '../support/clients/mcp-schemas.ts';
 import {
   ASKABLE,
   accepted,
@@ -14,8 +12,10 @@ import {
   STATELESS,
   type StatelessOptions,
   stateless,
-} from '../support/stateless.ts';
-import { askingCatalog } from '../support/stateless-asking.ts';
+} from '../support/clients/stateless.ts';
+import { askingCatalog } from '../support/clients/stateless-asking.ts';
+import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
+import { INSTALLATION_MS, installConformance } from '../support/tools/conformance.ts';
 
 let schemas: McpSchemas;
 

@@ -10,9 +10,9 @@ import { openFolder } from '../../src/core/store/embedded/folder.ts';
 import { DataDirError } from '../../src/core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';
-import { type ManualClock, manualClock } from '../support/clock.ts';
-import { collectLog } from '../support/log.ts';
-import { contentOf } from '../support/store-content.ts';
+import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
+import { collectLog } from '../support/gateway/log.ts';
+import { contentOf } from './store-content.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;
@@ -183,7 +183,7 @@ test('§5 folder: a DATA_DIR that is a file, or below one, is refused by its nam
 
 /** Opens each in a process of its own: the lines that it printed, and how it ended. */
 async function openElsewhere(folders: readonly string[]) {
-  const script = fileURLToPath(new URL('../support/open-stores.ts', import.meta.url));
+  const script = fileURLToPath(new URL('./open-stores.ts', import.meta.url));
   const child = spawn(process.execPath, ['--import', 'tsx', script, ...folders], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -6,8 +6,8 @@ import { open as openLmdb, type RootDatabase } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import { type SessionRecord, type Store, StoreUnavailable } from '../../src/core/store/store.ts';
-import { type ManualClock, manualClock } from '../support/clock.ts';
-import { collectLog } from '../support/log.ts';
+import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
+import { collectLog } from '../support/gateway/log.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;

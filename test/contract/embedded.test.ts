@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
-import { manualClock } from '../support/clock.ts';
-import { collectLog } from '../support/log.ts';
+import { manualClock } from '../support/gateway/clock.ts';
+import { collectLog } from '../support/gateway/log.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { describeUserSessions } from './user-sessions.contract.ts';
 

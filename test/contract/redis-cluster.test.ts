@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import type { Store } from '../../src/core/store/store.ts';
-import { collectLog } from '../support/log.ts';
-import { type RedisCluster, type RedisServer, startRedisCluster } from '../support/redis.ts';
-import { age } from '../support/redis-age.ts';
+import { collectLog } from '../support/gateway/log.ts';
+import { type RedisCluster, type RedisServer, startRedisCluster } from '../support/stores/redis.ts';
+import { age } from './redis-age.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
 import { describeUserSessions } from './user-sessions.contract.ts';

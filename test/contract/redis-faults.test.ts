@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
-import { collectLog, type LogLine } from '../support/log.ts';
-import { type RedisServer, startRedis } from '../support/redis.ts';
+import { collectLog, type LogLine } from '../support/gateway/log.ts';
+import { type RedisServer, startRedis } from '../support/stores/redis.ts';
 import { subscribers } from './subscribers.ts';
 
 let redis: RedisServer;

@@ -10,8 +10,8 @@ import { createReplicaSeal } from '../../src/core/seal/seals.ts';
 import { channelKey } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
 import { createReplicas } from '../../src/features/mcp/session/replicas.ts';
-import { collectLog } from '../support/log.ts';
-import { startRedis } from '../support/redis.ts';
+import { collectLog } from '../support/gateway/log.ts';
+import { startRedis } from '../support/stores/redis.ts';
 import { subscribers } from './subscribers.ts';
 
 const ends: (() => Promise<unknown>)[] = [];

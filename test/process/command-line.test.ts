@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { banner } from '../../src/cli/dev-banner.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
-import { freePort } from '../support/ports.ts';
-import { endPosterns, folder, runPostern, startPostern } from '../support/process.ts';
-import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
+import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { endPosterns, folder, runPostern, startPostern } from '../support/gateway/process.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false', HOST: '127.0.0.1' } as const;
 

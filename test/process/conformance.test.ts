@@ -2,7 +2,13 @@
 import { readdir } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { endPosterns, folder, isGroupAlive, runPostern, startPostern } from '../support/process.ts';
+import {
+  endPosterns,
+  folder,
+  isGroupAlive,
+  runPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
 
 const NPM = { npm: true, args: ['start:conformance'] } as const;
 /** npm itself takes its time. */

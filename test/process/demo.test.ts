@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { explain } from '../../scripts/demo/explain.ts';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { freePort } from '../support/ports.ts';
-import { endPosterns, folder, runPostern, startPostern } from '../support/process.ts';
-import { catalogSaying, put } from '../support/process-catalog.ts';
+import { catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { endPosterns, folder, runPostern, startPostern } from '../support/gateway/process.ts';
 
 afterEach(endPosterns);
 

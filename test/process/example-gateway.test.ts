@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { freePort } from '../support/ports.ts';
-import { endPosterns, folder } from '../support/process.ts';
-import { statelessRequest } from '../support/stateless.ts';
+import { statelessRequest } from '../support/clients/stateless.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { endPosterns, folder } from '../support/gateway/process.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const children: ChildProcess[] = [];

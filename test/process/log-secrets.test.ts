@@ -2,11 +2,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { BASE_URL } from '../support/gateway.ts';
-import { endPosterns, type Serving, startPostern } from '../support/process.ts';
-import { endSession, openSession, rpc, useSession } from '../support/process-http.ts';
-import { authorizationUrl, type LoggedIn, logIn, postForm } from '../support/process-log-in.ts';
-import { type Provider, startProvider } from '../support/provider.ts';
+import { BASE_URL } from '../support/gateway/gateway.ts';
+import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
+import { endSession, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
+import {
+  authorizationUrl,
+  type LoggedIn,
+  logIn,
+  postForm,
+} from '../support/gateway/process-login.ts';
+import { type Provider, startProvider } from '../support/oauth/provider.ts';
 
 let provider: Provider | undefined;
 

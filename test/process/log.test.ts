@@ -1,10 +1,10 @@
 // Spec §5, decisions 1: what a service prints.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts';
-import { type Env, endPosterns, type Serving, startPostern } from '../support/process.ts';
-import { isRefused, openSession, rpc, useSession } from '../support/process-http.ts';
-import { logIn, register } from '../support/process-log-in.ts';
-import { sendRaw, statusesOf } from '../support/raw.ts';
+import { type Env, endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
+import { isRefused, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
+import { logIn, register } from '../support/gateway/process-login.ts';
+import { sendRaw, statusesOf } from '../support/gateway/raw.ts';
+import { AUDIENCE, type Issuer, startIssuer } from '../support/oauth/issuer.ts';
 
 let issuer: Issuer;
 let env: Env;

@@ -1,9 +1,9 @@
 // Decisions 8: npm start and npm run dev hand signals on and leave nothing behind.
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
-import { endPosterns, isGroupAlive, startPostern } from '../support/process.ts';
-import { isRefused, openSession, useSession } from '../support/process-http.ts';
-import { startUpstream, type Upstream } from '../support/upstream.ts';
+import { endPosterns, isGroupAlive, startPostern } from '../support/gateway/process.ts';
+import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
+import { startUpstream, type Upstream } from '../support/oauth/upstream.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 /** npm itself takes its time. */

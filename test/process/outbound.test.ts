@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type DocumentHost, startDocumentHost } from '../support/document-host.ts';
-import { endPosterns, folder, startPostern } from '../support/process.ts';
-import { type ForwardProxy, startProxy } from '../support/proxy.ts';
+import { endPosterns, folder, startPostern } from '../support/gateway/process.ts';
+import { type DocumentHost, startDocumentHost } from '../support/oauth/document-host.ts';
+import { type ForwardProxy, startProxy } from '../support/oauth/proxy.ts';
 
 const ISSUER = 'https://id.example';
 const SLOW = { timeout: 60_000 } as const;

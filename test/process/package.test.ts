@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { INSTALLATION_MS } from '../support/npx-tool.ts';
-import { freePort } from '../support/ports.ts';
-import { endPosterns, launch, runPostern, startPostern } from '../support/process.ts';
-import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
-import { logIn } from '../support/process-log-in.ts';
+import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { endPosterns, launch, runPostern, startPostern } from '../support/gateway/process.ts';
+import { logIn } from '../support/gateway/process-login.ts';
+import { INSTALLATION_MS } from '../support/tools/npx-tool.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** What a checkout has that the package is made of; without src there is nothing to build. */

@@ -2,11 +2,17 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts';
-import { type Env, endPosterns, folder, type Serving, startPostern } from '../support/process.ts';
-import { endSession, openSession, rpc, useSession } from '../support/process-http.ts';
-import { authorize, register } from '../support/process-log-in.ts';
-import { type RedisOptions, type RedisServer, startRedis } from '../support/redis.ts';
+import {
+  type Env,
+  endPosterns,
+  folder,
+  type Serving,
+  startPostern,
+} from '../support/gateway/process.ts';
+import { endSession, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
+import { authorize, register } from '../support/gateway/process-login.ts';
+import { AUDIENCE, type Issuer, startIssuer } from '../support/oauth/issuer.ts';
+import { type RedisOptions, type RedisServer, startRedis } from '../support/stores/redis.ts';
 
 const PASSWORD = 'hunter2-of-redis';
 

@@ -1,9 +1,9 @@
 // Decisions 4: whatever ends the process, sessions and registered clients live on in DATA_DIR.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { AUDIENCE, type Issuer, startIssuer } from '../support/issuer.ts';
-import { type Env, endPosterns, folder, startPostern } from '../support/process.ts';
-import { endSession, openSession, useSession } from '../support/process-http.ts';
-import { authorize, register } from '../support/process-log-in.ts';
+import { type Env, endPosterns, folder, startPostern } from '../support/gateway/process.ts';
+import { endSession, openSession, useSession } from '../support/gateway/process-http.ts';
+import { authorize, register } from '../support/gateway/process-login.ts';
+import { AUDIENCE, type Issuer, startIssuer } from '../support/oauth/issuer.ts';
 
 let issuer: Issuer;
 let env: Env;

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { INITIALIZE } from '../support/gateway.ts';
-import { endPosterns, type Serving, startPostern } from '../support/process.ts';
-import { isRefused, openSession, postHalf, useSession } from '../support/process-http.ts';
-import { startUpstream, type Upstream } from '../support/upstream.ts';
+import { INITIALIZE } from '../support/gateway/gateway.ts';
+import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
+import { isRefused, openSession, postHalf, useSession } from '../support/gateway/process-http.ts';
+import { startUpstream, type Upstream } from '../support/oauth/upstream.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;

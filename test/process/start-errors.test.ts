@@ -3,7 +3,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { freePort } from '../support/ports.ts';
+import { freePort } from '../support/gateway/ports.ts';
 import {
   type Env,
   endPosterns,
@@ -11,7 +11,7 @@ import {
   type Postern,
   runPostern,
   startPostern,
-} from '../support/process.ts';
+} from '../support/gateway/process.ts';
 
 afterEach(endPosterns);
 

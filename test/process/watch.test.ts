@@ -2,9 +2,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { endPosterns, folder, startPostern } from '../support/process.ts';
-import { callTool, catalogSaying, put } from '../support/process-catalog.ts';
-import { isRefused, openSession, useSession } from '../support/process-http.ts';
+import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { endPosterns, folder, startPostern } from '../support/gateway/process.ts';
+import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 /** Node starts anew for each change. */

@@ -1,0 +1,24 @@
+// src/catalog/index.ts: what the specification names is offered, whatever else is.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { builtInCatalog } from '../../../src/catalog/index.ts';
+import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+
+let gateway: TestGateway;
+let session: string;
+
+beforeAll(async () => {
+  gateway = await startGateway({ deps: { catalog: builtInCatalog } });
+  session = await gateway.open();
+});
+afterAll(() => gateway.close());
+
+test.each([
+  { list: 'tools', name: 'service_ping' },
+  { list: 'prompts', name: 'greeting' },
+  { list: 'prompts', name: 'user-context' },
+  { list: 'resources', uri: 'config://server' },
+  { list: 'resources', uri: 'user://profile' },
+])('§2.4 built in: $list/list has $name$uri', async ({ list, ...entry }) => {
+  const { json } = await gateway.call(session, `${list}/list`);
+  expect(json.result[list]).toContainEqual(expect.objectContaining(entry));
+});

@@ -1,0 +1,298 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { renderSite } from '../../../scripts/render-site.ts';
+import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
+import { createSite, type Site } from '../../../src/features/site/site.ts';
+import { createCors } from '../../../src/http/cors.ts';
+import { createPipeline } from '../../../src/http/pipeline.ts';
+import { createRouter } from '../../../src/http/router.ts';
+import { admittingCheck } from '../../support/gateway/limit-check.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+
+const PROVIDERS = [
+  'entra',
+  'okta',
+  'auth0',
+  'keycloak',
+  'google',
+  'cognito',
+  'authentik',
+  'dex',
+  'hydra',
+];
+const PAGES = [
+  '/',
+  '/clients',
+  '/errors',
+  '/settings',
+  '/providers',
+  '/authors',
+  '/protocol',
+  '/operations',
+  '/architecture',
+  ...PROVIDERS.map((name) => `/provider-${name}`),
+];
+const root = new URL('../../../', import.meta.url);
+
+const examples = new URL('docs/examples/', root);
+const EXAMPLES = readdirSync(examples);
+
+let folder: string;
+let site: Site;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'postern-site-'));
+  for (const [name, content] of await renderSite(new URL('docs/', root))) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), content);
+  }
+  await writeFile(join(folder, 'notes.txt'), 'not for the public');
+  site = await open('http://localhost:3000');
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const open = (baseUrl: string) =>
+  createSite({ baseUrl, log: collectLog().log, folder: pathToFileURL(`${folder}/`) });
+
+const textOf = (reply: Reply | undefined): string => Buffer.from(reply?.body ?? '').toString();
+
+const CHARACTERS: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', amp: '&' };
+const unescaped = (html: string): string =>
+  html
+    .replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+    .replace(/&(lt|gt|quot|amp);/g, (_, name: string) => CHARACTERS[name] ?? '');
+
+describe('§4.1 pages', () => {
+  test.each(PAGES)('§4.1 GET %s is a page that runs nothing and loads nothing foreign', (path) => {
+    const page = site.find(path);
+    expect(page).toMatchObject({
+      status: 200,
+      headers: {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Cache-Control': 'public, max-age=300',
+        'Content-Security-Policy':
+          "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      },
+    });
+    const html = textOf(page);
+    expect(html).toMatch(/^<!doctype html>\n<html lang="en">/);
+    expect(html.match(/<h1/g)).toHaveLength(1);
+    expect(html).not.toMatch(/<script|<style|<iframe|\sstyle=|\son\w+=|src="http|@import/i);
+    expect(html).not.toMatch(/\{(base_url|base_path|version)\}/);
+  });
+
+  test.each(PAGES)('§4.1 every link of %s leads somewhere', (path) => {
+    const served = ['/health', '/health/ready'];
+    for (const [, href = ''] of textOf(site.find(path)).matchAll(/(?:href|src)="([^"]*)"/g)) {
+      if (/^https?:/.test(href)) continue;
+      const [target = '', fragment] = href.split('#');
+      const there = textOf(site.find(target || path));
+      expect(there !== '' || served.includes(target), `${path} → ${href}`).toBe(true);
+      if (fragment) expect(there, `${path} → ${href}`).toContain(`id="${fragment}"`);
+    }
+  });
+
+  test.each(EXAMPLES)('§4.1 /authors shows the code of %s as its file has it', (name) => {
+    const blocks = [...textOf(site.find('/authors')).matchAll(/<pre><code[^>]*>([^<]*)</g)];
+    const file = readFileSync(new URL(name, examples), 'utf8');
+    expect(blocks.map(([, code = '']) => unescaped(code))).toContain(file);
+  });
+
+  test.each([
+    { path: '/authors', lists: true },
+    { path: '/settings', lists: false },
+  ])('§4.1 a page of many sections lists them at its top ($path: $lists)', ({ path, lists }) => {
+    const html = textOf(site.find(path));
+    const sections = [...html.matchAll(/<h2 id="([^"]*)">(.*?)<\/h2>/g)];
+    const [, list = ''] = /<nav aria-label="On this page">([\s\S]*?)<\/nav>/.exec(html) ?? [];
+    const links = [...list.matchAll(/<a href="#([^"]*)">(.*?)<\/a>/g)];
+    const said = (found: readonly RegExpExecArray[]) =>
+      found.map(([, id, label]) => ({ id, label }));
+    expect(sections.length).toBeGreaterThan(1);
+    expect(said(links)).toEqual(lists ? said(sections) : []);
+  });
+
+  test('§4.1 the front page names the address to give to a client', async () => {
+    const other = await open('https://mcp.example.com');
+    expect(textOf(other.find('/'))).toContain('<code>https://mcp.example.com/mcp\n</code>');
+  });
+
+  test('§4.1 /assets/** are served with their types', () => {
+    expect(site.find('/assets/style.css')?.headers?.['Content-Type']).toMatch(/^text\/css/);
+    expect(site.find('/assets/icon.svg')?.headers?.['Content-Type']).toBe('image/svg+xml');
+  });
+
+  test('§4.1 /favicon.ico is an icon, which every page names', () => {
+    const icon = site.find('/favicon.ico');
+    expect(icon).toMatchObject({ status: 200, headers: { 'Content-Type': 'image/x-icon' } });
+    // Reserved, kind (1: icon), how many images; each of these begins as a PNG does.
+    const bytes = Buffer.from(icon?.body ?? '');
+    expect([...bytes.subarray(0, 6)]).toEqual([0, 0, 1, 0, 2, 0]);
+    for (const entry of [6, 22]) {
+      const [size, start] = [bytes.readUInt32LE(entry + 8), bytes.readUInt32LE(entry + 12)];
+      expect(bytes.toString('latin1', start + 1, start + 4)).toBe('PNG');
+      expect(start + size).toBeLessThanOrEqual(bytes.length);
+    }
+    for (const path of PAGES) {
+      expect(textOf(site.find(path))).toContain(
+        '<link rel="icon" sizes="32x32" href="/favicon.ico">',
+      );
+    }
+  });
+
+  test('§4.1 links stay below the path of BASE_URL', async () => {
+    const below = await open('https://example.com/tools/mcp-gateway');
+    const html = textOf(below.find('/'));
+    expect(html).toContain('href="/tools/mcp-gateway/assets/style.css"');
+    expect(html).toContain('href="/tools/mcp-gateway/settings"');
+    expect(html).not.toMatch(/href="\/(?!tools\/mcp-gateway\/)/);
+  });
+
+  test('§4.1 BASE_URL is escaped in pages', async () => {
+    const odd = await open('https://example.com/"><script>alert(1)</script>');
+    const html = textOf(odd.find('/'));
+    expect(html).not.toContain('<script>');
+    expect(html).toContain('&quot;&gt;&lt;script&gt;');
+  });
+
+  test('§4.1 a page that the caller has is answered with 304', () => {
+    const etag = site.find('/')?.headers?.ETag ?? '';
+    expect(etag).toMatch(/^"[\w-]{27}"$/);
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const reply = site.find('/', known);
+      expect(reply).toMatchObject({ status: 304, headers: { ETag: etag } });
+      expect(reply?.body).toBeUndefined();
+    }
+    expect(site.find('/', '"other"')?.status).toBe(200);
+    expect(site.find('/settings')?.headers?.ETag).not.toBe(etag);
+  });
+
+  test.each([
+    '/index',
+    '/index.html',
+    '/404',
+    '/settings/',
+    '/Settings',
+    '/%73ettings',
+    '//settings',
+    '/assets',
+    '/assets/../settings',
+    '/../package.json',
+    '/..%2fpackage.json',
+    '/notes.txt',
+    '/notes',
+    '/__proto__',
+    '',
+  ])('§4.1 %j is no page', (path) => {
+    expect(site.find(path)).toBeUndefined();
+  });
+
+  test('§4.1 without built pages the service runs, and says once how to make them', async () => {
+    const { log, lines } = collectLog();
+    const bare = await createSite({
+      baseUrl: 'http://localhost:3000',
+      log,
+      folder: pathToFileURL(`${folder}/nowhere/`),
+    });
+    expect(bare.find('/')).toBeUndefined();
+    expect(bare.notFoundPage()).toBeUndefined();
+    expect(lines).toEqual([
+      expect.objectContaining({ level: 'info', msg: expect.stringContaining('npm run build') }),
+    ]);
+  });
+});
+
+describe('§4.1 pages over HTTP', () => {
+  async function ask(method: string, path: string, headers: Record<string, string> = {}) {
+    const answer = createPipeline({
+      router: createRouter([]),
+      site,
+      checkHost: () => {},
+      cors: createCors([]),
+      isAllowedOrigin: () => true,
+      ownOrigin: 'http://localhost:3000',
+      limiter: () => admittingCheck(),
+      bearer: async () => undefined,
+      securityHeaders: { 'X-Frame-Options': 'DENY' },
+    });
+    const request: GatewayRequest = {
+      method,
+      path,
+      query: '',
+      headers,
+      clientIp: 'unknown',
+      signal: () => new AbortController().signal,
+    };
+    const readBody = () => Promise.reject();
+    const isRead = () => false;
+    return answer({ request, authority: undefined, readBody, isRead, age: () => 0 });
+  }
+
+  test('§4.12 a page carries the security headers', async () => {
+    const { reply, route } = await ask('GET', '/settings');
+    expect(reply).toMatchObject({
+      status: 200,
+      headers: { 'X-Frame-Options': 'DENY', Vary: 'Origin' },
+    });
+    expect(route).toBe('/**');
+  });
+
+  test('§4.1 HEAD is GET; any other method is 405 with Allow', async () => {
+    expect((await ask('HEAD', '/')).reply.status).toBe(200);
+    const { reply } = await ask('POST', '/');
+    expect(reply).toMatchObject({ status: 405, headers: { Allow: 'GET, HEAD' } });
+  });
+
+  test('§7.5 an unknown path is a page for browsers and JSON for programs', async () => {
+    const browser = await ask('GET', '/nowhere', { accept: 'text/html,*/*;q=0.8' });
+    expect(browser.reply.status).toBe(404);
+    expect(browser.reply.headers).toMatchObject({
+      'Content-Type': 'text/html; charset=utf-8',
+      Vary: 'Origin, Accept',
+    });
+    expect(textOf(browser.reply)).toContain('There is no such page');
+    expect(textOf(browser.reply)).not.toContain('nowhere');
+    const program = await ask('GET', '/nowhere', { accept: '*/*' });
+    expect(program.reply).toMatchObject({
+      status: 404,
+      headers: { 'Content-Type': 'application/json' },
+    });
+    expect(JSON.parse(textOf(program.reply)).error).toMatchObject({
+      code: -32000,
+      message: 'Not Found',
+    });
+    expect(browser.route).toBe('unmatched');
+  });
+});
+
+describe('§4.1 documents', () => {
+  const documents = ['.', 'docs', 'docs/decisions'].flatMap((at) =>
+    readdirSync(new URL(`${at}/`, root))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${at}/${name}`),
+  );
+
+  test.each(documents)('§4.1 every link of %s leads to a file that is there', (document) => {
+    const here = new URL(document, root);
+    const text = readFileSync(here, 'utf8').replace(/```[\s\S]*?```/g, '');
+    for (const [, href = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^(https?:|#)/.test(href)) continue;
+      const target = new URL(href, here);
+      expect(existsSync(new URL(target.pathname, target)), `${document} → ${href}`).toBe(true);
+    }
+  });
+
+  test('§4.1 a link to a page that is not there stops the build', async () => {
+    const docs = await mkdtemp(join(tmpdir(), 'postern-docs-'));
+    await mkdir(join(docs, 'assets'));
+    for (const name of readdirSync(new URL('docs/', root)).filter((n) => n.endsWith('.md'))) {
+      await writeFile(join(docs, name), '# Page\n\n[gone](gone.md)\n');
+    }
+    await expect(renderSite(pathToFileURL(`${docs}/`))).rejects.toThrow('gone.md');
+    await rm(docs, { recursive: true });
+  });
+});

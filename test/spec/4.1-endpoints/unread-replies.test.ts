@@ -1,0 +1,194 @@
+// Replies that nobody reads end their connections (decisions 10, "Bounds").
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createReplyPace } from '../../../src/http/reply-pace.ts';
+import { createLocalCatalog, defineTool } from '../../../src/index.ts';
+import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
+import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { statusesOf } from '../../support/gateway/raw.ts';
+import { headOf, openSlow, turns } from '../../support/gateway/slow.ts';
+
+const MEBIBYTE = 1_048_576;
+/** Far more than the system's own buffers take. */
+const COUNT = 12;
+let ran = 0;
+const catalog = createLocalCatalog({
+  tools: [
+    defineTool({
+      name: 'large',
+      description: 'Two megabytes.',
+      inputSchema: { type: 'object' },
+      run() {
+        ran++;
+        return { content: [{ type: 'text', text: 'x'.repeat(2 * MEBIBYTE) }] };
+      },
+    }),
+  ],
+});
+
+let clock: ManualClock;
+let gateway: TestGateway;
+let port: number;
+let call: string;
+const sockets: Socket[] = [];
+
+beforeEach(async () => {
+  ran = 0;
+  clock = manualClock();
+  gateway = await startGateway({ deps: { clock, catalog } });
+  port = await gateway.listen();
+  const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
+  const own = { token: await gateway.issuer.sign(), session: await gateway.open() };
+  call = headOf({ path: '/mcp', ...own, length: body.length }) + body;
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await gateway.close();
+});
+
+interface Reader {
+  readonly socket: Socket;
+  readonly isClosed: boolean;
+  readonly received: () => string;
+}
+
+/** A connection that does not read until it is told to. */
+async function openUnread(): Promise<Reader> {
+  const socket = connect(port, '127.0.0.1');
+  sockets.push(socket);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.pause();
+  const chunks: Buffer[] = [];
+  let isClosed = false;
+  socket.on('data', (chunk) => chunks.push(chunk)).pause();
+  socket.on('close', () => {
+    isClosed = true;
+  });
+  return {
+    socket,
+    get isClosed() {
+      return isClosed;
+    },
+    received: () => Buffer.concat(chunks).toString('latin1'),
+  };
+}
+
+/** Calls whose answers wait: some of their bytes in the system's buffers, most of them not. */
+async function askMany({ socket }: Reader): Promise<void> {
+  for (let at = 0; at < COUNT; at++) socket.write(call);
+  const answered = () => gateway.log.filter(({ of }) => of === 'large').length;
+  await expect.poll(answered).toBe(COUNT);
+  await turns();
+}
+
+describe('§4.1 a caller who takes none of its answers', () => {
+  test('§4.1 is cut off after 30 s, and not before', async () => {
+    const reader = await openUnread();
+    await askMany(reader);
+    clock.advance(29_000);
+    await turns();
+    clock.advance(3000);
+    reader.socket.resume();
+    await expect.poll(() => reader.isClosed).toBe(true);
+    expect(reader.received().length).toBeLessThan(COUNT * 2 * MEBIBYTE);
+  });
+
+  test('§4.1 gets them all when it takes them after 29 s, in their order', async () => {
+    const reader = await openUnread();
+    await askMany(reader);
+    clock.advance(29_000);
+    reader.socket.resume();
+    await expect.poll(() => reader.received().length).toBeGreaterThan(COUNT * 2 * MEBIBYTE);
+    expect(statusesOf(reader.received())).toEqual(Array(COUNT).fill(200));
+    clock.advance(60_000);
+    await turns();
+    expect(reader.isClosed).toBe(false);
+  });
+
+  test('§4.1 has no more requests worked on than those whose answers are 1 MiB', async () => {
+    const reader = await openUnread();
+    await askMany(reader);
+    for (let at = 0; at < 10; at++) {
+      reader.socket.write(call);
+      await turns();
+    }
+    expect(ran).toBe(COUNT);
+    reader.socket.resume();
+    await expect.poll(() => ran).toBe(COUNT + 10);
+    const all = COUNT + 10;
+    await expect.poll(() => reader.received().length).toBeGreaterThan(all * 2 * MEBIBYTE);
+    expect(statusesOf(reader.received())).toEqual(Array(all).fill(200));
+  });
+
+  test('§4.1 is not read any further', async () => {
+    const reader = await openUnread();
+    await askMany(reader);
+    // So large that few come at once: more than 64 that wait would end the connection.
+    const more = call.replace('\r\n', `\r\nX-Filler: ${'x'.repeat(15_000)}\r\n`);
+    for (let at = 0; at < 2000; at++) reader.socket.write(more);
+    await turns(200);
+    // What the server does not read waits here.
+    expect(reader.socket.writableLength).toBeGreaterThan(10 * MEBIBYTE);
+    expect(reader.isClosed).toBe(false);
+    expect(ran).toBe(COUNT);
+  });
+});
+
+describe('§4.1 how fast answers are taken', () => {
+  /** Seconds after which a caller is cut off who takes so many bytes at each of these seconds. */
+  function cutOffAfter(bytes: number, every = 1): number | undefined {
+    const pace = createReplyPace();
+    let taken = 0;
+    for (let second = 0; second <= 300; second++) {
+      if (second % every === 0) taken += bytes;
+      if (pace.measure({ waiting: 1, taken })) return second;
+    }
+    return undefined;
+  }
+
+  test.each([
+    [0, 1, 30],
+    [1024, 1, undefined],
+    [1000, 1, 60],
+    [31 * 1024, 29, undefined],
+    [100_000, 31, 30],
+    [1, 1, 60],
+  ])('§4.1 %i bytes each %i s: ended after %s s', (bytes, every, wanted) => {
+    expect(cutOffAfter(bytes, every)).toBe(wanted);
+  });
+
+  test('§4.1 who had nothing to take begins anew', () => {
+    const pace = createReplyPace();
+    for (let time = 0; time < 10; time++) {
+      for (let second = 0; second < 29; second++) {
+        expect(pace.measure({ waiting: 1, taken: 0 })).toBe(false);
+      }
+      expect(pace.measure({ waiting: 0, taken: 0 })).toBe(false);
+    }
+  });
+});
+
+test('§4.3 neither an answer that nobody takes nor a body that stalls outlasts the drain', async () => {
+  const clock = manualClock();
+  const closing = await startGateway({ deps: { clock, catalog } });
+  const port = await closing.listen();
+  const session = await closing.open();
+  const token = await closing.issuer.sign();
+  const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
+  const head = headOf({ path: '/mcp', token, session, length: body.length });
+  const unread = await openSlow(port, '');
+  unread.socket.pause();
+  for (let at = 0; at < COUNT; at++) unread.send(head + body);
+  await expect.poll(() => ran).toBe(COUNT);
+  const stalled = await openSlow(port, `${head}{`);
+  await turns();
+
+  const closed = closing.close();
+  await turns();
+  clock.advance(10_000);
+  await closed;
+  await stalled.closed;
+  unread.socket.destroy();
+});

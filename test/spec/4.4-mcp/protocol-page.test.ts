@@ -1,0 +1,46 @@
+// docs/protocol.md: its commands and its tables, held to their word.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMethods } from '../../../src/features/mcp/calls/methods.ts';
+import { SUPPORTED_VERSIONS } from '../../../src/features/mcp/protocol/revisions.ts';
+import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
+import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { blocksOf, pageOf } from '../../support/gateway/page-answers.ts';
+
+const page = pageOf('protocol');
+const answers = blocksOf(page, 'json');
+const commands = blocksOf(page, 'sh').filter((command) => command.startsWith('curl '));
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startGateway({ env: { AUTH_REQUIRED: 'false' } });
+});
+afterAll(() => gateway.close());
+
+test.each(commands.map((command, at) => ({ command, at })))(
+  '§4.4 the protocol page: command $at is answered as it says',
+  async ({ command, at }) => {
+    const headers = [...command.matchAll(/-H ['"]([\w-]+): ([^'"]*)['"]/g)];
+    const [, body] = /-d '([^']*)'/.exec(command) ?? [];
+    const answer = await gateway.ask({
+      method: 'POST',
+      path: '/mcp',
+      headers: Object.fromEntries(headers.map(([, name = '', value = '']) => [name, value])),
+      body,
+    });
+    expect(answer.status).toBe(200);
+    const { version } = answer.json.result._meta['io.modelcontextprotocol/serverInfo'];
+    expect(answer.json).toEqual(JSON.parse((answers[at] ?? '').replace('{version}', version)));
+  },
+);
+
+test('§4.4 the protocol page: there are as many answers as commands', () => {
+  expect(commands).toHaveLength(2);
+  expect(answers).toHaveLength(commands.length);
+});
+
+test('§4.4 the protocol page: names every revision and every shared method', () => {
+  const { catalog } = createRichCatalog();
+  const shared = [...createMethods(catalog, catalog.callTool).keys()];
+  for (const name of [...SUPPORTED_VERSIONS, ...shared]) expect(page).toContain(name);
+});

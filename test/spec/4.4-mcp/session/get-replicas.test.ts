@@ -1,0 +1,52 @@
+// The stream of a session and its subscriptions, among replicas.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openClient } from '../../../support/clients/session-client.ts';
+import { createWatched, updated } from '../../../support/clients/watched.ts';
+import { type Pair, startPair } from '../../../support/gateway/pair.ts';
+
+const { catalog, change } = createWatched();
+const STREAMS = { MCP_STREAMS: 'true' };
+
+describe('§4.1 a stream among replicas', () => {
+  let pair: Pair;
+  beforeAll(async () => {
+    pair = await startPair({ env: STREAMS, deps: { catalog } });
+  });
+  afterAll(() => pair.close());
+
+  test('§4.1 a second one at the other replica ends the first', async () => {
+    const client = await openClient(pair.one);
+    const elsewhere = await client.at(pair.other);
+    const first = await client.watch();
+    const second = await elsewhere.watch();
+    expect(await first.rest()).toEqual([]);
+    const third = await client.watch();
+    expect(await second.rest()).toEqual([]);
+    await client.ask('resources/subscribe', { uri: 'watched://a' });
+    change('a');
+    expect(await third.next()).toEqual(updated('a'));
+    third.hangUp();
+  });
+
+  test('§4.5 DELETE at the other replica ends it', async () => {
+    const client = await openClient(pair.one);
+    const stream = await client.watch();
+    expect(await (await client.at(pair.other)).end()).toBe(204);
+    expect(await stream.rest()).toEqual([]);
+  });
+
+  test('§4.4 subscribed at one replica, told at the other, until unsubscribed at the first', async () => {
+    const client = await openClient(pair.one);
+    const elsewhere = await client.at(pair.other);
+    const stream = await elsewhere.watch();
+    await client.ask('resources/subscribe', { uri: 'watched://a' });
+    await elsewhere.ask('resources/subscribe', { uri: 'watched://b' });
+    change('a');
+    expect(await stream.next()).toEqual(updated('a'));
+    await client.ask('resources/unsubscribe', { uri: 'watched://a' });
+    change('a');
+    change('b');
+    expect(await stream.next()).toEqual(updated('b'));
+    stream.hangUp();
+  });
+});

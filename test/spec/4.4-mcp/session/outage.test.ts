@@ -1,0 +1,77 @@
+// Streams, questions and cancelled calls while the shared store is away, and after it.
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { lastOf, openClient } from '../../../support/clients/session-client.ts';
+import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
+import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { type RedisServer, startRedis } from '../../../support/stores/redis.ts';
+
+const { catalog } = createAskingCatalog();
+const DECLINE = { action: 'decline' };
+const DECLINED = { content: [{ type: 'text', text: JSON.stringify({ form: DECLINE }) }] };
+
+let redis: RedisServer;
+let one: TestGateway;
+let other: TestGateway;
+
+beforeEach(async () => {
+  redis = await startRedis();
+  const env = { REDIS_URL: redis.url, MCP_STREAMS: 'true' };
+  one = await startGateway({ env, deps: { catalog } });
+  other = await startGateway({
+    env: { ...env, OIDC_ISSUER: one.issuer.url },
+    deps: { catalog },
+  });
+});
+afterEach(async () => {
+  redis.thaw();
+  await other.close();
+  await one.close();
+  await redis.close();
+});
+
+/** Asks until it is answered as hoped for. */
+async function until(hoped: () => Promise<boolean>): Promise<void> {
+  await expect.poll(hoped, { timeout: 20_000 }).toBe(true);
+}
+
+test('§9 while the store is away a stream is 500, not 404, and a question stays open', async () => {
+  const client = await openClient(one, { capabilities: ABLE });
+  const elsewhere = await client.at(other);
+  const stream = await client.call('asks', { kinds: ['form'] });
+  const { id } = await stream.next();
+  redis.freeze();
+  const refused = await client.watch();
+  expect(refused.status).toBe(500);
+  expect(JSON.parse(await refused.text())).toMatchObject({
+    error: { code: -32000, message: 'Internal Server Error' },
+  });
+  expect(await elsewhere.answer(id, DECLINE)).toBe(500);
+  expect(await elsewhere.cancel(1)).toBe(500);
+  redis.thaw();
+  await until(async () => (await elsewhere.answer(id, DECLINE)) === 202);
+  expect(await lastOf(stream)).toMatchObject({ result: DECLINED });
+});
+
+test('§9 when the store was lost and is back, replicas hear each other again', async () => {
+  const token = await one.issuer.sign();
+  await redis.kill();
+  await redis.restart();
+  await until(async () => {
+    const statuses = await Promise.all([one.rpc(INITIALIZE), other.rpc(INITIALIZE, { token })]);
+    return statuses.every(({ status }) => status === 200);
+  });
+  const able = await openClient(one, { token, capabilities: ABLE });
+  const elsewhere = await able.at(other);
+  const stream = await able.call('asks', { kinds: ['form'] }, { id: 'asked' });
+  await stream.next();
+  let isOver = false;
+  const last = lastOf(stream).finally(() => {
+    isOver = true;
+  });
+  // The channel may come back later than the rest; clients may say it again.
+  await until(async () => {
+    await elsewhere.cancel('asked');
+    return isOver;
+  });
+  expect(await last).toMatchObject({ error: { data: { reason: 'request_cancelled' } } });
+});

@@ -1,0 +1,198 @@
+// subscriptions/listen, 2026-07-28, with MCP_STREAMS=true.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createLocalCatalog } from '../../../../src/index.ts';
+import { openEvents } from '../../../support/clients/event-stream.ts';
+import { SERVER_INFO, stateless, statelessRequest } from '../../../support/clients/stateless.ts';
+import { createWatched } from '../../../support/clients/watched.ts';
+import { advanceSlowly, manualClock } from '../../../support/gateway/clock.ts';
+import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+
+const { catalog, change, watchers } = createWatched();
+const STREAMS = { MCP_STREAMS: 'true' };
+const LISTEN = 'subscriptions/listen';
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+type Id = string | number;
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startGateway({ env: STREAMS, deps: { catalog } });
+});
+afterAll(() => gateway.close());
+
+async function listen(
+  notifications: unknown,
+  { at = gateway, id = 1 as Id, accept = 'application/json, text/event-stream', token = '' } = {},
+) {
+  const { message, headers } = statelessRequest(LISTEN, { notifications }, { id });
+  const authorization = `Bearer ${token || (await at.issuer.sign())}`;
+  return openEvents({
+    port: await at.listen(),
+    headers: { ...headers, accept, authorization },
+    body: message,
+  });
+}
+
+const acknowledged = (id: Id, notifications: object) => ({
+  jsonrpc: '2.0',
+  method: 'notifications/subscriptions/acknowledged',
+  params: { notifications, _meta: { [SUBSCRIPTION_ID]: id } },
+});
+const updated = (id: Id, name: 'a' | 'b') => ({
+  jsonrpc: '2.0',
+  method: 'notifications/resources/updated',
+  params: { uri: `watched://${name}`, _meta: { [SUBSCRIPTION_ID]: id } },
+});
+
+describe('§4.4 subscriptions/listen', () => {
+  const [a, b] = ['watched://a', 'watched://b'];
+
+  test.each([
+    { asked: { resourceSubscriptions: [a] }, granted: { resourceSubscriptions: [a] } },
+    { asked: { resourceSubscriptions: [b, a] }, granted: { resourceSubscriptions: [b, a] } },
+    {
+      asked: { resourceSubscriptions: [a, 'watched://still', 'watched://nowhere'] },
+      granted: { resourceSubscriptions: [a] },
+    },
+    {
+      asked: {
+        toolsListChanged: true,
+        promptsListChanged: true,
+        resourcesListChanged: true,
+        resourceSubscriptions: [b],
+      },
+      granted: { resourceSubscriptions: [b] },
+    },
+    { asked: { resourceSubscriptions: ['watched://still'] }, granted: {} },
+    { asked: { toolsListChanged: true }, granted: {} },
+    { asked: {}, granted: {} },
+  ])('§4.4 of $asked $granted is acknowledged, first of all', async ({ asked, granted }) => {
+    const stream = await listen(asked);
+    expect(stream.status).toBe(200);
+    expect(stream.headers).toMatchObject({
+      'content-type': 'text/event-stream',
+      'x-accel-buffering': 'no',
+      'x-ratelimit-limit': '10000',
+    });
+    expect(stream.headers).not.toHaveProperty('mcp-session-id');
+    expect(stream.headers).not.toHaveProperty('x-session-expires-at');
+    expect(await stream.next()).toEqual(acknowledged(1, granted));
+    stream.hangUp();
+  });
+
+  test.each([1, 0, 'mine', ''])('§4.4 what changes is told with the id %j', async (id) => {
+    const stream = await listen({ resourceSubscriptions: [a] }, { id });
+    expect(await stream.next()).toEqual(acknowledged(id, { resourceSubscriptions: [a] }));
+    change('b');
+    change('a');
+    expect(await stream.next()).toEqual(updated(id, 'a'));
+    stream.hangUp();
+  });
+
+  test('§4.4 two streams of one user, with one id, are two', async () => {
+    const token = await gateway.issuer.sign();
+    const one = await listen({ resourceSubscriptions: [a] }, { token });
+    const other = await listen({ resourceSubscriptions: [b] }, { token });
+    await Promise.all([one.next(), other.next()]);
+    change('a');
+    change('b');
+    expect(await one.next()).toEqual(updated(1, 'a'));
+    expect(await other.next()).toEqual(updated(1, 'b'));
+    for (const stream of [one, other]) stream.hangUp();
+    await expect.poll(() => watchers('a')).toBe(0);
+  });
+
+  test.each([
+    { what: 'no filter', notifications: undefined },
+    { what: 'a filter that is a list', notifications: ['toolsListChanged'] },
+    { what: 'a filter of text', notifications: 'all' },
+    { what: 'URIs that are no list', notifications: { resourceSubscriptions: a } },
+    { what: 'a URI that is no text', notifications: { resourceSubscriptions: [a, 1] } },
+  ])('§4.4 with $what it is -32602, and no stream', async ({ notifications }) => {
+    const answer = await listen(notifications);
+    expect(answer.isStream).toBe(false);
+    expect(JSON.parse(await answer.text())).toMatchObject({
+      error: { code: -32602, message: 'Invalid params' },
+      id: 1,
+    });
+    expect(watchers('a')).toBe(0);
+  });
+
+  test.each(['application/json', '*/*', ''])('§4.4 with Accept "%s" it is 406', async (accept) => {
+    const answer = await listen({ resourceSubscriptions: [a] }, { accept });
+    expect(answer.status).toBe(406);
+    expect(JSON.parse(await answer.text())).toMatchObject({ error: { code: -32000 } });
+    expect(watchers('a')).toBe(0);
+  });
+
+  test('§7.1 without a good token it is 401', async () => {
+    const answer = await listen({}, { token: 'x.y.z' });
+    expect(answer.status).toBe(401);
+    await answer.text();
+  });
+});
+
+describe('§4.4 where nobody can listen', () => {
+  const started: TestGateway[] = [];
+  afterEach(async () => {
+    for (const one of started.splice(0)) await one.close();
+  });
+
+  test.each([
+    { what: 'without MCP_STREAMS', env: {}, entries: catalog },
+    { what: 'with nothing to watch', env: STREAMS, entries: createLocalCatalog({}) },
+  ])('§4.4 $what it is 404 -32601, and not advertised', async ({ env, entries }) => {
+    const at = await startGateway({ env, deps: { catalog: entries } });
+    started.push(at);
+    const answer = await listen({ resourceSubscriptions: ['watched://a'] }, { at });
+    expect(answer.status).toBe(404);
+    expect(JSON.parse(await answer.text())).toMatchObject({ error: { code: -32601 }, id: 1 });
+    const { capabilities } = (await stateless(at, 'server/discover')).json.result;
+    expect(capabilities.resources?.subscribe).toBeUndefined();
+  });
+
+  test('§4.4 with it, it is advertised', async () => {
+    const { capabilities } = (await stateless(gateway, 'server/discover')).json.result;
+    expect(capabilities.resources).toEqual({ subscribe: true });
+  });
+});
+
+describe('§4.4 the end of listening', () => {
+  const result = {
+    jsonrpc: '2.0',
+    id: 'mine',
+    result: {
+      resultType: 'complete',
+      _meta: expect.objectContaining({ [SUBSCRIPTION_ID]: 'mine' }),
+    },
+  };
+
+  test('§4.4 after five minutes it ends with its result', async () => {
+    const clock = manualClock();
+    const at = await startGateway({ env: STREAMS, deps: { catalog, clock } });
+    try {
+      const stream = await listen({}, { at, id: 'mine' });
+      await stream.next();
+      await advanceSlowly(clock, 300_000);
+      const rest = await stream.rest();
+      expect(rest).toEqual([result]);
+      expect(rest[0].result._meta[SERVER_INFO]).toEqual({
+        name: expect.any(String),
+        version: expect.any(String),
+      });
+    } finally {
+      await at.close();
+    }
+  });
+
+  test('§4.3 a gateway that closes ends it at once, with its result', async () => {
+    const clock = manualClock();
+    const at = await startGateway({ env: STREAMS, deps: { catalog, clock } });
+    const stream = await listen({ resourceSubscriptions: ['watched://a'] }, { at, id: 'mine' });
+    await stream.next();
+    // The clock stands still: no grace period is waited for.
+    await at.close();
+    expect(await stream.rest()).toEqual([result]);
+    expect(watchers('a')).toBe(0);
+  });
+});

@@ -1,0 +1,110 @@
+// Decisions 10: the log says who logged in by which client, and of which client a refusal is.
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Broker, startBroker } from '../../support/oauth/broker.ts';
+import { documentAnswer, startDocumentHost } from '../../support/oauth/document-host.ts';
+import { type Client, REDIRECT } from '../../support/oauth/login-steps.ts';
+
+let broker: Broker;
+afterEach(() => broker.close());
+
+const linesOf = (msg: string) => broker.gateway.log.filter((line) => line.msg === msg);
+const last = () => broker.gateway.log.at(-1);
+
+/** By way of the provider's page, which proxy mode leaves to the client. */
+async function redeem(client: Client, mode: string): Promise<void> {
+  const { steps } = broker;
+  const back =
+    mode === 'broker' ? await steps.logIn(client) : new URL(`${REDIRECT}?code=provider-code`);
+  const { status, text } = await steps.redeem(client, back);
+  expect([status, text]).toEqual([200, expect.any(String)]);
+}
+
+describe('§4.7 log', () => {
+  test.each(['broker', 'proxy'])(
+    '§4.7 log: a log-in has client and user, in %s mode',
+    async (mode) => {
+      broker = await startBroker({ OAUTH_MODE: mode });
+      const { steps, gateway } = broker;
+      const client = await steps.register({ client_name: `Ada’s editor${'x'.repeat(500)}` });
+      const access = await broker.sign({ sub: 'ada' });
+      broker.answer(200, { access_token: access, refresh_token: 'the-refresh-token' });
+      await redeem(client, mode);
+      const facts = {
+        client: client.id,
+        clientName: `Ada’s editor${'x'.repeat(88)}`,
+        user: 'ada',
+      };
+      expect(linesOf('Logged in.')).toMatchObject([{ level: 'info', ...facts }]);
+      await steps.refresh(client, 'the-refresh-token');
+      expect(linesOf('Refreshed.')).toMatchObject([{ level: 'debug', ...facts }]);
+      expect(linesOf('Logged in.')).toHaveLength(1);
+      const log = JSON.stringify(gateway.log);
+      for (const secret of [access, 'the-refresh-token', client.verifier, 'provider-secret']) {
+        expect(log).not.toContain(secret);
+      }
+    },
+  );
+
+  test('§4.7 log: a client that a document describes has its name, too', async () => {
+    const host = await startDocumentHost({ names: ['client.example'] });
+    const id = 'https://client.example/client.json';
+    broker = await startBroker({ CIMD_ALLOWED_HOSTS: 'client.example' }, { network: host.network });
+    host.answer(
+      documentAnswer({ client_id: id, client_name: 'Described', redirect_uris: [REDIRECT] }),
+    );
+    broker.answer(200, { access_token: await broker.sign() });
+    await redeem({ ...(await broker.steps.register()), id }, 'broker');
+    expect(linesOf('Logged in.')).toMatchObject([{ client: id, clientName: 'Described' }]);
+    await host.close();
+  });
+
+  test('§4.7 log: an opaque token of proxy mode names nobody', async () => {
+    broker = await startBroker({ OAUTH_MODE: 'proxy' });
+    broker.answer(200, { access_token: 'opaque' });
+    const client = await broker.steps.register();
+    await redeem(client, 'proxy');
+    expect(linesOf('Logged in.')).toMatchObject([{ client: client.id }]);
+    expect(linesOf('Logged in.')[0]).not.toHaveProperty('user');
+  });
+
+  test('§4.7 log: what was denied, failed or refused has its client', async () => {
+    broker = await startBroker();
+    const { steps } = broker;
+    const client = await steps.register();
+
+    await steps.decide(await steps.ask(client), 'deny');
+    expect(last()).toMatchObject({ level: 'info', error: 'access_denied', client: client.id });
+
+    const failed = await steps.approve(client);
+    const state = failed.asked.searchParams.get('state') ?? '';
+    await steps.callback({ error: 'access_denied', state }, failed.cookie);
+    expect(last()).toMatchObject({ error: 'refused_by_provider', client: client.id });
+    expect(last()?.details).toContain('access_denied');
+
+    const stolen = await steps.approve(client);
+    await steps.callback({ code: 'c', state: stolen.asked.searchParams.get('state') ?? '' });
+    expect(last()).toMatchObject({ error: 'oauth_invalid_request', client: client.id });
+
+    await steps.authorize(client, { response_type: 'x' });
+    expect(last()).toMatchObject({ error: 'unsupported_response_type', client: client.id });
+
+    broker.answer(400, { error: 'invalid_grant' });
+    for (const ask of [
+      () => steps.redeem(client, new URL(`${REDIRECT}?code=none`)),
+      () => steps.refresh(client, 'r'),
+      () => steps.post('/oauth/revoke', { token: 't', client_id: client.id }),
+    ]) {
+      expect((await ask()).status).toBe(400);
+      expect(last()).toMatchObject({ msg: 'Refused.', client: client.id });
+    }
+    const unknown = { ...client, id: `svc-${'x'.repeat(500)}` };
+    expect((await steps.refresh(unknown, 'r')).status).toBe(401);
+    expect(last()?.client).toBe(unknown.id.slice(0, 200));
+    await broker.gateway.ask({
+      method: 'POST',
+      path: '/oauth/token',
+      body: { grant_type: 'x', client_id: client.id },
+    });
+    expect(last()).toMatchObject({ error: 'unsupported_grant_type', client: client.id });
+  });
+});

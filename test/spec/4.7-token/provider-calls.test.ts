@@ -1,0 +1,127 @@
+// Decisions 10: a provider that stalls must not keep more than a hundred of our requests.
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { type Client, createSteps } from '../../support/oauth/login-steps.ts';
+import { startUpstream, type Upstream } from '../../support/oauth/upstream.ts';
+
+const MAX = 100;
+
+let upstream: Upstream;
+let gateway: TestGateway;
+let stalled: ServerResponse[] = [];
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+});
+afterEach(() => gateway.close());
+afterAll(() => upstream.close());
+
+async function start(env: Readonly<Record<string, string>>): Promise<void> {
+  stalled = [];
+  upstream.answer((res) => void stalled.push(res));
+  gateway = await startGateway({
+    env: {
+      OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
+      OAUTH_TOKEN_URL: `${upstream.url}/token`,
+      OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
+      OAUTH_CLIENT_ID: 'provider-client',
+      OAUTH_TOKEN_RATE_LIMIT_MAX: '10000',
+      ...env,
+    },
+  });
+}
+
+const post = (path: string, fields: Readonly<Record<string, string>>): Promise<Answer> =>
+  gateway.ask({ method: 'POST', path, body: new URLSearchParams(fields) });
+const refresh = (n: number, client = 'my-app') =>
+  post('/oauth/token', {
+    grant_type: 'refresh_token',
+    refresh_token: `token-${n}`,
+    client_id: client,
+  });
+const revoke = (n: number, client = 'my-app') =>
+  post('/oauth/revoke', { token: `token-${n}`, client_id: client });
+
+/** As many calls as there may be, all waiting for the provider. */
+async function fill(ask = refresh, client?: string): Promise<readonly Promise<Answer>[]> {
+  const asked = Array.from({ length: MAX }, (_, n) => ask(n, client));
+  await expect.poll(() => stalled.length).toBe(MAX);
+  return asked;
+}
+
+async function answerAll(): Promise<void> {
+  const body = JSON.stringify({ access_token: await gateway.issuer.sign() });
+  for (const res of stalled.splice(0)) res.end(body);
+}
+
+function expectBusy({ status, headers, json }: Answer): void {
+  expect(status).toBe(503);
+  expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  expect(json).toEqual({
+    error: 'server_error',
+    error_description: expect.stringMatching(/identity provider/),
+  });
+}
+
+describe('§10 provider calls, literal mode', () => {
+  test('§10 provider calls: the 101st is refused at once, at token and at revoke', async () => {
+    await start({});
+    const before = upstream.received.length;
+    const waiting = await fill();
+    expectBusy(await refresh(MAX));
+    expectBusy(await revoke(MAX));
+    expect(upstream.received.length).toBe(before + MAX);
+    await answerAll();
+    for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
+  });
+
+  test('§10 provider calls: a place is free again after an answer, and after a connection that broke', async () => {
+    await start({});
+    const waiting = await fill();
+    let ended = 0;
+    for (const answer of waiting) void answer.then(() => (ended += 1));
+    stalled.shift()?.end('{}');
+    stalled.shift()?.destroy();
+    await expect.poll(() => ended).toBe(2);
+    const next = [refresh(MAX), revoke(MAX)];
+    await expect.poll(() => stalled.length).toBe(MAX);
+    expectBusy(await refresh(MAX + 1));
+    await answerAll();
+    await Promise.all([...waiting, ...next]);
+    upstream.answer((res) => void res.end('{}'));
+    expect((await refresh(0)).status).toBe(200);
+  });
+});
+
+describe('§10 provider calls, broker mode', () => {
+  const steps = createSteps({ ask: (request) => gateway.ask(request) });
+  const BROKER = {
+    OAUTH_MODE: 'broker',
+    OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
+    OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
+  };
+
+  test('§10 provider calls: refreshes and revocations over a hundred are refused at once', async () => {
+    await start(BROKER);
+    const client: Client = await steps.register();
+    const waiting = await fill(refresh, client.id);
+    expectBusy(await refresh(MAX, client.id));
+    expectBusy(await revoke(MAX, client.id));
+    await answerAll();
+    for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
+  });
+
+  test('§10 provider calls: a code that found no place is good still', async () => {
+    await start(BROKER);
+    const client: Client = await steps.register();
+    const back = await steps.logIn(client);
+    const waiting = await fill(revoke, client.id);
+    expectBusy(await steps.redeem(client, back));
+    await answerAll();
+    await Promise.all(waiting);
+    const tokens = { access_token: await gateway.issuer.sign(), token_type: 'Bearer' };
+    upstream.answer((res) => void res.end(JSON.stringify(tokens)));
+    expect((await steps.redeem(client, back)).status).toBe(200);
+  });
+});

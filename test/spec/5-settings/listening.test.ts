@@ -1,0 +1,42 @@
+// The line that says that the service runs: what an operator looks for first.
+import { afterEach, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { summaryOf } from '../../../src/core/config/summary.ts';
+import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+
+let gateway: TestGateway | undefined;
+
+afterEach(async () => {
+  await gateway?.close();
+  gateway = undefined;
+});
+
+test.each([
+  { env: {}, mode: 'proxy' },
+  { env: { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'c' }, mode: 'broker' },
+  { env: { AUTH_REQUIRED: 'false' }, mode: 'without authentication' },
+])('§5 listening: with $env the mode is $mode', async ({ env, mode }) => {
+  gateway = await startGateway({ env });
+  const port = await gateway.listen();
+  expect(gateway.log).toContainEqual(
+    expect.objectContaining({
+      level: 'info',
+      msg: 'Listening.',
+      port,
+      mcp: `${gateway.baseUrl}/mcp`,
+      mode,
+      issuer: gateway.issuer.url,
+      store: expect.stringMatching(/^embedded in \//),
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      node: process.version,
+    }),
+  );
+});
+
+test.each([
+  ['rediss://user:hunter2@redis.example:6380/3?cluster=true', 'Redis at redis.example:6380'],
+  ['redis://redis.example', 'Redis at redis.example'],
+])('§5 listening: of %s the host alone is said', (REDIS_URL, store) => {
+  const config = loadConfig({ AUTH_REQUIRED: 'false', REDIS_URL });
+  expect(summaryOf(config)).toEqual({ mode: 'without authentication', store });
+});

@@ -1,0 +1,240 @@
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
+import type { Setting } from '../../../src/core/config/setting.ts';
+import { settings } from '../../../src/core/config/settings.ts';
+
+const ISSUER = 'https://idp.example';
+
+function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('§5 the README', () => {
+  test('§5 the settings of the README for production start as they are written', () => {
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+    const [, block = ''] = /^## Production$.*?^```sh$\n(.*?)^```$/ms.exec(readme) ?? [];
+    const env = parseEnv(block.replaceAll('…', 's'.repeat(48))) as Record<string, string>;
+    expect(env).toHaveProperty('OIDC_PROVIDER');
+    expect(problemsOf(env)).toEqual([]);
+  });
+});
+
+describe('§5 what is missing', () => {
+  test('§5 a misspelt variable is named beside what is wrong', () => {
+    expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([
+      expect.stringMatching(
+        /^OIDC_ISSUER is missing: .*To try it without a provider: postern dev$/,
+      ),
+      'OIDC_ISSUR is set and is no setting of Postern; did you mean OIDC_ISSUER?',
+    ]);
+    expect(problemsOf({ OIDC_ISSUER: ISSUER, OAUTH_CLIENT: 'x' })).toEqual([]);
+  });
+
+  test.each([
+    { variable: 'OAUTH_STATE_SECRET', value: 'too short' },
+    { variable: 'OAUTH_CLIENT_ID', value: 'svc-1' },
+    { variable: 'OIDC_ISSUER', value: 'idp.example' },
+  ])('§5 $variable=$value is wrong, and not missing as well', ({ variable, value }) => {
+    const right = {
+      OIDC_ISSUER: ISSUER,
+      OAUTH_MODE: 'broker',
+      OAUTH_CLIENT_ID: 'client-1',
+      OAUTH_STATE_SECRET: 's'.repeat(32),
+      REDIS_URL: 'redis://redis.example',
+    };
+    for (const authRequired of ['true', 'false']) {
+      const env = { ...right, AUTH_REQUIRED: authRequired, [variable]: value };
+      expect(problemsOf(env)).toEqual([
+        expect.stringMatching(`^${variable}: .* is not allowed; allowed is `),
+      ]);
+    }
+  });
+});
+
+describe('§5 defaults', () => {
+  test('§5 an issuer is all that is needed', () => {
+    expect(loadConfig({ OIDC_ISSUER: ISSUER })).toMatchObject({
+      port: 3000,
+      host: '0.0.0.0',
+      baseUrl: 'http://localhost:3000',
+      authRequired: true,
+      nodeEnv: 'development',
+      logLevel: 'info',
+      serviceDisplayName: 'Postern',
+      metricsEnabled: false,
+      maxBodyBytes: 1_048_576,
+      shutdownDelayMs: 0,
+      redisUrl: undefined,
+      dataDir: './data',
+      sessionKeyPrefix: 'mcp:session:',
+      sessionTtlSeconds: 86_400,
+      oidcAudience: [
+        'http://localhost:3000/mcp',
+        'http://localhost:3000',
+        'http://localhost:3000/',
+      ],
+      oidcClockToleranceSeconds: 5,
+      oauthClientAuth: 'post',
+      dcrClientTtlSeconds: 2_592_000,
+      allowedOrigins: [],
+      allowedHosts: [],
+      trustProxy: { kind: 'all' },
+      rateLimitEnabled: true,
+      mcpRateLimitWindowMs: 60_000,
+      mcpRateLimitMax: 100,
+      mcpGlobalRateLimitMax: 10_000,
+      dcrRateLimitWindowMs: 3_600_000,
+      dcrRateLimitMax: 10,
+      dcrGlobalRateLimitMax: 1000,
+      authorizeRateLimitWindowMs: 60_000,
+      authorizeRateLimitMax: 10,
+      authorizeGlobalRateLimitMax: 1000,
+    });
+  });
+
+  test('§5.5 without authentication the address to listen on is loopback, no issuer is needed', () => {
+    expect(loadConfig({ AUTH_REQUIRED: 'false' })).toMatchObject({
+      host: '127.0.0.1',
+      oidcIssuer: undefined,
+    });
+    expect(loadConfig({ AUTH_REQUIRED: 'false', HOST: '::' }).host).toBe('::');
+  });
+
+  test('§5 an empty variable counts as unset', () => {
+    const empty = Object.fromEntries(
+      (Object.values(settings) as Setting<unknown>[]).map(({ variable }) => [variable, '']),
+    );
+    expect(loadConfig({ ...empty, OIDC_ISSUER: ISSUER })).toEqual(
+      loadConfig({ OIDC_ISSUER: ISSUER }),
+    );
+  });
+
+  test('§5 BASE_URL loses its slash, follows PORT, and makes the default audience', () => {
+    expect(loadConfig({ OIDC_ISSUER: ISSUER, PORT: '8080' }).baseUrl).toBe('http://localhost:8080');
+    const config = loadConfig({ OIDC_ISSUER: `${ISSUER}/`, BASE_URL: 'https://gw.example/x/' });
+    expect(config.baseUrl).toBe('https://gw.example/x');
+    expect(config.oidcAudience).toEqual([
+      'https://gw.example/x/mcp',
+      'https://gw.example/x',
+      'https://gw.example/x/',
+    ]);
+    expect(config.oidcIssuer).toBe(`${ISSUER}/`);
+  });
+
+  test('§5 lists are split at commas, origins and hosts are lower case', () => {
+    const config = loadConfig({
+      OIDC_ISSUER: ISSUER,
+      OIDC_AUDIENCE: 'api://Gateway, other',
+      ALLOWED_ORIGINS: 'https://App.example , vscode-file://vscode-app',
+      ALLOWED_HOSTS: 'GW.example:8443,[::1]',
+    });
+    expect(config.oidcAudience).toEqual(['api://Gateway', 'other']);
+    expect(config.allowedOrigins).toEqual(['https://app.example', 'vscode-file://vscode-app']);
+    expect(config.allowedHosts).toEqual(['gw.example:8443', '[::1]']);
+  });
+
+  test('§5 the configuration cannot be changed', () => {
+    expect(Object.isFrozen(loadConfig({ OIDC_ISSUER: ISSUER }))).toBe(true);
+  });
+});
+
+describe('§5 start-up errors', () => {
+  test.each([
+    {
+      variable: 'PORT',
+      wrong: ['0', '65536', '-1', '3000.5', 'abc', '0x10', '99999999999999999999'],
+    },
+    {
+      variable: 'BASE_URL',
+      wrong: [
+        'gw.example',
+        'ftp://gw.example',
+        'https://例え.example',
+        'https://gw.example/"',
+        'https://gw.example/?x=1',
+        'https://gw.example/#x',
+        'https://',
+      ],
+    },
+    { variable: 'HOST', wrong: ['a b', 'http://x'] },
+    { variable: 'AUTH_REQUIRED', wrong: ['yes', 'TRUE', '0', 'False'] },
+    { variable: 'METRICS_ENABLED', wrong: ['1', 'on'] },
+    { variable: 'RATE_LIMIT_ENABLED', wrong: ['no'] },
+    { variable: 'LOG_LEVEL', wrong: ['trace', 'INFO', 'verbose'] },
+    { variable: 'MAX_BODY_BYTES', wrong: ['0', '1MB'] },
+    { variable: 'SHUTDOWN_DELAY_MS', wrong: ['-1', '5s'] },
+    { variable: 'REDIS_URL', wrong: ['http://redis.example', 'redis.example:6379'] },
+    { variable: 'MCP_SESSION_TTL_SECONDS', wrong: ['59', '0', 'day'] },
+    { variable: 'DCR_CLIENT_TTL', wrong: ['0', '-5', 'x'] },
+    { variable: 'OIDC_ISSUER', wrong: ['idp.example', 'file:///etc/passwd', 'javascript:1'] },
+    { variable: 'OIDC_JWKS_URL', wrong: ['idp.example/jwks', 'data:,x'] },
+    { variable: 'OIDC_CLOCK_TOLERANCE_SECONDS', wrong: ['61', '-1'] },
+    { variable: 'OIDC_AUDIENCE', wrong: [',', 'a,,b'] },
+    { variable: 'OAUTH_AUTHORIZATION_URL', wrong: ['/authorize', 'ws://idp.example'] },
+    { variable: 'OAUTH_TOKEN_URL', wrong: ['token'] },
+    { variable: 'OAUTH_REVOCATION_URL', wrong: ['mailto:x'] },
+    { variable: 'OAUTH_CLIENT_ID', wrong: ['svc-mine'] },
+    { variable: 'OAUTH_CLIENT_AUTH', wrong: ['none', 'POST'] },
+    {
+      variable: 'ALLOWED_ORIGINS',
+      wrong: ['*', 'app.example', 'https://app.example/path', 'null'],
+    },
+    { variable: 'ALLOWED_HOSTS', wrong: ['https://gw.example', 'gw.example/x', '*'] },
+    {
+      variable: 'TRUST_PROXY',
+      wrong: ['0', '101', 'some', '10.0.0.0/33', '10.0.0.0/8/8', 'all,none', '10.0.0.1,'],
+    },
+    { variable: 'MCP_RATE_LIMIT_WINDOW_MS', wrong: ['0', '1m'] },
+    { variable: 'MCP_RATE_LIMIT_MAX', wrong: ['0', '-1', 'x'] },
+    { variable: 'MCP_GLOBAL_RATE_LIMIT_MAX', wrong: ['0'] },
+    { variable: 'DCR_RATE_LIMIT_WINDOW_MS', wrong: ['0'] },
+    { variable: 'DCR_RATE_LIMIT_MAX', wrong: ['0'] },
+    { variable: 'DCR_GLOBAL_RATE_LIMIT_MAX', wrong: ['0'] },
+    { variable: 'OAUTH_AUTHORIZE_RATE_LIMIT_WINDOW_MS', wrong: ['0'] },
+    { variable: 'OAUTH_AUTHORIZE_RATE_LIMIT_MAX', wrong: ['0'] },
+    { variable: 'OAUTH_AUTHORIZE_GLOBAL_RATE_LIMIT_MAX', wrong: ['0'] },
+  ])(
+    '§5 a wrong $variable is named, with what was given and what is allowed',
+    ({ variable, wrong }) => {
+      for (const given of wrong) {
+        const problems = problemsOf({ OIDC_ISSUER: ISSUER, [variable]: given });
+        expect(problems).toHaveLength(1);
+        expect(problems[0]).toMatch(new RegExp(`^${variable}: .* is not allowed; allowed is .+`));
+        if (variable !== 'REDIS_URL') expect(problems[0]).toContain(JSON.stringify(given));
+      }
+    },
+  );
+
+  test('§5 a missing issuer is an error while authentication is required', () => {
+    expect(problemsOf({})).toEqual([expect.stringMatching(/^OIDC_ISSUER is missing/)]);
+    expect(problemsOf({ AUTH_REQUIRED: 'false' })).toEqual([]);
+  });
+
+  test('§5 all problems are told at once', () => {
+    const problems = problemsOf({ PORT: 'x', LOG_LEVEL: 'loud', MCP_SESSION_TTL_SECONDS: '5' });
+    expect(problems.map((problem) => problem.split(/[: ]/)[0])).toEqual([
+      'PORT',
+      'LOG_LEVEL',
+      'MCP_SESSION_TTL_SECONDS',
+      'OIDC_ISSUER',
+    ]);
+  });
+
+  test('§5 secrets are never printed', () => {
+    const problems = problemsOf({
+      OIDC_ISSUER: 'https://user:hunter2@idp.example',
+      REDIS_URL: 'http://:hunter2@redis.example',
+      OAUTH_TOKEN_URL: 'https://user:hunter2@idp.example/token',
+    });
+    expect(problems).toHaveLength(3);
+    expect(problems.join()).not.toContain('hunter2');
+  });
+});

@@ -1,0 +1,660 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Config } from '../../../src/core/config/config.ts';
+import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
+import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
+import {
+  authorizationExtras,
+  handedOut,
+  refreshExtras,
+  resourcesToRequest,
+} from '../../../src/features/oauth/provider/provider-request.ts';
+import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { type Issuer, startIssuer } from '../../support/oauth/issuer.ts';
+
+type Env = Readonly<Record<string, string>>;
+
+const BASE_URL = 'https://gw.example';
+const OWN = [`${BASE_URL}/mcp`, BASE_URL, `${BASE_URL}/`];
+const TENANT = '8eaef023-2b34-4da1-9baa-8bc8c9d6a490';
+const API_SCOPE = 'api://client-1/access';
+
+const ISSUERS: Readonly<Record<Provider, string>> = {
+  generic: 'https://id.example.com',
+  entra: `https://login.microsoftonline.com/${TENANT}/v2.0`,
+  okta: 'https://org.okta.com/oauth2/default',
+  auth0: 'https://tenant.eu.auth0.com/',
+  keycloak: 'https://id.example.com/realms/main',
+  google: 'https://accounts.google.com',
+  cognito: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbC123',
+  authentik: 'https://id.example.com/application/o/postern/',
+  dex: 'https://dex.example.com/dex',
+};
+
+const minimal = (provider: Provider, env: Env = {}): Env => ({
+  BASE_URL,
+  OIDC_PROVIDER: provider,
+  OIDC_ISSUER: ISSUERS[provider],
+  OAUTH_CLIENT_ID: 'client-1',
+  // The others work in both modes.
+  ...(provider === 'google' && { OAUTH_MODE: 'broker' }),
+  ...env,
+});
+
+const load = (provider: Provider, env?: Env): Config => loadConfig(minimal(provider, env));
+
+function problemsOf(env: Env): readonly string[] {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('§5 providers: defaults', () => {
+  const usual = {
+    oauthAddedScopes: [],
+    oauthAddedParameters: [],
+    oauthResourceParameter: 'resource',
+    oauthAccessToken: 'access_token',
+    oauthClientAuth: 'post',
+    oidcAudienceClaim: 'aud',
+    oidcAudience: OWN,
+  };
+  const rows: { readonly provider: Provider; readonly differs: object }[] = [
+    { provider: 'generic', differs: {} },
+    {
+      provider: 'entra',
+      differs: {
+        oauthAddedScopes: ['offline_access'],
+        oauthResourceParameter: 'none',
+        oidcAudience: ['client-1'],
+      },
+    },
+    {
+      provider: 'okta',
+      differs: {
+        oauthAddedScopes: ['offline_access'],
+        oauthResourceParameter: 'none',
+        oauthClientAuth: 'basic',
+      },
+    },
+    {
+      provider: 'auth0',
+      differs: { oauthAddedScopes: ['offline_access'], oauthResourceParameter: 'audience' },
+    },
+    { provider: 'keycloak', differs: { oauthResourceParameter: 'none' } },
+    {
+      provider: 'google',
+      differs: {
+        oauthAddedParameters: [
+          ['access_type', 'offline'],
+          ['prompt', 'consent'],
+        ],
+        oauthResourceParameter: 'none',
+        oauthAccessToken: 'id_token',
+        oidcAudience: ['client-1'],
+      },
+    },
+    {
+      provider: 'cognito',
+      differs: {
+        oauthResourceParameter: 'none',
+        oidcAudienceClaim: 'client_id',
+        oidcAudience: ['client-1'],
+      },
+    },
+    {
+      provider: 'authentik',
+      differs: {
+        oauthAddedScopes: ['offline_access'],
+        oauthResourceParameter: 'none',
+        oidcAudience: ['client-1'],
+      },
+    },
+    {
+      provider: 'dex',
+      differs: {
+        oauthAddedScopes: ['offline_access', 'groups'],
+        oauthResourceParameter: 'none',
+        oidcAudience: ['client-1'],
+      },
+    },
+  ];
+
+  test.each(rows)('§5 providers: $provider has the defaults of its profile', (row) => {
+    expect(load(row.provider)).toMatchObject({
+      oidcProvider: row.provider,
+      ...usual,
+      ...row.differs,
+    });
+  });
+
+  test('§5 providers: every provider has a row here', () => {
+    expect(rows.map(({ provider }) => provider)).toEqual(PROVIDERS);
+  });
+
+  test('§5 providers: unset is generic, with everything as it was', () => {
+    const config = loadConfig({ BASE_URL, OIDC_ISSUER: ISSUERS.generic });
+    expect(config).toMatchObject({ oidcProvider: 'generic', ...usual });
+  });
+
+  test.each(PROVIDERS)('§5 providers: every variable overrules the profile of %s', (provider) => {
+    const config = load(provider, {
+      OAUTH_ADDED_SCOPES: `openid, groups ${API_SCOPE}`,
+      OAUTH_ADDED_PARAMETERS: 'hd=example.com&prompt=select_account',
+      OAUTH_RESOURCE_PARAMETER: 'resource',
+      OAUTH_CLIENT_AUTH: 'basic',
+      OIDC_AUDIENCE: 'api://gateway',
+      OIDC_AUDIENCE_CLAIM: 'aud',
+    });
+    expect(config).toMatchObject({
+      oauthAddedScopes: ['openid', 'groups', API_SCOPE],
+      oauthAddedParameters: [
+        ['hd', 'example.com'],
+        ['prompt', 'select_account'],
+      ],
+      oauthResourceParameter: 'resource',
+      oauthClientAuth: 'basic',
+      oidcAudience: ['api://gateway'],
+      oidcAudienceClaim: 'aud',
+    });
+  });
+
+  test.each(PROVIDERS)('§5 providers: none empties the lists of %s', (provider) => {
+    const config = load(provider, { OAUTH_ADDED_SCOPES: 'none', OAUTH_ADDED_PARAMETERS: 'none' });
+    expect(config).toMatchObject({ oauthAddedScopes: [], oauthAddedParameters: [] });
+  });
+
+  test.each([{ OAUTH_ACCESS_TOKEN: 'id_token' }, { OIDC_AUDIENCE_CLAIM: 'client_id' }])(
+    '§5 providers: with %o the audience is the client',
+    (env: Env) => {
+      expect(load('generic', env).oidcAudience).toEqual(['client-1']);
+    },
+  );
+});
+
+describe('§5 providers: start-up errors', () => {
+  test.each([
+    { variable: 'OIDC_PROVIDER', wrong: ['azure', 'Entra', 'none'] },
+    { variable: 'OAUTH_ADDED_SCOPES', wrong: [',', 'a"b', 'a\\b', 'é'] },
+    {
+      variable: 'OAUTH_ADDED_PARAMETERS',
+      wrong: [
+        '&',
+        'prompt',
+        'prompt=',
+        '=consent',
+        'a b=c',
+        'prompt=consent&prompt=login',
+        'client_id=x',
+        'client_secret=x',
+        'client_assertion=x',
+        'redirect_uri=https://evil.example',
+        'response_type=token',
+        'response_mode=fragment',
+        'state=x',
+        'nonce=x',
+        'scope=x',
+        'resource=x',
+        'code_challenge=x',
+        'code_challenge_method=plain',
+        'request=x',
+        'request_uri=x',
+        'registration=x',
+        'prompt=consent&state=x',
+      ],
+    },
+    { variable: 'OAUTH_RESOURCE_PARAMETER', wrong: ['drop', 'Resource'] },
+    { variable: 'OAUTH_ACCESS_TOKEN', wrong: ['refresh_token', 'none'] },
+    { variable: 'OIDC_AUDIENCE_CLAIM', wrong: ['azp', 'sub'] },
+  ])('§5 providers: a wrong $variable is named', ({ variable, wrong }) => {
+    for (const given of wrong) {
+      expect(problemsOf(minimal('generic', { [variable]: given })), given).toEqual([
+        expect.stringContaining(`${variable}: ${JSON.stringify(given)} is not allowed`),
+      ]);
+    }
+  });
+
+  const forms: Readonly<
+    Record<
+      Exclude<Provider, 'generic' | 'dex'>,
+      { readonly right: readonly string[]; readonly wrong: readonly string[]; readonly why: string }
+    >
+  > = {
+    entra: {
+      right: [
+        `https://login.microsoftonline.us/${TENANT}/v2.0`,
+        `https://login.partner.microsoftonline.cn/${TENANT}/v2.0`,
+        `https://${TENANT}.ciamlogin.com/${TENANT}/v2.0`,
+      ],
+      wrong: [
+        'https://login.microsoftonline.com/common/v2.0',
+        'https://login.microsoftonline.com/organizations/v2.0',
+        'https://login.microsoftonline.com/consumers/v2.0',
+        'https://login.microsoftonline.com/contoso.onmicrosoft.com/v2.0',
+        `https://login.microsoftonline.com/${TENANT}`,
+        `https://login.microsoftonline.com/${TENANT}/v2.0/`,
+        `https://sts.windows.net/${TENANT}/`,
+        `https://login.microsoftonline.com.evil.example/${TENANT}/v2.0`,
+      ],
+      why: 'no token names common, organizations or a domain',
+    },
+    okta: {
+      right: ['https://id.example.com/oauth2/aus9o8wzkhckw9TLa0h7z'],
+      wrong: [
+        'https://org.okta.com',
+        'https://org.okta.com/',
+        'https://org.okta.com/oauth2',
+        'https://org.okta.com/oauth2/v1',
+        'https://org.okta.com/oauth2/default/',
+        'http://org.okta.com/oauth2/default',
+      ],
+      why: 'tokens of the org authorization server can be checked by Okta only',
+    },
+    auth0: {
+      right: ['https://login.example.com/'],
+      wrong: ['https://tenant.auth0.com', 'https://tenant.auth0.com/api/', 'http://t.auth0.com/'],
+      why: 'end with its slash',
+    },
+    keycloak: {
+      right: ['http://localhost:8080/realms/main', 'https://id.example.com/auth/realms/main'],
+      wrong: [
+        'https://id.example.com',
+        'https://id.example.com/realms/main/',
+        'https://id.example.com/realms/',
+      ],
+      why: 'https://<host>/realms/<realm>',
+    },
+    google: {
+      right: [],
+      wrong: [
+        'https://accounts.google.com/',
+        'http://accounts.google.com',
+        'https://oauth2.googleapis.com',
+      ],
+      why: 'https://accounts.google.com, without a slash',
+    },
+    cognito: {
+      right: [
+        'https://issuer-cognito-idp.us-east-1.amazonaws.com/us-east-1_x',
+        'https://cognito-idp.cn-north-1.amazonaws.com.cn/cn-north-1_x',
+      ],
+      wrong: [
+        'https://my.auth.eu-central-1.amazoncognito.com',
+        'https://cognito-idp.eu-central-1.amazonaws.com/',
+        'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_x/',
+        'https://cognito-idp.eu-central-1.amazonaws.com.evil.example/eu-central-1_x',
+      ],
+      why: 'https://cognito-idp.<region>.amazonaws.com/<pool id>',
+    },
+    authentik: {
+      right: ['http://localhost:9000/application/o/postern/'],
+      wrong: [
+        'https://id.example.com/',
+        'https://id.example.com/application/o/postern',
+        'https://id.example.com/application/o/',
+      ],
+      why: 'https://<host>/application/o/<slug>/',
+    },
+  };
+  const named = Object.entries(forms) as [keyof typeof forms, (typeof forms)['okta']][];
+
+  test.each(named)('§5 providers: the issuer of %s has one form', (provider, form) => {
+    for (const issuer of [ISSUERS[provider], ...form.right]) {
+      expect(problemsOf(minimal(provider, { OIDC_ISSUER: issuer })), issuer).toEqual([]);
+    }
+    for (const issuer of form.wrong) {
+      const problems = problemsOf(minimal(provider, { OIDC_ISSUER: issuer }));
+      expect(problems, issuer).toHaveLength(1);
+      expect(problems[0]).toContain(
+        `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with OIDC_PROVIDER=${provider}: `,
+      );
+      expect(problems[0]).toContain(form.why);
+    }
+  });
+
+  test('§5 providers: the generic profile takes every issuer', () => {
+    for (const issuer of Object.values(ISSUERS)) {
+      expect(problemsOf(minimal('generic', { OIDC_ISSUER: issuer }))).toEqual([]);
+    }
+  });
+
+  const CLIENT = 'set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.';
+  test.each<{ what: string; env: Env; says: string }>([
+    {
+      what: 'ID tokens without a client',
+      env: minimal('generic', { OAUTH_ACCESS_TOKEN: 'id_token', OAUTH_CLIENT_ID: '' }),
+      says: `OIDC_AUDIENCE is missing: OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which are made for the client; ${CLIENT}`,
+    },
+    {
+      what: 'the claim client_id without a client',
+      env: minimal('generic', { OIDC_AUDIENCE_CLAIM: 'client_id', OAUTH_CLIENT_ID: '' }),
+      says: `OIDC_AUDIENCE is missing: OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was made for; ${CLIENT}`,
+    },
+    {
+      what: 'a provider that names the client, without one',
+      env: minimal('entra', { OAUTH_CLIENT_ID: '' }),
+      says: `OIDC_AUDIENCE is missing: tokens of OIDC_PROVIDER=entra are made for the client; ${CLIENT}`,
+    },
+    {
+      what: 'the claim client_id with ID tokens',
+      env: minimal('cognito', { OAUTH_ACCESS_TOKEN: 'id_token' }),
+      says: 'OIDC_AUDIENCE_CLAIM=client_id does not go with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
+    },
+    {
+      what: 'opaque access tokens',
+      env: minimal('google', { OAUTH_ACCESS_TOKEN: 'access_token' }),
+      says: 'OAUTH_ACCESS_TOKEN=access_token cannot work with OIDC_PROVIDER=google: its access tokens are opaque',
+    },
+    {
+      what: 'ID tokens in proxy mode',
+      env: minimal('generic', {
+        OAUTH_ACCESS_TOKEN: 'id_token',
+        OAUTH_TOKEN_URL: 'https://id.example.com/token',
+      }),
+      says: 'OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (OIDC_PROVIDER=generic) and OAUTH_MODE=proxy',
+    },
+    {
+      what: 'Google in literal mode',
+      env: minimal('google', { OAUTH_MODE: 'proxy' }),
+      says: 'OAUTH_MODE=proxy cannot work with OIDC_PROVIDER=google',
+    },
+    {
+      what: 'Google in literal mode, with a token URL',
+      env: minimal('google', {
+        OAUTH_MODE: '',
+        OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token',
+      }),
+      says: 'set OAUTH_MODE=broker, where they get the ID token.',
+    },
+    {
+      what: 'Entra in broker mode without a scope of an API',
+      env: minimal('entra', { OAUTH_MODE: 'broker' }),
+      says: 'OAUTH_ADDED_SCOPES: "offline_access" is not enough with OIDC_PROVIDER=entra: it must name a scope of your API',
+    },
+    {
+      what: 'audience sent twice',
+      env: minimal('auth0', { OAUTH_ADDED_PARAMETERS: 'audience=https://api.example.com' }),
+      says: 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends as well',
+    },
+  ])('§5 providers: $what is refused', ({ env, says }) => {
+    expect(problemsOf(env)).toEqual([expect.stringContaining(says)]);
+  });
+
+  test('§5 providers: what is refused can be put right', () => {
+    const broker = { OAUTH_MODE: 'broker' };
+    const added = { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` };
+    expect(problemsOf(minimal('entra', { ...broker, ...added }))).toEqual([]);
+    expect(problemsOf(minimal('google', broker))).toEqual([]);
+    expect(
+      problemsOf(minimal('authentik', { OAUTH_CLIENT_ID: '', OIDC_AUDIENCE: 'client-2' })),
+    ).toEqual([]);
+    const open = { AUTH_REQUIRED: 'false', BASE_URL: '' };
+    expect(problemsOf(minimal('google', { ...open, OAUTH_MODE: 'proxy' }))).toEqual([]);
+  });
+
+  test('§5 providers: all problems are told at once, and none without authentication', () => {
+    const env = { OIDC_PROVIDER: 'okta', OIDC_ISSUER: 'https://org.okta.com' };
+    const wrong = { OIDC_AUDIENCE_CLAIM: 'client_id', OAUTH_ACCESS_TOKEN: 'id_token' };
+    expect(problemsOf({ ...env, ...wrong, PORT: 'x' }).map((one) => one.split(/[:= ]/)[0])).toEqual(
+      ['PORT', 'OIDC_ISSUER', 'OIDC_AUDIENCE', 'OIDC_AUDIENCE_CLAIM'],
+    );
+    expect(problemsOf({ AUTH_REQUIRED: 'false', OIDC_PROVIDER: 'cognito' })).toEqual([]);
+  });
+});
+
+describe('§5 providers: tokens', () => {
+  let gateway: TestGateway | undefined;
+  let provider: Issuer | undefined;
+
+  afterEach(async () => {
+    await gateway?.close();
+    await provider?.close();
+    gateway = undefined;
+    provider = undefined;
+  });
+
+  /** A gateway whose provider answers under its public name. */
+  async function startWith(name: Provider, env: Env = {}) {
+    const issuer = ISSUERS[name];
+    const real = await startIssuer();
+    provider = real;
+    real.document = { issuer };
+    const place = issuer.replace(/\/$/, '');
+    gateway = await startGateway({
+      env: { ...minimal(name), BASE_URL: 'http://localhost:3000', ...env },
+      deps: { fetch: (url, init) => fetch(String(url).replace(place, real.url), init) },
+    });
+    const started = gateway;
+    return {
+      async ask(claims: Readonly<Record<string, unknown>>) {
+        const token = await real.sign({ iss: issuer, aud: undefined, ...claims });
+        const { status, json } = await started.rpc(INITIALIZE, { token });
+        return { status, reason: json.error?.data?.reason };
+      },
+    };
+  }
+
+  const ACCEPTED = { status: 200, reason: undefined };
+  const refused = (reason: string) => ({ status: 401, reason });
+  const COGNITO = { client_id: 'client-1', token_use: 'access', scope: 'openid' };
+
+  test.each<{ provider: Provider; claims: Readonly<Record<string, unknown>> }>([
+    { provider: 'generic', claims: { aud: 'http://localhost:3000/mcp' } },
+    { provider: 'entra', claims: { aud: 'client-1', ver: '2.0', tid: TENANT } },
+    { provider: 'okta', claims: { aud: 'http://localhost:3000', cid: 'client-1' } },
+    {
+      provider: 'auth0',
+      claims: { aud: ['http://localhost:3000/mcp', `${ISSUERS.auth0}userinfo`] },
+    },
+    { provider: 'keycloak', claims: { aud: ['http://localhost:3000', 'account'] } },
+    { provider: 'google', claims: { aud: 'client-1', azp: 'client-1', email: 'a@example.com' } },
+    { provider: 'cognito', claims: COGNITO },
+    { provider: 'authentik', claims: { aud: 'client-1', azp: 'client-1' } },
+    { provider: 'dex', claims: { aud: 'client-1', at_hash: 'dGhlIGhhc2g' } },
+  ])('§5 providers: a token of $provider is accepted, one for others is not', async (row) => {
+    const { ask } = await startWith(row.provider);
+    expect(await ask(row.claims)).toEqual(ACCEPTED);
+    const foreign = row.provider === 'cognito' ? { client_id: 'other' } : { aud: 'other' };
+    expect(await ask({ ...row.claims, ...foreign })).toEqual(refused('invalid_audience'));
+    expect(await ask({ ...row.claims, iss: 'https://evil.example' })).toEqual(
+      refused('invalid_issuer'),
+    );
+  });
+
+  test.each([
+    { what: 'an access token', claims: COGNITO, answer: ACCEPTED },
+    {
+      what: 'an ID token',
+      claims: { aud: 'client-1', token_use: 'id' },
+      answer: refused('invalid_audience'),
+    },
+    {
+      what: 'an ID token that names a client',
+      claims: { aud: 'client-1', client_id: 'client-1', token_use: 'id' },
+      answer: refused('invalid_token'),
+    },
+    {
+      what: 'a token that does not say what it is for',
+      claims: { client_id: 'client-1' },
+      answer: refused('invalid_token'),
+    },
+    {
+      what: 'a token of another client',
+      claims: { ...COGNITO, client_id: 'client-2' },
+      answer: refused('invalid_audience'),
+    },
+    {
+      what: 'a token bound to another resource',
+      claims: { ...COGNITO, aud: 'https://other.example' },
+      answer: refused('invalid_audience'),
+    },
+    {
+      what: 'a token that has ended',
+      claims: { ...COGNITO, exp: 1 },
+      answer: refused('expired_token'),
+    },
+    {
+      what: 'a token without a user',
+      claims: { ...COGNITO, sub: undefined },
+      answer: refused('missing_claim'),
+    },
+  ])('§5 providers: client_id as audience: $what', async ({ claims, answer }) => {
+    const { ask } = await startWith('cognito');
+    expect(await ask(claims)).toEqual(answer);
+  });
+
+  test('§5 providers: a token bound to this resource names both, where both are set', async () => {
+    const { ask } = await startWith('cognito', {
+      OIDC_AUDIENCE: 'client-1,http://localhost:3000/mcp',
+    });
+    expect(await ask({ ...COGNITO, aud: 'http://localhost:3000/mcp' })).toEqual(ACCEPTED);
+  });
+});
+
+describe('§5 providers: requests', () => {
+  const MCP = `${BASE_URL}/mcp`;
+  const settings = (provider: Provider, env: Env = {}) =>
+    load(provider, {
+      OAUTH_MODE: 'broker',
+      OAUTH_ALLOWED_SCOPES: '*',
+      ...(provider === 'entra' && { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` }),
+      ...env,
+    });
+  const parameters: Readonly<Record<Provider, readonly (readonly [string, string])[]>> = {
+    generic: [['resource', MCP]],
+    entra: [],
+    okta: [],
+    auth0: [['audience', MCP]],
+    keycloak: [],
+    google: [
+      ['access_type', 'offline'],
+      ['prompt', 'consent'],
+    ],
+    cognito: [],
+    authentik: [],
+    dex: [],
+  };
+
+  test.each(PROVIDERS)('§5 providers: what %s gets with an authorization request', (provider) => {
+    const added = settings(provider).oauthAddedScopes;
+    expect(authorizationExtras(settings(provider), 'openid x', [MCP])).toEqual({
+      scope: ['openid', 'x', ...added].join(' '),
+      authorization: parameters[provider],
+      // Google's are of the log-in page.
+      token: provider === 'google' ? [] : parameters[provider],
+    });
+  });
+
+  test('§5 providers: scopes keep their order and stand once', () => {
+    const okta = settings('okta');
+    const scopeFor = (scope: string | undefined) => authorizationExtras(okta, scope, []).scope;
+    expect(scopeFor(undefined)).toBe('openid profile email offline_access');
+    expect(scopeFor('')).toBe('openid profile email offline_access');
+    expect(scopeFor('  ')).toBe('openid profile email offline_access');
+    expect(scopeFor('offline_access openid offline_access')).toBe('offline_access openid');
+    expect(scopeFor('b  a')).toBe('b a offline_access');
+  });
+
+  test('§5 providers: an ID token is never asked for without openid', () => {
+    expect(authorizationExtras(settings('google'), 'email', []).scope).toBe('email openid');
+  });
+
+  test('§5 providers: several resources are all kept', () => {
+    const both = [BASE_URL, MCP];
+    const expected = both.map((one) => ['resource', one]);
+    expect(resourcesToRequest(settings('generic'), both)).toEqual(both);
+    expect(authorizationExtras(settings('generic'), undefined, both)).toMatchObject({
+      authorization: expected,
+      token: expected,
+    });
+  });
+
+  const API = 'https://api.example.com';
+  test.each<{
+    what: string;
+    env?: Env;
+    requested?: readonly string[];
+    resource: readonly string[];
+    audience?: readonly string[];
+  }>([
+    { what: "the client's", requested: [BASE_URL], resource: [BASE_URL] },
+    { what: 'BASE_URL/mcp, when the client names none', resource: [MCP] },
+    { what: 'the API, when the client names none', env: { OIDC_AUDIENCE: API }, resource: [API] },
+    {
+      what: 'the API, when its tokens are good and those for what the client names are not',
+      env: { OIDC_AUDIENCE: API },
+      requested: [MCP],
+      resource: [API],
+    },
+    {
+      what: 'the first URI',
+      env: { OIDC_AUDIENCE: 'client-1,urn:example:api,https://other.example' },
+      resource: ['urn:example:api'],
+    },
+    {
+      what: 'a name of the API where one is, else BASE_URL/mcp',
+      env: { OIDC_AUDIENCE: 'my-api' },
+      requested: [MCP],
+      resource: [MCP],
+      audience: ['my-api'],
+    },
+    {
+      what: 'what is ours only',
+      requested: ['https://other.example', MCP],
+      resource: [MCP],
+    },
+    {
+      what: 'all that the client names, but one audience',
+      requested: [BASE_URL, MCP],
+      resource: [BASE_URL, MCP],
+      audience: [BASE_URL],
+    },
+  ])('§5 providers: the provider is asked for $what', ({ env, requested = [], ...expected }) => {
+    const { resource, audience = resource } = expected;
+    expect(resourcesToRequest(settings('generic', env), requested)).toEqual(resource);
+    expect(resourcesToRequest(settings('auth0', env), requested)).toEqual(audience);
+    expect(resourcesToRequest(settings('okta', env), requested)).toEqual([]);
+    expect(authorizationExtras(settings('auth0', env), undefined, audience)).toMatchObject({
+      authorization: audience.map((one) => ['audience', one]),
+      token: audience.map((one) => ['audience', one]),
+    });
+  });
+
+  test('§5 providers: a refresh names scopes where the provider does not remember them', () => {
+    const entra = settings('entra');
+    const added = `offline_access ${API_SCOPE}`;
+    expect(refreshExtras(entra, undefined, [MCP])).toEqual([['scope', added]]);
+    expect(refreshExtras(entra, 'openid', [])).toEqual([['scope', `openid ${added}`]]);
+    expect(refreshExtras(settings('okta'), undefined, [MCP])).toEqual([]);
+    expect(refreshExtras(settings('generic'), 'openid', [MCP])).toEqual([
+      ['scope', 'openid'],
+      ['resource', MCP],
+    ]);
+  });
+
+  const ANSWER = {
+    access_token: 'ya29.opaque',
+    id_token: 'a.b.c',
+    refresh_token: 'r',
+    token_type: 'Bearer',
+    expires_in: 3599,
+  };
+
+  test('§5 providers: the ID token is handed out as access token, or not at all', () => {
+    const { id_token: _, ...rest } = ANSWER;
+    expect(handedOut(ANSWER, settings('okta'))).toEqual(rest);
+    expect(handedOut(ANSWER, settings('google'))).toEqual({ ...rest, access_token: 'a.b.c' });
+  });
+
+  test.each([{}, { id_token: '' }, { id_token: 7 }, { id_token: null }])(
+    '§5 providers: an answer without the token to hand out is a failure of the provider: %o',
+    (members) => {
+      const { id_token: _, ...rest } = ANSWER;
+      const fails = () => handedOut({ ...rest, ...members }, settings('google'));
+      expect(fails).toThrow(expect.objectContaining({ key: 'upstream_failed' }));
+    },
+  );
+});

@@ -1,0 +1,16 @@
+// What the official conformance tool expects of a server, written as any author would. Names and
+// words are its own; nothing of this is in the product.
+import { createLocalCatalog } from '../../../../src/index.ts';
+import { askingTools } from './asking-tools.ts';
+import { inputRequiredTools } from './input-required-tools.ts';
+import { prompts } from './prompts.ts';
+import { resources, resourceTemplates } from './resources.ts';
+import { tools } from './tools.ts';
+
+export const conformanceCatalog = createLocalCatalog({
+  tools: [...tools, ...askingTools, ...inputRequiredTools],
+  prompts,
+  resources,
+  resourceTemplates,
+  logging: true,
+});

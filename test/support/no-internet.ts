@@ -1,7 +1,0 @@
-import type { Network } from '../../src/features/oauth/client-id-metadata/network.ts';
-
-/** What tests have unless they bring hosts of their own: nobody else is asked or connected to. */
-export const noInternet: Network = {
-  resolve: (host) => Promise.reject(new Error(`queryA ENOTFOUND ${host}`)),
-  dial: () => Promise.reject(new Error('connect ENETUNREACH')),
-};

@@ -1,0 +1,75 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { newKeys } from '../../../src/cli/dev-provider/keys.ts';
+import { createDevProvider } from '../../../src/cli/dev-provider/provider.ts';
+
+export interface ProviderOptions {
+  /** BASE_URL of the gateway that it is for. */
+  readonly gatewayUrl: string;
+  /** With a secret its client is confidential. */
+  readonly client?: { readonly secret: string; readonly auth: 'post' | 'basic' };
+  readonly accessTokenTtlSeconds?: number;
+  /** False leaves RFC 9207's `iss` out of the redirect, as most providers do. */
+  readonly sendsIssuer?: boolean;
+}
+
+export interface Provider {
+  readonly issuer: string;
+  /** What a gateway has to be told about it. */
+  readonly env: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+const CLIENT_ID = 'gateway';
+
+/** Making an RSA key takes a while: once per file of tests. */
+let keys: ReturnType<typeof newKeys> | undefined;
+
+/** A real `oidc-provider` on a free loopback port, in which any name logs in. */
+export async function startProvider(options: ProviderOptions): Promise<Provider> {
+  const { gatewayUrl, client, accessTokenTtlSeconds = 3600, sendsIssuer = true } = options;
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
+  keys ??= newKeys();
+  const serve = await createDevProvider({
+    issuer,
+    keys: await keys,
+    gatewayUrl,
+    audience: [gatewayUrl, `${gatewayUrl}/`, `${gatewayUrl}/mcp`],
+    client: { id: CLIENT_ID, ...client },
+    accessTokenTtlSeconds,
+  });
+  server.on('request', (req, res) => {
+    if (!sendsIssuer) leaveIssuerOut(res);
+    serve(req, res);
+  });
+
+  return {
+    issuer,
+    env: {
+      OIDC_ISSUER: issuer,
+      OAUTH_AUTHORIZATION_URL: `${issuer}/auth`,
+      OAUTH_TOKEN_URL: `${issuer}/token`,
+      OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,
+      OAUTH_CLIENT_ID: CLIENT_ID,
+      ...(client && { OAUTH_CLIENT_SECRET: client.secret, OAUTH_CLIENT_AUTH: client.auth }),
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+function leaveIssuerOut(res: ServerResponse): void {
+  const setHeader = res.setHeader.bind(res);
+  res.setHeader = (name, value) => {
+    if (name.toLowerCase() !== 'location' || !URL.canParse(String(value))) {
+      return setHeader(name, value);
+    }
+    const url = new URL(String(value));
+    url.searchParams.delete('iss');
+    return setHeader(name, url.href);
+  };
+}

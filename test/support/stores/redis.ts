@@ -1,0 +1,213 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { generate } from 'selfsigned';
+import { freePort } from '../gateway/ports.ts';
+
+export interface RedisOptions {
+  readonly password?: string;
+  /** A certificate of its own, or the one given. */
+  readonly tls?: boolean | Certificate;
+  /** Further lines of redis.conf. */
+  readonly config?: readonly string[];
+}
+
+export interface Certificate {
+  /** PEM; its own authority. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface RedisServer {
+  /** As REDIS_URL takes it. */
+  readonly url: string;
+  readonly port: number;
+  /** PEM of the authority that signed the server's certificate (TLS only). */
+  readonly ca: string | undefined;
+  /** A client of the test's own. */
+  client(): Redis;
+  /** kill -9. */
+  kill(): Promise<void>;
+  freeze(): void;
+  thaw(): void;
+  /** Starts again on the same port, empty. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A real redis-server on loopback, without persistence. */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'postern-redis-'));
+  const ca = options.tls ? await writeCertificate(folder, options.tls) : undefined;
+  const config = join(folder, 'redis.conf');
+  const linesFor = (port: number) => configLines(port, folder, options);
+  const { port, ...started } = await startOnFreePort(config, linesFor);
+  let { child } = started;
+  const clients: Redis[] = [];
+
+  const scheme = options.tls ? 'rediss' : 'redis';
+  const credentials = options.password ? `:${options.password}@` : '';
+  const url = `${scheme}://${credentials}127.0.0.1:${port}`;
+
+  return {
+    url,
+    port,
+    ca,
+    client() {
+      const client = new Redis(url, {
+        ...(ca !== undefined && { tls: { ca } }),
+        retryStrategy: () => 50,
+      });
+      client.on('error', () => {});
+      clients.push(client);
+      return client;
+    },
+    kill: () => stop(child, 'SIGKILL'),
+    freeze: () => void child.kill('SIGSTOP'),
+    thaw: () => void child.kill('SIGCONT'),
+    async restart() {
+      child = await start(config);
+    },
+    async close() {
+      for (const client of clients) client.disconnect();
+      await stop(child, 'SIGKILL');
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface RedisCluster {
+  readonly url: string;
+  readonly nodes: readonly RedisServer[];
+  close(): Promise<void>;
+}
+
+const SLOTS = 16_384;
+
+/** Three primaries on loopback, without replicas. */
+export async function startRedisCluster(options: RedisOptions = {}): Promise<RedisCluster> {
+  // The nodes must trust one another, so they share a certificate.
+  const tls = options.tls === true ? await newCertificate() : (options.tls ?? false);
+  const config = [
+    'cluster-enabled yes',
+    'cluster-require-full-coverage no',
+    ...(tls ? ['tls-cluster yes'] : []),
+    ...(options.config ?? []),
+  ];
+  const nodes = await Promise.all([0, 1, 2].map(() => startRedis({ ...options, tls, config })));
+  const clients = nodes.map((node) => node.client());
+  for (const [at, client] of clients.entries()) {
+    const range = [Math.floor((SLOTS * at) / 3), Math.floor((SLOTS * (at + 1)) / 3) - 1] as const;
+    await client.call('CLUSTER', 'ADDSLOTSRANGE', ...range);
+    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', at + 1);
+  }
+  for (const { port } of nodes.slice(1)) await clients[0]?.cluster('MEET', '127.0.0.1', port);
+  for (const client of clients) await until(async () => knowsAll(client));
+  return {
+    url: `${nodes[0]?.url}?cluster=true`,
+    nodes,
+    async close() {
+      for (const node of nodes) await node.close();
+    },
+  };
+}
+
+async function knowsAll(client: Redis): Promise<boolean> {
+  const info = String(await client.cluster('INFO'));
+  return (
+    info.includes('cluster_state:ok') &&
+    info.includes('cluster_known_nodes:3') &&
+    info.includes('cluster_size:3')
+  );
+}
+
+function configLines(port: number, folder: string, { password, tls, config = [] }: RedisOptions) {
+  const listening = tls
+    ? [
+        'port 0',
+        `tls-port ${port}`,
+        `tls-cert-file ${folder}/tls.crt`,
+        `tls-key-file ${folder}/tls.key`,
+        `tls-ca-cert-file ${folder}/tls.crt`,
+        'tls-auth-clients no',
+      ]
+    : [`port ${port}`];
+  return [
+    'bind 127.0.0.1',
+    'save ""',
+    'appendonly no',
+    'daemonize no',
+    `dir ${folder}`,
+    ...(password ? [`requirepass ${password}`] : []),
+    ...listening,
+    ...config,
+  ];
+}
+
+async function writeCertificate(folder: string, tls: true | Certificate): Promise<string> {
+  const { cert, key } = tls === true ? await newCertificate() : tls;
+  await writeFile(join(folder, 'tls.crt'), cert);
+  await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
+  return cert;
+}
+
+async function newCertificate(): Promise<Certificate> {
+  const attributes = [{ name: 'commonName', value: '127.0.0.1' }];
+  const { private: key, cert } = await generate(attributes, {
+    extensions: [
+      { name: 'basicConstraints', cA: true },
+      { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },
+    ],
+  });
+  return { cert, key };
+}
+
+/** A node of a cluster also listens 10,000 ports above its own, and 65,535 is the last. */
+const HIGHEST_PORT = 55_535;
+
+/** Somebody may take the port, or the one of the cluster bus, between the look and the start. */
+async function startOnFreePort(config: string, linesFor: (port: number) => readonly string[]) {
+  for (let attempt = 1; ; attempt++) {
+    let port = await freePort();
+    while (port > HIGHEST_PORT) port = await freePort();
+    await writeFile(config, linesFor(port).join('\n'));
+    try {
+      return { port, child: await start(config) };
+    } catch (error) {
+      if (attempt === 5) throw error;
+    }
+  }
+}
+
+/** Resolves when the server says that it accepts connections. */
+function start(config: string): Promise<ChildProcess> {
+  const child = spawn('redis-server', [config], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+      if (output.includes('Ready to accept connections')) resolve(child);
+    });
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}:\n${output}`)));
+  });
+}
+
+function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.kill('SIGCONT');
+    child.kill(signal);
+  });
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 15_000;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error('The cluster did not come up');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
