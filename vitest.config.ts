@@ -2,8 +2,13 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  // Examples import the package by its name: what they get is its source (tsconfig.json, paths).
-  resolve: { alias: { postern: fileURLToPath(new URL('src/index.ts', import.meta.url)) } },
+  // The catalogue and the examples import the package by its name, and get its source (tsconfig.json, paths).
+  resolve: {
+    alias: [
+      { find: /^postern$/, replacement: sourceOf('index.ts') },
+      { find: /^postern\/define$/, replacement: sourceOf('define.ts') },
+    ],
+  },
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/tools/global-setup.ts'],
@@ -14,3 +19,7 @@ export default defineConfig({
     hookTimeout: 60_000,
   },
 });
+
+function sourceOf(name: string): string {
+  return fileURLToPath(new URL(`src/${name}`, import.meta.url));
+}

@@ -1,4 +1,4 @@
-import { defineTool, elicit } from 'postern';
+import { defineTool, elicit } from 'postern/define';
 
 export const openIncident = defineTool({
   name: 'open_incident',

@@ -1,4 +1,4 @@
-import { defineTool, elicit } from 'postern';
+import { defineTool, elicit } from 'postern/define';
 
 export const deleteVolume = defineTool({
   name: 'delete_volume',

@@ -1,4 +1,4 @@
-import { createLocalCatalog } from 'postern';
+import { createLocalCatalog } from 'postern/define';
 import { deleteVolume } from './ask.ts';
 import { openIncident } from './ask-twice.ts';
 import { rotateKeys } from './log.ts';

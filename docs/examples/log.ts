@@ -1,4 +1,4 @@
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 export const rotateKeys = defineTool({
   name: 'rotate_keys',

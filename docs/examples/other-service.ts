@@ -1,4 +1,4 @@
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 /** The URL is a parameter, so that tests can pass their own. */
 export const createOnCall = (url: string) =>

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 export const restartService = defineTool({
   name: 'restart_service',

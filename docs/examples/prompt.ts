@@ -1,4 +1,4 @@
-import { definePrompt } from 'postern';
+import { definePrompt } from 'postern/define';
 
 const SERVICES = ['checkout', 'search', 'shipping'];
 

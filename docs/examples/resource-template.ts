@@ -1,4 +1,4 @@
-import { defineResourceTemplate } from 'postern';
+import { defineResourceTemplate } from 'postern/define';
 
 const runbooks = new Map([
   ['checkout', '# checkout\n\nRestart payments first.'],

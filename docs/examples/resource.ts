@@ -1,4 +1,4 @@
-import { defineResource } from 'postern';
+import { defineResource } from 'postern/define';
 
 export const regions = defineResource({
   uri: 'platform://regions',

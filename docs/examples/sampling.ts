@@ -1,4 +1,4 @@
-import { defineTool, sample } from 'postern';
+import { defineTool, sample } from 'postern/define';
 
 const LOG = 'checkout: 512 time-outs of payments since 10:04';
 

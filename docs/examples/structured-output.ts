@@ -1,4 +1,4 @@
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 export const serviceHealth = defineTool({
   name: 'service_health',

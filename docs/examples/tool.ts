@@ -1,4 +1,4 @@
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 const versions = new Map([
   ['checkout', '2.7.1'],

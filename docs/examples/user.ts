@@ -1,4 +1,4 @@
-import { defineTool, requireUser } from 'postern';
+import { defineTool, requireUser } from 'postern/define';
 
 export const approveRelease = defineTool({
   name: 'approve_release',

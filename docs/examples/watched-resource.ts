@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { defineResource } from 'postern';
+import { defineResource } from 'postern/define';
 
 const changes = new EventEmitter();
 let frozen = false;

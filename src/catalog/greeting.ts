@@ -1,5 +1,5 @@
 // Spec §2.6: greeting.
-import { definePrompt } from '../features/mcp/catalog/define/prompt.ts';
+import { definePrompt } from 'postern/define';
 
 const greetings = {
   formal: (name: string) => `Write a formal greeting to ${name}, polite and reserved.`,

@@ -1,5 +1,5 @@
 // What this service offers. A tool, prompt or resource of yours: one file here, one line below.
-import { createLocalCatalog } from '../features/mcp/catalog/local-catalog.ts';
+import { createLocalCatalog } from 'postern/define';
 import { greeting } from './greeting.ts';
 import { serverConfig } from './server-config.ts';
 import { servicePing } from './service-ping.ts';

@@ -1,5 +1,5 @@
 // Spec §2.7: config://server.
-import { defineResource } from '../features/mcp/catalog/define/resource.ts';
+import { defineResource } from 'postern/define';
 
 export const serverConfig = defineResource({
   uri: 'config://server',

@@ -1,5 +1,5 @@
 // Spec §2.4: service_ping.
-import { defineTool } from '../features/mcp/catalog/define/tool.ts';
+import { defineTool } from 'postern/define';
 
 export const servicePing = defineTool({
   name: 'service_ping',

@@ -1,7 +1,5 @@
 // Spec §2.6: user-context.
-import type { UserContext } from '../core/user-context.ts';
-import { definePrompt } from '../features/mcp/catalog/define/prompt.ts';
-import { requireUser } from '../features/mcp/catalog/define/resource.ts';
+import { definePrompt, requireUser, type UserContext } from 'postern/define';
 
 const texts = {
   welcome: (user: string) => `Welcome ${user} and offer help with the tools at hand.`,

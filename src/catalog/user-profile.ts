@@ -1,5 +1,5 @@
 // Spec §2.7: user://profile.
-import { defineResource, requireUser } from '../features/mcp/catalog/define/resource.ts';
+import { defineResource, requireUser } from 'postern/define';
 
 export const userProfile = defineResource({
   uri: 'user://profile',

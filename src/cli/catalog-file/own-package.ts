@@ -2,17 +2,18 @@ import * as loader from 'node:module';
 import { extname } from 'node:path';
 import * as hooks from './resolve-postern.ts';
 
-/** From now on whoever imports `postern` gets the package that is running. */
+/** From now on whoever imports `postern` or `postern/define` gets the package that is running. */
 export function shareOwnPackage(): void {
   // The same files from src/ and from dist/, with the ending that they have there.
   const ending = extname(import.meta.url);
-  const entry = new URL(`../../index${ending}`, import.meta.url).href;
+  const ownFile = (name: string) => new URL(`../../${name}${ending}`, import.meta.url).href;
+  const entries = { postern: ownFile('index'), 'postern/define': ownFile('define') };
   if (hasSyncHooks(loader)) {
-    hooks.initialize(entry);
+    hooks.initialize(entries);
     loader.registerHooks({ resolve: hooks.resolve });
   } else {
     // Node 20: hooks run in a thread of their own.
-    loader.register(`./resolve-postern${ending}`, import.meta.url, { data: entry });
+    loader.register(`./resolve-postern${ending}`, import.meta.url, { data: entries });
   }
 }
 

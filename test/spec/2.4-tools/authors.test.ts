@@ -159,7 +159,7 @@ test('§7.1 an unexpected failure of a prompt is -32603 without its message, whi
   expect(text).not.toContain(SECRET);
   const line = gateway.log.find(({ cause }) => cause === SECRET);
   expect(line).toMatchObject({ rpc: 'prompts/get', of: 'broken' });
-  expect(line?.stack).toContain('2.4-authors.test');
+  expect(line?.stack).toContain('authors.test');
 });
 
 test('§2.3 a tool knows its user', async () => {

@@ -5,7 +5,7 @@ import { statelessRequest } from '../clients/stateless.ts';
 
 /** A catalogue with one tool that says `text`, as a module. */
 export const catalogSaying = (text: string): string => `
-import { createLocalCatalog, defineTool, requireUser } from 'postern';
+import { createLocalCatalog, defineTool, requireUser } from 'postern/define';
 
 const inputSchema = { type: 'object', additionalProperties: false };
 const say = defineTool({

@@ -1,5 +1,5 @@
 // tsc: Type 'string' is not assignable to type '"object"'.
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 const inputSchema = { type: 'object', properties: { sides: { type: 'integer' } } };
 defineTool({

@@ -1,5 +1,5 @@
 // tsc: not assignable to type '"To return structuredContent, give the tool an outputSchema"'
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,5 +1,5 @@
 // tsc: Property 'run' is missing in type
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,5 +1,5 @@
 // tsc: is not assignable to type 'Promise<StructuredResult<
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

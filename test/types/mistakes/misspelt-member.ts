@@ -1,5 +1,5 @@
 // tsc: 'descripton' does not exist in type 'ToolDefinition<ObjectSchema, undefined>'. Did you mean to write 'description'?
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

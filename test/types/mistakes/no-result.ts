@@ -1,5 +1,5 @@
 // tsc: Type 'string' is not assignable to type 'ContentResult | Promise<ContentResult>'.
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,5 +1,5 @@
 // tsc: Type '"array"' is not assignable to type '"object"'.
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,5 +1,5 @@
 // tsc: Property 'side' does not exist on type '{ sides?: number; }'.
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,5 +1,5 @@
 // tsc: 'servce' does not exist in type
-import { defineResourceTemplate } from 'postern';
+import { defineResourceTemplate } from 'postern/define';
 
 defineResourceTemplate({
   uriTemplate: 'source://{service}/{+path}',

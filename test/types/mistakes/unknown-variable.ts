@@ -1,5 +1,5 @@
 // tsc: Property 'servce' does not exist on type '{ readonly path: string; readonly service: string; }'.
-import { defineResourceTemplate } from 'postern';
+import { defineResourceTemplate } from 'postern/define';
 
 defineResourceTemplate({
   uriTemplate: 'source://{service}/{+path}',

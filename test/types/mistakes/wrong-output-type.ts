@@ -1,5 +1,5 @@
 // tsc: Type '"int"' is not assignable to type
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,5 +1,5 @@
 // tsc: Type 'string' is not assignable to type 'number'.
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

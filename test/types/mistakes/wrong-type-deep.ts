@@ -1,5 +1,5 @@
 // tsc: Type '"interger"' is not assignable to type 'readonly TypeName[] | TypeName | undefined'. Did you mean '"integer"'?
-import { defineTool } from 'postern';
+import { defineTool } from 'postern/define';
 
 defineTool({
   name: 'roll',

@@ -1,0 +1,80 @@
+/**
+ * `postern/define`: what authors of tools, prompts and resources import, in a package of their own as
+ * in `src/catalog`.
+ *
+ * @packageDocumentation
+ */
+export { DefinitionError } from './core/errors/definition-error.ts';
+export { fail } from './core/errors/gateway-error.ts';
+export type { UserContext } from './core/user-context.ts';
+export type {
+  Arguments,
+  Catalog,
+  ClientLog,
+  Completion,
+  CompletionRequest,
+  Context,
+  Cursor,
+  LogSeverity,
+  Offers,
+  Page,
+  Progress,
+  ServiceInfo,
+  TraceContext,
+} from './features/mcp/catalog/catalog.ts';
+export {
+  type Answers,
+  type AnswerTo,
+  type Ask,
+  type ClientCapabilities,
+  type ClientRequest,
+  type ClientRequests,
+  type ElicitAnswer,
+  elicit,
+  listRoots,
+  type RootsAnswer,
+  type SampleAnswer,
+  type SampleParams,
+  sample,
+} from './features/mcp/catalog/client-requests.ts';
+export type {
+  Annotations,
+  CacheHint,
+  Content,
+  Icon,
+  PromptResult,
+  ResourceContent,
+  ResourceResult,
+  ToolResult,
+} from './features/mcp/catalog/content.ts';
+export {
+  type Complete,
+  definePrompt,
+  type Prompt,
+  type PromptArgument,
+} from './features/mcp/catalog/define/prompt.ts';
+export {
+  defineResource,
+  defineResourceTemplate,
+  type Resource,
+  type ResourceTemplate,
+  requireUser,
+  type Watch,
+} from './features/mcp/catalog/define/resource.ts';
+export {
+  type ContentResult,
+  defineTool,
+  type StructuredResult,
+  type Tool,
+  type ToolDefinition,
+  type ToolFailure,
+} from './features/mcp/catalog/define/tool.ts';
+export type {
+  ObjectSchema,
+  PromptDescription,
+  ResourceDescription,
+  ResourceTemplateDescription,
+  ToolAnnotations,
+  ToolDescription,
+} from './features/mcp/catalog/descriptions.ts';
+export { createLocalCatalog, type LocalEntries } from './features/mcp/catalog/local-catalog.ts';
