@@ -5,10 +5,10 @@ import type { Fetch } from '../../core/fetch-limited.ts';
 import type { Log } from '../../core/log.ts';
 import type { GatewayRequest } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
+import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { challenge, createBearerGuard } from './bearer.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
-import type { ProviderMetadata } from './provider-metadata.ts';
 import { forbiddenMarks } from './token-kinds.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 

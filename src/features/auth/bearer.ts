@@ -1,4 +1,5 @@
 // Spec §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
+import { readBearerToken } from '../../core/bearer-token.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
 import { asGatewayError, fail, GatewayError } from '../../core/errors/gateway-error.ts';
@@ -46,7 +47,7 @@ export function createBearerGuard(deps: BearerDeps): BearerGuard {
     const record = (result: string) =>
       metrics.authAttempt(result, (clock.monotonic() - started) / 1000);
     try {
-      const user = await verify(tokenOf(header(request, 'authorization')), beforeFetch);
+      const user = await verify(requireToken(header(request, 'authorization')), beforeFetch);
       record('success');
       return user;
     } catch (thrown) {
@@ -60,7 +61,9 @@ export function createBearerGuard(deps: BearerDeps): BearerGuard {
   };
 }
 
-function tokenOf(authorization: string | undefined): string {
+function requireToken(authorization: string | undefined): string {
   if (authorization === undefined) fail('missing_token');
-  return /^bearer +([^\s,]+)$/i.exec(authorization)?.[1] ?? fail('invalid_format');
+  const token = readBearerToken(authorization);
+  // No JWT has a comma: it stands between two headers that were joined.
+  return token === undefined || token.includes(',') ? fail('invalid_format') : token;
 }

@@ -1,7 +1,10 @@
 // Spec §5.2, §5.3, decisions 5 and 10: claims, after the signature.
+
+import { isStringArray } from '../../core/json.ts';
+import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
+import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { describeIssuers } from './issuer.ts';
-import { quote, refuse } from './refuse.ts';
+import { refuseToken } from './refuse-token.ts';
 import { checkTimes, type TokenAge } from './times.ts';
 import { findMark, type Mark } from './token-kinds.ts';
 
@@ -39,8 +42,8 @@ export function readClaims(
 
 function checkIssuer({ iss }: Claims, issuer: string): void {
   if (iss !== issuer) {
-    refuse(
-      `${describeIssuers('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
+    refuseToken(
+      `${describeIssuerMismatch('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
       { found: iss, expected: issuer },
       'invalid_issuer',
     );
@@ -52,7 +55,7 @@ function checkKind(claims: Claims, marks: readonly Mark[]): void {
   if (mark === undefined) return;
   const { claim, value, kind, advice } = mark;
   const found = value === undefined ? claim : `${claim} ${value}`;
-  refuse(`The token has the claim ${found}, which marks ${kind}. ${advice}`, {
+  refuseToken(`The token has the claim ${found}, which marks ${kind}. ${advice}`, {
     found: `${kind} (${found})`,
     expected: 'an access token',
   });
@@ -70,7 +73,7 @@ const checkAudience: Readonly<
     if (!isMeantFor(client, audience)) refuseAudience('client_id', client, audience);
     if (aud !== undefined && !isMeantFor(aud, audience)) refuseAudience('aud', aud, audience);
     if (use !== 'access') {
-      refuse(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
+      refuseToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
         found: use,
         expected: 'access',
       });
@@ -80,7 +83,7 @@ const checkAudience: Readonly<
 
 function refuseAudience(claim: string, found: unknown, expected: readonly string[]): never {
   const allowed = `one of ${expected.map(quote).join(', ')} (OIDC_AUDIENCE)`;
-  return refuse(
+  return refuseToken(
     found === undefined
       ? `The ${claim} claim of the token is missing; it must name ${allowed}.`
       : `The ${claim} claim of the token is ${quote(found)} and must name ${allowed}.`,
@@ -98,7 +101,7 @@ function subjectOf({ sub }: Claims): string {
     sub === undefined
       ? 'The sub claim of the token is missing; it must be a non-empty string.'
       : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
-  return refuse(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
+  return refuseToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
 
 /** Optional claims of another type are left out, not refused. */
@@ -106,12 +109,9 @@ function profile({ email, name, groups }: Claims): Pick<UserContext, 'email' | '
   return {
     ...(typeof email === 'string' && { email }),
     ...(typeof name === 'string' && { name }),
-    ...(isStrings(groups) && { groups }),
+    ...(isStringArray(groups) && { groups }),
   };
 }
 
 const isMeantFor = (aud: unknown, audience: readonly string[]): boolean =>
   (Array.isArray(aud) ? aud : [aud]).some((one) => audience.includes(one));
-
-const isStrings = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((item) => typeof item === 'string');

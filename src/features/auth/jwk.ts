@@ -1,5 +1,6 @@
 // RFC 7517, decisions 5: which keys of a set can verify signatures, and with what.
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { isObject, type JsonObject } from '../../core/json.ts';
 import { algorithms } from './algorithms.ts';
 import { isRocaModulus } from './roca.ts';
 
@@ -17,8 +18,6 @@ export interface KeySetDocument {
   readonly listed: number;
 }
 
-type Members = Readonly<Record<string, unknown>>;
-
 /**
  * The usable keys of a JWK Set; others are left out, as RFC 7517 §5 asks.
  *
@@ -26,7 +25,7 @@ type Members = Readonly<Record<string, unknown>>;
  */
 export function readKeySet(text: string): KeySetDocument {
   const set: unknown = JSON.parse(text);
-  const listed = typeof set === 'object' && set !== null && 'keys' in set ? set.keys : undefined;
+  const listed = isObject(set) ? set.keys : undefined;
   if (!Array.isArray(listed)) throw new Error('the key set has no keys');
   const usable = listed.map(readKey).filter((key) => key !== undefined);
   if (usable.length === 0) throw new Error('the key set has no key that can be used');
@@ -34,25 +33,23 @@ export function readKeySet(text: string): KeySetDocument {
 }
 
 function readKey(jwk: unknown): VerificationKey | undefined {
-  if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return undefined;
-  const members = jwk as Members;
-  if (!isForVerification(members)) return undefined;
-  const key = importKey(members);
+  if (!isObject(jwk) || !isForVerification(jwk)) return undefined;
+  const key = importKey(jwk);
   if (key === undefined) return undefined;
   const fitting = [...algorithms]
-    .filter(([name, { fits }]) => (members.alg ?? name) === name && fits(key))
+    .filter(([name, { fits }]) => (jwk.alg ?? name) === name && fits(key))
     .map(([name]) => name);
   if (fitting.length === 0) return undefined;
-  const kid = typeof members.kid === 'string' ? members.kid : undefined;
+  const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
   return { kid, key, algorithms: new Set(fitting) };
 }
 
-const isForVerification = ({ use, key_ops: operations }: Members): boolean =>
+const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>
   (use === undefined || use === 'sig') &&
   (operations === undefined || (Array.isArray(operations) && operations.includes('verify')));
 
 /** Public members only: a private key that a provider shows by mistake is not taken as one. */
-function importKey({ kty, n, e, crv, x, y }: Members): KeyObject | undefined {
+function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined {
   const jwk = kty === 'RSA' ? { kty, n, e } : kty === 'EC' ? { kty, crv, x, y } : { kty, crv, x };
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
   try {

@@ -1,8 +1,9 @@
 // RFC 7515 §5.2, decisions 5 and 10: the compact serialization, taken apart strictly.
 import { parseObject } from '../../core/json.ts';
+import { quote } from '../../core/quote.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import type { VerificationKey } from './jwk.ts';
-import { quote, refuse } from './refuse.ts';
+import { refuseToken } from './refuse-token.ts';
 import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './token-kinds.ts';
 
 /** A token whose form is right; its signature is not yet checked. */
@@ -68,13 +69,13 @@ function decode(text: string, part: string): Buffer {
 }
 
 const refuseLength = (bytes: number, maxBytes: number) =>
-  refuse(`The token has ${bytes} bytes; at most ${maxBytes} are accepted (MAX_TOKEN_BYTES).`, {
+  refuseToken(`The token has ${bytes} bytes; at most ${maxBytes} are accepted (MAX_TOKEN_BYTES).`, {
     found: `${bytes} bytes`,
     expected: `at most ${maxBytes} bytes`,
   });
 
 const refuseParts = (count: number) =>
-  refuse(
+  refuseToken(
     count === 5
       ? 'The token is not a JWT that this service can read: its five parts are those of an encrypted token (JWE). Switch encryption of access tokens off at the provider.'
       : 'The token is not a JWT (three parts with dots between them). Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
@@ -82,14 +83,14 @@ const refuseParts = (count: number) =>
   );
 
 const refuseType = (typ: unknown) =>
-  refuse(
+  refuseToken(
     `The typ in the header of the token is ${quote(typ)}, which is not that of an access token; accepted are ${ACCESS_TOKEN_TYPES}.`,
     { found: typ, expected: ACCESS_TOKEN_TYPES },
   );
 
 function refuseAlgorithm(alg: string): never {
   const expected = [...algorithms.keys()].join(', ');
-  return refuse(
+  return refuseToken(
     `The algorithm of the token is ${quote(alg)}; accepted are ${expected}.${/^HS/.test(alg) ? SIGNED_BY_SECRET : ''}`,
     { found: alg, expected },
   );
@@ -100,4 +101,4 @@ const SIGNED_BY_SECRET =
   ' Only its issuer can check this one. If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.';
 
 const refuseForm = (details: string): never =>
-  refuse(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });
+  refuseToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });

@@ -4,8 +4,9 @@ import { fail } from '../../core/errors/gateway-error.ts';
 import { type Fetch, fetchLimited, withoutQuery } from '../../core/fetch-limited.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
+import { IssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
+import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import { readKeySet, type VerificationKey } from './jwk.ts';
-import { ForeignDocument, type ProviderMetadata } from './provider-metadata.ts';
 
 /** What a token says of its key. */
 export interface KeyHint {
@@ -103,7 +104,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     metrics.keySetRefresh(outcome.ok ? 'success' : 'error');
     if (outcome.ok) {
       if (failures > 0) log.info("The provider's key set can be fetched again.");
-    } else if (failures === 0 && !(outcome.cause instanceof ForeignDocument)) {
+    } else if (failures === 0 && !(outcome.cause instanceof IssuerMismatch)) {
       log.error(
         keys
           ? "The provider's key set cannot be fetched; the last one stays in use. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider."

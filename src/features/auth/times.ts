@@ -1,6 +1,7 @@
 // Decisions 5 and 10: exp and nbf (RFC 7519 §4.1.4, §4.1.5), with a word on clocks.
 import { fail } from '../../core/errors/gateway-error.ts';
-import { quote, refuse } from './refuse.ts';
+import { quote } from '../../core/quote.ts';
+import { refuseToken } from './refuse-token.ts';
 
 /** A difference below this may well be one between two clocks. */
 const CLOCKS_SECONDS = 600;
@@ -44,7 +45,7 @@ function timeOf(claim: string, found: unknown): number {
     found === undefined
       ? `The ${claim} claim of the token is missing; it must be a number.`
       : `The ${claim} claim of the token is ${quote(found)} and must be a number.`;
-  return refuse(details, { found, expected: 'a number of seconds' });
+  return refuseToken(details, { found, expected: 'a number of seconds' });
 }
 
 const isTime = (value: unknown): value is number => Number.isFinite(value);

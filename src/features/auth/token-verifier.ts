@@ -2,11 +2,12 @@
 import type { Clock } from '../../core/clock.ts';
 import { asGatewayError, type GatewayError } from '../../core/errors/gateway-error.ts';
 import { parseObject } from '../../core/json.ts';
+import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { type ClaimRules, readClaims } from './claims.ts';
 import { isSignedBy, type ParsedToken, parseToken } from './jws.ts';
 import type { KeySet } from './key-set.ts';
-import { quote, refuse } from './refuse.ts';
+import { refuseToken } from './refuse-token.ts';
 import type { TokenAge } from './times.ts';
 
 export interface TokenVerifier {
@@ -83,7 +84,7 @@ export async function verifySignature(
     await beforeFetch();
     if (isSignedBy(token, await keySet.findFresh(token))) return;
   }
-  refuse('The signature of the token is not valid.', {
+  refuseToken('The signature of the token is not valid.', {
     found: `a signature that no key of the provider made (kid ${quote(token.kid)})`,
     expected: 'a signature by a key of the key set',
   });
@@ -91,7 +92,7 @@ export async function verifySignature(
 
 const readPayload = ({ payload }: ParsedToken) =>
   parseObject(payload) ??
-  refuse('The payload of the token is not a JSON object.', {
+  refuseToken('The payload of the token is not a JSON object.', {
     found: 'a malformed payload',
     expected: 'a JSON object',
   });

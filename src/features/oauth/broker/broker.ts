@@ -1,12 +1,12 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 import type { Clock } from '../../../core/clock.ts';
+import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { Proceed } from '../consent/consent.ts';
 import type { ProviderCalls } from '../provider/provider-calls.ts';
 import { type ProviderClientSettings, providerClientId } from '../provider/provider-client.ts';
-import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
 import type { ProviderRequestSettings } from '../provider/provider-request.ts';
 import type { TokenLog } from '../provider/token-log.ts';
 import type { Upstream } from '../provider/upstream.ts';

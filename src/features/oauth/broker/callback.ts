@@ -1,10 +1,10 @@
 // The provider brings the browser back, and it goes on to the client with a code of our own.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../../core/message.ts';
+import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { aboutClient } from '../clients/about-client.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { CHECK_OWN_CLIENT, isClientRefused } from '../provider/provider-client.ts';
-import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
 import { asSentence } from '../provider/upstream.ts';
 import { fromQuery, type Parameters } from '../request/parameters.ts';
 import { redirectBack } from '../request/redirect-back.ts';

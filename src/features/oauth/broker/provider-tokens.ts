@@ -6,10 +6,10 @@ import {
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import { json, type Reply } from '../../../core/message.ts';
+import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
 import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
-import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
 import { handedOut, type TokenAnswer } from '../provider/provider-request.ts';
 import type { TokenLog } from '../provider/token-log.ts';
 import type { Upstream } from '../provider/upstream.ts';

@@ -1,9 +1,9 @@
 // RFC 7009: revocation in broker mode, forwarded and remembered.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
+import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { Clients } from '../clients/clients.ts';
 import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
-import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
 import type { Upstream } from '../provider/upstream.ts';
 import { fromBody } from '../request/parameters.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';

@@ -5,6 +5,7 @@ import {
   type ProviderSettings,
 } from '../../../core/config/provider-profiles.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { DEFAULT_SCOPES, parseScope } from '../../../core/scope.ts';
 
 export interface ProviderRequestSettings extends ProviderSettings {
   readonly baseUrl: string;
@@ -48,9 +49,6 @@ export interface AuthorizationExtras {
   /** Further parameters of the token request that redeems the code. */
   readonly token: Pairs;
 }
-
-/** Spec §4.9 lists them; a client that names none wants them all. */
-const DEFAULT_SCOPES = ['openid', 'profile', 'email'];
 
 /** `requestedScope` as the client sent it; `resources` those of `resourcesToRequest`. */
 export function authorizationExtras(
@@ -108,10 +106,8 @@ export function handedOut(
 const allowed = (
   { oauthAllowedScopes: known }: Pick<ProviderRequestSettings, 'oauthAllowedScopes'>,
   scope: string | undefined,
-): readonly string[] => scopesOf(scope).filter((one) => known.includes('*') || known.includes(one));
-
-const scopesOf = (scope: string | undefined): readonly string[] =>
-  (scope ?? '').split(' ').filter((one) => one !== '');
+): readonly string[] =>
+  parseScope(scope).filter((one) => known.includes('*') || known.includes(one));
 
 function withAdded(
   { oauthAddedScopes, oauthAccessToken }: ProviderSettings,

@@ -1,6 +1,6 @@
 // OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
-import { fail } from '../../../core/errors/gateway-error.ts';
-import type { ProviderDocument, ProviderMetadata } from '../../auth/provider-metadata.ts';
+import { fail } from '../errors/gateway-error.ts';
+import type { ProviderDocument, ProviderMetadata } from './provider-metadata.ts';
 
 export interface ProviderEndpoints {
   /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */

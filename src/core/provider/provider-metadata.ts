@@ -1,8 +1,9 @@
 // Spec §5.2: what the provider says of itself (OpenID Connect Discovery §4).
-import type { Clock } from '../../core/clock.ts';
-import { type Fetch, fetchLimited } from '../../core/fetch-limited.ts';
-import type { Log } from '../../core/log.ts';
-import { describeIssuers } from './issuer.ts';
+import type { Clock } from '../clock.ts';
+import { type Fetch, fetchLimited } from '../fetch-limited.ts';
+import { isStringArray, parseObject } from '../json.ts';
+import type { Log } from '../log.ts';
+import { describeIssuerMismatch, IssuerMismatch } from './issuer-mismatch.ts';
 
 /** The members of the discovery document that the service uses. */
 export interface ProviderDocument {
@@ -23,15 +24,10 @@ export interface ProviderMetadata {
    * The document: fetched once for many, kept for five minutes, served stale while the provider
    * is down. One of another issuer is not used (decisions 10).
    *
-   * @throws Error when it was never fetched and cannot be now; `ForeignDocument` when the one that
+   * @throws Error when it was never fetched and cannot be now; `IssuerMismatch` when the one that
    * is there is of another issuer.
    */
   get(): Promise<ProviderDocument>;
-}
-
-/** The discovery document is of another issuer; the log said so when it was first seen. */
-export class ForeignDocument extends Error {
-  override readonly name = 'ForeignDocument';
 }
 
 export interface ProviderMetadataDeps {
@@ -63,7 +59,7 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
       reported = undefined;
       return;
     }
-    const problem = `${describeIssuers('issuer in the discovery document', found, issuer)} (OIDC_ISSUER)`;
+    const problem = `${describeIssuerMismatch('issuer in the discovery document', found, issuer)} (OIDC_ISSUER)`;
     if (reported !== found) {
       log.error(
         `${problem}: the document is not used. If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.`,
@@ -71,7 +67,7 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
       );
     }
     reported = found;
-    throw new ForeignDocument(`${problem}; set OIDC_ISSUER, or OIDC_JWKS_URL`);
+    throw new IssuerMismatch(`${problem}; set OIDC_ISSUER, or OIDC_JWKS_URL`);
   }
 
   async function load(): Promise<ProviderDocument> {
@@ -101,9 +97,8 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
         throw failed.cause;
       }
       running ??= load();
-      return kept
-        ? running.catch(() => (kept as { document: ProviderDocument }).document)
-        : running;
+      const stale = kept?.document;
+      return stale === undefined ? running : running.catch(() => stale);
     },
   };
 }
@@ -112,17 +107,15 @@ async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocumen
   const headers = { Accept: 'application/json' };
   const { status, body } = await fetchLimited(fetch, url, { headers }, LIMITS);
   if (status !== 200) throw new Error(`${url} answered ${status}`);
-  const document: unknown = JSON.parse(body.toString('utf8'));
-  if (typeof document !== 'object' || document === null) throw new Error(`${url} is no object`);
-  const members = document as Readonly<Record<string, unknown>>;
+  const members = parseObject(body);
+  if (members === undefined) throw new Error(`${url} is not a JSON object`);
   const { issuer, jwks_uri, id_token_signing_alg_values_supported: algorithms } = members;
-  if (typeof issuer !== 'string') throw new Error(`${url} names no issuer`);
-  if (!isUrl(jwks_uri)) throw new Error(`${url} names no jwks_uri`);
-  const listed = Array.isArray(algorithms) && algorithms.every((name) => typeof name === 'string');
+  if (typeof issuer !== 'string') throw new Error(`${url} does not name its issuer`);
+  if (!isUrl(jwks_uri)) throw new Error(`${url} does not name a jwks_uri`);
   return {
     issuer,
     jwks_uri,
-    ...(listed && { id_token_signing_alg_values_supported: algorithms }),
+    ...(isStringArray(algorithms) && { id_token_signing_alg_values_supported: algorithms }),
     ...Object.fromEntries(
       ENDPOINTS.flatMap((name) => (isUrl(members[name]) ? [[name, members[name]]] : [])),
     ),

@@ -1,0 +1,17 @@
+/** Characters: a caller chose the value, and nobody may make the service recite. */
+export const MAX_QUOTED = 400;
+
+/** A value from elsewhere as JSON, cut where it is long, to be shown in a sentence. */
+export function quote(value: unknown): string {
+  const text = jsonOf(value);
+  return text.length <= MAX_QUOTED ? text : `${text.slice(0, MAX_QUOTED)}…`;
+}
+
+/** JSON nests as deep as it likes when it is parsed, not when it is written. */
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'nothing';
+  } catch {
+    return 'a value that is nested too deep';
+  }
+}
