@@ -1,9 +1,9 @@
 // Spec §4.12, decisions 1 and 2: the Host check, against DNS rebinding.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
+import { LOOPBACK_HOSTS } from '../core/loopback.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
-const LOCAL = ['localhost', '127.0.0.1', '[::1]'];
 /** Of those that are allowed, in a line of the log. */
 const MAX_SHOWN = 10;
 
@@ -24,7 +24,7 @@ export function createHostCheck(config: Config): HostCheck {
   const base = new URL(config.baseUrl);
   const defaultPort = base.protocol === 'https:' ? '443' : '80';
   const basePort = base.port || defaultPort;
-  const anyPort = new Set(config.nodeEnv === 'production' ? [] : LOCAL);
+  const anyPort = new Set(config.nodeEnv === 'production' ? [] : LOOPBACK_HOSTS);
   const exact = new Set([`${base.hostname}:${basePort}`]);
   for (const entry of config.allowedHosts) {
     const [, name = '', port] = HOST.exec(entry) ?? [];

@@ -1,4 +1,5 @@
 // How people log in: the mode, consent, and which clients are let in.
+import { isLoopbackHost } from '../loopback.ts';
 import type { Config, OAuthSettings } from './config.ts';
 import { flag, integer, list, oneOf, type Rule, scope } from './rules.ts';
 import type { Setting } from './setting.ts';
@@ -208,5 +209,5 @@ export function oauthProblems(
 /** RFC 8414 §2: an issuer is https; on this machine http does. */
 function isOwnIssuer(baseUrl: string): boolean {
   const { protocol, hostname } = new URL(baseUrl);
-  return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+  return protocol === 'https:' || isLoopbackHost(hostname);
 }

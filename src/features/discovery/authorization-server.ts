@@ -1,8 +1,9 @@
 // Spec §4.10, RFC 8414: authorization server metadata.
 import { fail } from '../../core/errors/gateway-error.ts';
-import { json, type Reply } from '../../core/message.ts';
-import type { ProviderDocument, ProviderMetadata } from '../auth/provider-metadata.ts';
-import { METADATA_CACHING, SCOPES } from './shared.ts';
+import type { Reply } from '../../core/message.ts';
+import type { ProviderDocument, ProviderMetadata } from '../../core/provider/provider-metadata.ts';
+import { DEFAULT_SCOPES } from '../../core/scope.ts';
+import { metadataReply } from './metadata-reply.ts';
 
 export interface AuthorizationServerSettings {
   readonly baseUrl: string;
@@ -48,9 +49,9 @@ export function createAuthorizationServer(
 
   return {
     async metadata() {
-      return json(200, (await members()).metadata, METADATA_CACHING);
+      return metadataReply((await members()).metadata);
     },
-    // Decisions 6: OpenID clients insist on the two further members.
+    // OpenID clients insist on the two further members.
     async openidConfiguration() {
       const { document, metadata } = await members();
       const body = {
@@ -59,7 +60,7 @@ export function createAuthorizationServer(
         id_token_signing_alg_values_supported:
           document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,
       };
-      return json(200, body, METADATA_CACHING);
+      return metadataReply(body);
     },
   };
 }
@@ -80,7 +81,7 @@ function serverMetadata(
     registration_endpoint: `${baseUrl}/oauth/register`,
     ...(revokes && { revocation_endpoint: `${baseUrl}/oauth/revoke` }),
     jwks_uri: settings.oidcJwksUrl ?? document?.jwks_uri,
-    scopes_supported: SCOPES,
+    scopes_supported: DEFAULT_SCOPES,
     response_types_supported: ['code'],
     grant_types_supported: ['authorization_code', 'refresh_token'],
     token_endpoint_auth_methods_supported: ['none'],

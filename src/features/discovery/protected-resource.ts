@@ -1,22 +1,19 @@
 // Spec §4.9, RFC 9728: protected resource metadata.
-import { json, type Reply } from '../../core/message.ts';
-import { METADATA_CACHING, SCOPES } from './shared.ts';
+import type { Reply } from '../../core/message.ts';
+import { DEFAULT_SCOPES } from '../../core/scope.ts';
+import { metadataReply } from './metadata-reply.ts';
 
 /**
  * `path` is that of the resource below BASE_URL: empty for the form of Spec §4.9, `/mcp` for the
- * form that clients derive from the endpoint (RFC 9728 §3.1, decisions 6).
+ * form that clients derive from the endpoint (RFC 9728 §3.1).
  */
 export function createProtectedResource(baseUrl: string, path: '' | '/mcp'): () => Reply {
-  const reply = json(
-    200,
-    {
-      resource: baseUrl + path,
-      authorization_servers: [baseUrl],
-      scopes_supported: SCOPES,
-      bearer_methods_supported: ['header'],
-      resource_documentation: `${baseUrl}/`,
-    },
-    METADATA_CACHING,
-  );
+  const reply = metadataReply({
+    resource: baseUrl + path,
+    authorization_servers: [baseUrl],
+    scopes_supported: DEFAULT_SCOPES,
+    bearer_methods_supported: ['header'],
+    resource_documentation: `${baseUrl}/`,
+  });
   return () => reply;
 }

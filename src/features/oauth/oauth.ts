@@ -4,6 +4,8 @@ import type { OAuthSettings } from '../../core/config/config.ts';
 import type { Fetch } from '../../core/fetch-limited.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
+import type { ProviderEndpoints } from '../../core/provider/provider-endpoints.ts';
+import { parseScope } from '../../core/scope.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import type { Store } from '../../core/store/store.ts';
 import { type BrokerDeps, createBroker } from './broker/broker.ts';
@@ -17,7 +19,6 @@ import { createApprovals } from './consent/approvals.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
 import { createProviderCalls } from './provider/provider-calls.ts';
-import type { ProviderEndpoints } from './provider/provider-endpoints.ts';
 import { authorizationExtras, type ProviderRequestSettings } from './provider/provider-request.ts';
 import { createTokenLog } from './provider/token-log.ts';
 import { createUpstream } from './provider/upstream.ts';
@@ -105,7 +106,7 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
   /** What the provider will see, of what a client asks for. */
   const askedScope = (scope: string | undefined) =>
     isBroker ? authorizationExtras(settings, scope, []).scope : scope;
-  const scopesOf = (scope: string | undefined) => words(askedScope(scope));
+  const scopesOf = (scope: string | undefined) => parseScope(askedScope(scope));
   const approvals = createApprovals(store, {
     ttlSeconds: settings.oauthConsentTtlSeconds,
     scopesOf,
@@ -158,5 +159,3 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
     callback: broker?.callback,
   };
 }
-
-const words = (text = ''): readonly string[] => text.split(' ').filter((word) => word !== '');

@@ -1,10 +1,10 @@
 // From the approval to the provider: state, PKCE and callback of our own.
-import { createHash } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { type Reply, seeOther } from '../../../core/message.ts';
+import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
+import { parseScope } from '../../../core/scope.ts';
 import { newSecret } from '../../../core/seal/seal.ts';
 import type { Browser } from '../consent/browser.ts';
-import type { ProviderEndpoints } from '../provider/provider-endpoints.ts';
 import {
   authorizationExtras,
   type ProviderRequestSettings,
@@ -12,6 +12,7 @@ import {
 } from '../provider/provider-request.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 import type { Parameters } from '../request/parameters.ts';
+import { createCodeChallenge } from '../request/pkce.ts';
 import { checkResources } from '../request/resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 
@@ -70,7 +71,7 @@ export const createLogin = (deps: LoginDeps) =>
       resources,
     );
     const codeVerifier = newSecret();
-    const nonce = scope.split(' ').includes('openid') ? newSecret() : undefined;
+    const nonce = parseScope(scope).includes('openid') ? newSecret() : undefined;
     const state = await logins.put({
       browser: browser.hash,
       clientId: request.clientId,
@@ -90,7 +91,7 @@ export const createLogin = (deps: LoginDeps) =>
       ['response_type', 'code'],
       ['scope', scope],
       ['state', state],
-      ['code_challenge', createHash('sha256').update(codeVerifier).digest('base64url')],
+      ['code_challenge', createCodeChallenge(codeVerifier)],
       ['code_challenge_method', 'S256'],
       ['nonce', nonce],
       ...authorization,

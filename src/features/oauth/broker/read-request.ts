@@ -2,6 +2,7 @@
 // client's matter, and the client is told.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { describeOAuthError } from '../../../core/errors/render.ts';
+import { isLoopbackHost } from '../../../core/loopback.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
@@ -74,10 +75,8 @@ export function createReadRequest({
 
 const RULES = { requiresState: false, requiresPlainScope: true };
 
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
-
 /** A program of the user's own, which got there by other means than a link. */
 function isLoopback(redirectUri: string): boolean {
   const { protocol, hostname } = new URL(redirectUri);
-  return /^https?:$/.test(protocol) && LOOPBACK.has(hostname);
+  return /^https?:$/.test(protocol) && isLoopbackHost(hostname);
 }

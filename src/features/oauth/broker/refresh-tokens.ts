@@ -1,6 +1,6 @@
 // What the gateway knows of refresh tokens: whose they are and what for. Only their hashes are stored.
 
-import { parseObject } from '../../../core/json.ts';
+import { isStringArray, parseObject } from '../../../core/json.ts';
 import { hashOf } from '../../../core/seal/seal.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import { RECORD_VERSION } from '../../../core/store/record-version.ts';
@@ -93,6 +93,5 @@ export function createRefreshTokens(
 
 function readResources(text: string | undefined): readonly string[] | undefined {
   const { resources } = (text === undefined ? undefined : parseObject(text)) ?? {};
-  const isList = Array.isArray(resources) && resources.every((one) => typeof one === 'string');
-  return isList ? resources : undefined;
+  return isStringArray(resources) ? resources : undefined;
 }

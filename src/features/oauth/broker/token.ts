@@ -1,5 +1,4 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
-import { createHash } from 'node:crypto';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
@@ -11,6 +10,7 @@ import {
   resourcesToRequest,
 } from '../provider/provider-request.ts';
 import { fromBody, type Parameters } from '../request/parameters.ts';
+import { verifyPkce } from '../request/pkce.ts';
 import { checkResources } from '../request/resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { Grant } from './callback.ts';
@@ -51,7 +51,7 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
     if (grant === undefined) refuse('The code is unknown, has expired, or was used before.');
     if (grant.clientId !== clientId) refuse('The code was issued to another client.');
     if (grant.redirectUri !== redirectUri) refuse('The redirect_uri is not that of the log-in.');
-    if (!isVerifierOf(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
+    if (!verifyPkce(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
     return deps.providerTokens({
       client,
       clientName: grant.clientName,
@@ -129,11 +129,6 @@ async function findClient(clientId: string, clients: Clients): Promise<KnownClie
     client ?? fail('unauthenticated_client', problem === undefined ? {} : { details: problem })
   );
 }
-
-/** RFC 7636 §4.1, §4.6. */
-const isVerifierOf = (challenge: string, verifier: string): boolean =>
-  /^[A-Za-z0-9._~-]{43,128}$/.test(verifier) &&
-  createHash('sha256').update(verifier).digest('base64url') === challenge;
 
 function refuse(details: string): never {
   return fail('invalid_grant', { details });

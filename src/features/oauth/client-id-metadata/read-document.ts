@@ -1,5 +1,5 @@
 // Spec §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
-import { parseObject } from '../../../core/json.ts';
+import { isStringArray, type JsonObject, parseObject } from '../../../core/json.ts';
 import { refuse } from './refusal.ts';
 
 /** What the service uses of it; wire names, as in a registered client. */
@@ -16,8 +16,6 @@ export interface ClientDocument {
 
 /** Why a redirect URI is refused ("has a fragment"); undefined when it is allowed. */
 export type RedirectUriProblem = (uri: string) => string | undefined;
-
-type Members = Readonly<Record<string, unknown>>;
 
 const MAX_REDIRECT_URIS = 10;
 const MAX_NAME = 200;
@@ -42,12 +40,12 @@ export function readDocument(
   };
 }
 
-function memberProblem(members: Members, clientId: string): string | undefined {
+function memberProblem(members: JsonObject, clientId: string): string | undefined {
   return PROBLEMS.find(([applies]) => applies(members, clientId))?.[1];
 }
 
 const PROBLEMS: readonly (readonly [
-  applies: (members: Members, clientId: string) => boolean,
+  applies: (members: JsonObject, clientId: string) => boolean,
   problem: string,
 ])[] = [
   [({ client_id }, clientId) => client_id !== clientId, 'has another client_id than its own URL'],
@@ -92,9 +90,6 @@ const isWebUrl = (value: unknown): value is string =>
   value.length <= MAX_URI &&
   /^https:\/\/[\x21-\x7E]+$/.test(value) &&
   URL.canParse(value);
-
-const isStringArray = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((entry) => typeof entry === 'string');
 
 const refused = (clientId: string, problem: string): never =>
   refuse(`The client's metadata document ${clientId} ${problem}.`);

@@ -1,5 +1,6 @@
 // The log says of every refusal which client it is about.
 import { asGatewayError, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 
 /** Callers choose it: enough of it to find a client by. */
@@ -39,7 +40,6 @@ export function clientIdIn(parameters: string): string | undefined {
 
 export function clientIdOf(body: RequestBody): string | undefined {
   if (body.type === 'form') return clientIdIn(body.text);
-  const { value } = body;
-  const isObject = typeof value === 'object' && value !== null && 'client_id' in value;
-  return isObject && typeof value.client_id === 'string' ? value.client_id : undefined;
+  const clientId = isObject(body.value) ? body.value.client_id : undefined;
+  return typeof clientId === 'string' ? clientId : undefined;
 }

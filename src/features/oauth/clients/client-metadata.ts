@@ -1,5 +1,6 @@
 // Spec §4.8, RFC 7591 §2: what a registration may say.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject, isStringArray, type JsonObject } from '../../../core/json.ts';
 import { type RedirectUriRules, redirectUriProblem } from './redirect-uri.ts';
 
 /** Spec §2.2 with defaults filled in. */
@@ -12,8 +13,6 @@ export interface ClientMetadata {
   readonly software_id?: string;
   readonly software_version?: string;
 }
-
-type Members = Readonly<Record<string, unknown>>;
 
 const MAX_REDIRECT_URIS = 10;
 const GRANT_TYPES = ['authorization_code', 'refresh_token'];
@@ -39,17 +38,14 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
 
 /** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
 export function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return refuse('The body must be a JSON object.');
-  }
-  const members = { ...body } as Members;
+  if (!isObject(body)) return refuse('The body must be a JSON object.');
   return {
-    ...names(members),
-    redirect_uris: redirectUris(members.redirect_uris, rules),
-    grant_types: choices(members, 'grant_types', GRANT_TYPES, ['authorization_code']),
-    response_types: choices(members, 'response_types', RESPONSE_TYPES, ['code']),
-    token_endpoint_auth_method: authMethod(members.token_endpoint_auth_method),
-    ...echoed(members),
+    ...names(body),
+    redirect_uris: redirectUris(body.redirect_uris, rules),
+    grant_types: choices(body, 'grant_types', GRANT_TYPES, ['authorization_code']),
+    response_types: choices(body, 'response_types', RESPONSE_TYPES, ['code']),
+    token_endpoint_auth_method: authMethod(body.token_endpoint_auth_method),
+    ...echoed(body),
   };
 }
 
@@ -68,7 +64,7 @@ function redirectUris(value: unknown, rules: RedirectUriRules): readonly string[
   return value;
 }
 
-function choices(members: Members, name: string, allowed: string[], fallback: string[]) {
+function choices(members: JsonObject, name: string, allowed: string[], fallback: string[]) {
   const value = members[name];
   if (value === undefined) return fallback;
   const known = isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));
@@ -81,7 +77,7 @@ function authMethod(value: unknown): string {
   return refuse(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
 }
 
-function names(members: Members): Record<string, string> {
+function names(members: JsonObject): Record<string, string> {
   const given = NAMES.filter((name) => members[name] !== undefined);
   return Object.fromEntries(
     given.map((name) => {
@@ -93,7 +89,7 @@ function names(members: Members): Record<string, string> {
   );
 }
 
-const echoed = (members: Members): Members =>
+const echoed = (members: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(ECHOED).flatMap(([name, isWellTyped]) =>
       isWellTyped(members[name]) ? [[name, members[name]]] : [],
@@ -106,10 +102,6 @@ function isString(value: unknown): value is string {
 
 function isShort(value: unknown): value is string {
   return isString(value) && value.length <= MAX_ECHOED;
-}
-
-function isStringArray(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every(isString);
 }
 
 // Consoles turn these into links: javascript: and data: must not get there.

@@ -1,4 +1,5 @@
 // Spec §4.8, decisions 0.3 and 6: what a redirect URI may be.
+import { isLoopbackHost, LOOPBACK_HOSTS } from '../../../core/loopback.ts';
 
 const MAX_LENGTH = 2048;
 const MAX_PORT = 65_535;
@@ -18,8 +19,6 @@ export interface RedirectUriRules {
 /** RFC 6749 §4.1.2, RFC 9207 §2. */
 const ANSWERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
 
-/** RFC 8252 §7.3; only these literal hosts may use http. */
-const HTTP_HOSTS = ['localhost', '127.0.0.1'];
 const IPV6_LOOPBACK = '[::1]';
 
 /**
@@ -44,7 +43,7 @@ export function redirectUriProblem(uri: string, rules: RedirectUriRules): string
     return url.href === uri ? undefined : 'is not in its normal form';
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is not https';
-  const httpHosts = rules.ipv6Loopback ? [...HTTP_HOSTS, IPV6_LOOPBACK] : HTTP_HOSTS;
+  const httpHosts = LOOPBACK_HOSTS.filter((host) => rules.ipv6Loopback || host !== IPV6_LOOPBACK);
   if (url.protocol === 'http:' && !httpHosts.includes(url.hostname)) {
     return `is http with a host other than ${httpHosts.join(' and ')}`;
   }
@@ -53,8 +52,6 @@ export function redirectUriProblem(uri: string, rules: RedirectUriRules): string
   return survives(uri, url) ? undefined : 'is not in its normal form';
 }
 
-const LOOPBACK_HOSTS = [...HTTP_HOSTS, IPV6_LOOPBACK];
-
 /**
  * Whether a valid address is at the origin of another: what is sent there would be taken for the
  * gateway's own. All names of this computer are one.
@@ -62,7 +59,7 @@ const LOOPBACK_HOSTS = [...HTTP_HOSTS, IPV6_LOOPBACK];
 export function isAtOrigin(uri: string, other: string): boolean {
   const [one, own] = [new URL(uri), new URL(other)];
   if (one.protocol !== own.protocol || one.port !== own.port) return false;
-  const areLoopback = [one, own].every(({ hostname }) => LOOPBACK_HOSTS.includes(hostname));
+  const areLoopback = [one, own].every(({ hostname }) => isLoopbackHost(hostname));
   return areLoopback || one.hostname === own.hostname;
 }
 

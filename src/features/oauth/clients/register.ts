@@ -1,4 +1,5 @@
 // Spec §4.8, RFC 7591 §3: dynamic client registration.
+import { readBearerToken } from '../../../core/bearer-token.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { newClientId } from '../../../core/ids.ts';
@@ -43,9 +44,9 @@ function checkSize(client: RegisteredClient): void {
 }
 
 /** Compared by hashes: how long it takes says nothing of the token. */
-function checkAccessToken(wanted: string | undefined, authorization: string | undefined): void {
-  if (wanted === undefined) return;
-  const given = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-  if (given !== undefined && hashOf(given) === hashOf(wanted)) return;
+function checkAccessToken(expected: string | undefined, authorization: string | undefined): void {
+  if (expected === undefined) return;
+  const token = readBearerToken(authorization);
+  if (token !== undefined && hashOf(token) === hashOf(expected)) return;
   fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
 }

@@ -1,5 +1,6 @@
 // Spec §2.2, §3.2: dynamic clients in the shared store.
 import { DYNAMIC_CLIENT_PREFIX, isDynamicClientId } from '../../../core/ids.ts';
+import { isObject, isStringArray } from '../../../core/json.ts';
 import { clientKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
@@ -68,8 +69,4 @@ function readRecord(clientId: string, text: string): RegisteredClient {
 }
 
 const isRegisteredClient = (record: unknown): record is RegisteredClient =>
-  typeof record === 'object' &&
-  record !== null &&
-  'redirect_uris' in record &&
-  Array.isArray(record.redirect_uris) &&
-  record.redirect_uris.every((uri) => typeof uri === 'string');
+  isObject(record) && isStringArray(record.redirect_uris);

@@ -1,8 +1,10 @@
 // Spec §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
 // and where the answer goes first, for until then there is nobody to answer to.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isWellFormedScope } from '../../../core/scope.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
 import { fromQuery, type Parameters } from './parameters.ts';
+import { isCodeChallenge } from './pkce.ts';
 
 export interface AuthorizationRequest {
   /** As it came, without the question mark. */
@@ -13,9 +15,6 @@ export interface AuthorizationRequest {
   /** Undefined for an id that the provider has to judge. */
   readonly client: KnownClient | undefined;
 }
-
-/** RFC 7636 §4.2: base64url of a SHA-256 hash. */
-const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 /** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
 export type ReadRequest = (
@@ -81,17 +80,15 @@ function checkPkce(parameters: Parameters): void {
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
   }
-  if (!S256_CHALLENGE.test(challenge)) {
+  if (!isCodeChallenge(challenge)) {
     fail('oauth_invalid_request', {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
   }
 }
 
-const SCOPES = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
-
 function checkScope(scope: string | undefined): void {
-  if (scope === undefined || SCOPES.test(scope)) return;
+  if (scope === undefined || isWellFormedScope(scope)) return;
   fail('oauth_invalid_request', {
     details: 'scope must be a list of words with one space between.',
   });

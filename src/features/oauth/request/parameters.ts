@@ -1,5 +1,6 @@
 // Spec §4.6–§4.8, decisions 0.2 and 6: where parameters come from, and how often.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import type { RequestBody } from '../../../core/message.ts';
 import { type CheckName, createNameCheck } from './parameter-names.ts';
 
@@ -73,8 +74,8 @@ function fromPairs(
 }
 
 function stringMembers(value: unknown): (readonly [string, string])[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
+  if (!isObject(value)) {
+    return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
   }
   const members = Object.entries(value);
   if (members.length > MAX_PARAMETERS) refuseMany();
