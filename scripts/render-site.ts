@@ -7,6 +7,7 @@ import MarkdownIt, { type Token } from 'markdown-it';
 const PAGES = [
   { name: 'index', title: 'Connect' },
   { name: 'clients', title: 'Clients' },
+  { name: 'reference', title: 'Reference' },
   { name: 'errors', title: 'Errors' },
   { name: 'settings', title: 'Settings' },
   { name: 'modes', title: 'Modes' },

@@ -1,41 +1,63 @@
-// npm run docs:check: which chapters of the interface specification no test speaks of. The title
-// of a test begins with its chapter: test('§4.7 token: …').
+// npm run docs:check: docs/reference.md numbers what the service does. A chapter that no test speaks
+// of is an error, and so is a § in the code that the reference does not have.
 import { readdir, readFile } from 'node:fs/promises';
 
-/**
- * The headings from §2.1 on. Left out: §3.3, which says "not shown", and §6, which says that the
- * service sends nothing of its own accord: there is no event to wait for.
- */
-const CHAPTERS = [
-  ...numbered(2, 8),
-  ...numbered(3, 2),
-  ...numbered(4, 12),
-  '5',
-  ...numbered(7, 5),
-  '8',
-  '9',
-];
+const root = new URL('../', import.meta.url);
+const reference = await readFile(new URL('docs/reference.md', root), 'utf8');
 
-const folder = new URL('../test/', import.meta.url);
-const names = await readdir(folder, { recursive: true });
-const files = names.filter((name) => name.endsWith('.ts'));
-const texts = await Promise.all(files.map((name) => readFile(new URL(name, folder), 'utf8')));
+const headings = numbersIn(reference, /^#{2,3} (\d+(?:\.\d+)?) /gm);
+/** Rules that stand in a table of their chapter. */
+const rows = numbersIn(reference, /^\| (\d+\.\d+) +\|/gm);
+const known = new Set([...headings, ...rows]);
 
-// Contracts are written once and run for each driver, so titles stand in other files, too. Only
-// what a test itself says counts: a describe may be empty.
-const titles = texts.flatMap((text) => [
-  ...text.matchAll(/(?<!describe(?:\.each\([^)]*\))?\(\s*)['"`]§(\d+)(?:\.(\d+))?\b/g),
-]);
-const tested = new Set(titles.flatMap(([, chapter, part]) => [chapter, `${chapter}.${part}`]));
+/** They say what the service does not do, so there is nothing to test. */
+const UNTESTED = new Set(['3.3', '6']);
+const isParent = (chapter: string) => headings.some((other) => other.startsWith(`${chapter}.`));
 
-const missing = CHAPTERS.filter((chapter) => !tested.has(chapter));
-if (missing.length > 0) {
-  console.error(
-    `No test has a title that begins with: ${missing.map((id) => `§${id}`).join(', ')}`,
-  );
+const tests = await textsIn('test/');
+const sources = await textsIn('src/');
+
+// The title of a test begins with its chapter: test('§4.7 token: …'). Contracts are written once and
+// run for each driver, so titles stand in other files, too. A describe may be empty: it does not count.
+const tested = new Set(
+  [...tests.values()].flatMap((text) =>
+    numbersIn(text, /(?<!describe(?:\.each\([^)]*\))?\(\s*)['"`]§(\d+(?:\.\d+)?)\b/g),
+  ),
+);
+const missing = headings.filter(
+  (chapter) => !isParent(chapter) && !UNTESTED.has(chapter) && !tested.has(chapter),
+);
+if (missing.length > 0) report('No test has a title that begins with', missing);
+
+for (const [name, text] of [...sources, ...tests]) {
+  const strange = numbersIn(ownReferences(text), /§(\d+(?:\.\d+)*)/g).filter((at) => !known.has(at));
+  if (strange.length > 0) report(`${name} names what docs/reference.md does not have`, strange);
+}
+
+function report(problem: string, chapters: readonly string[]): void {
+  console.error(`${problem}: ${chapters.map((chapter) => `§${chapter}`).join(', ')}`);
   process.exitCode = 1;
 }
 
-function numbered(chapter: number, last: number): readonly string[] {
-  return Array.from({ length: last }, (_, at) => `${chapter}.${at + 1}`);
+function numbersIn(text: string, pattern: RegExp): string[] {
+  return [...text.matchAll(pattern)].flatMap(([, number]) => (number === undefined ? [] : [number]));
+}
+
+/** Without the sections of other documents: `RFC 6749 §4.1.3 and §6`, also over the end of a line. */
+function ownReferences(text: string): string {
+  const lines = text.replace(/\n\s*(?:\/\/|\*)\s*/g, ' ');
+  return lines.replace(
+    /\b(?:RFC \d+|Core|Context|standard|HTML|Documents?(?: \(draft\))?)(?:(?:,|,? and)? §[\d.]+)+/g,
+    '',
+  );
+}
+
+async function textsIn(folder: string): Promise<ReadonlyMap<string, string>> {
+  const base = new URL(folder, root);
+  const names = (await readdir(base, { recursive: true })).filter((name) => name.endsWith('.ts'));
+  const texts = names.map(async (name) => {
+    const text = await readFile(new URL(name, base), 'utf8');
+    return [folder + name, text] as const;
+  });
+  return new Map(await Promise.all(texts));
 }
