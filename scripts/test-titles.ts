@@ -30,7 +30,9 @@ const missing = headings.filter(
 if (missing.length > 0) report('No test has a title that begins with', missing);
 
 for (const [name, text] of [...sources, ...tests]) {
-  const strange = numbersIn(ownReferences(text), /§(\d+(?:\.\d+)*)/g).filter((at) => !known.has(at));
+  const strange = numbersIn(ownReferences(text), /§(\d+(?:\.\d+)*)/g).filter(
+    (at) => !known.has(at),
+  );
   if (strange.length > 0) report(`${name} names what docs/reference.md does not have`, strange);
 }
 
@@ -40,14 +42,16 @@ function report(problem: string, chapters: readonly string[]): void {
 }
 
 function numbersIn(text: string, pattern: RegExp): string[] {
-  return [...text.matchAll(pattern)].flatMap(([, number]) => (number === undefined ? [] : [number]));
+  return [...text.matchAll(pattern)].flatMap(([, number]) =>
+    number === undefined ? [] : [number],
+  );
 }
 
 /** Without the sections of other documents: `RFC 6749 §4.1.3 and §6`, also over the end of a line. */
 function ownReferences(text: string): string {
   const lines = text.replace(/\n\s*(?:\/\/|\*)\s*/g, ' ');
   return lines.replace(
-    /\b(?:RFC \d+|Core|Context|standard|HTML|Documents?(?: \(draft\))?)(?:(?:,|,? and)? §[\d.]+)+/g,
+    /\b(?:RFC \w+|Core|Context|standard|HTML|Documents?(?: \(draft\))?)(?:(?:,|,? and)? §[\d.]+)+/g,
     '',
   );
 }

@@ -60,7 +60,7 @@ const env = () => ({
 });
 
 test(
-  '§10 proxies: provider, key set and documents are reached by https, and no line has the password',
+  '§14 proxies: provider, key set and documents are reached by https, and no line has the password',
   SLOW,
   async () => {
     proxy.lead('id.example:443', host.port);
@@ -96,7 +96,7 @@ test(
 );
 
 test(
-  '§10 document offer: a start without a way out is not delayed, and warns once',
+  '§14 document offer: a start without a way out is not delayed, and warns once',
   SLOW,
   async () => {
     proxy.fallSilent();
@@ -116,7 +116,7 @@ test(
   },
 );
 
-test('§10 document offer: a check that is under way does not hold up the end', SLOW, async () => {
+test('§14 document offer: a check that is under way does not hold up the end', SLOW, async () => {
   proxy.fallSilent();
   const postern = await startPostern({ ...env(), AUTH_REQUIRED: 'false' });
   await expect.poll(() => proxy.asked).toContain('CONNECT client.example:443');

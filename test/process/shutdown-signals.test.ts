@@ -16,7 +16,7 @@ async function beginShutdown(postern: Serving, signal: NodeJS.Signals): Promise<
 }
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  '§4.3 shutdown: after %s readiness is 503 at once, and all else is served during the delay',
+  '§17 shutdown: after %s readiness is 503 at once, and all else is served during the delay',
   async (signal) => {
     const postern = await startPostern(LONG_DELAY);
     const session = await openSession(postern.url);
@@ -40,7 +40,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-test('§4.3 shutdown: when the delay is over the service ends by itself', async () => {
+test('§17 shutdown: when the delay is over the service ends by itself', async () => {
   const postern = await startPostern({ AUTH_REQUIRED: 'false', SHUTDOWN_DELAY_MS: '1000' });
   const before = performance.now();
   postern.kill('SIGTERM');
@@ -52,7 +52,7 @@ test.each([
   { first: 'SIGTERM', second: 'SIGTERM', code: 143 },
   { first: 'SIGTERM', second: 'SIGINT', code: 130 },
   { first: 'SIGINT', second: 'SIGTERM', code: 143 },
-] as const)('§4.3 shutdown: $second after $first ends at once', async ({ first, second, code }) => {
+] as const)('§17 shutdown: $second after $first ends at once', async ({ first, second, code }) => {
   const postern = await startPostern(LONG_DELAY);
   await beginShutdown(postern, first);
   postern.kill(second);
@@ -60,7 +60,7 @@ test.each([
   expect(await isRefused(postern.port)).toBe(true);
 });
 
-test('§4.3 shutdown: pressing Ctrl+C again ends at once', async () => {
+test('§17 shutdown: pressing Ctrl+C again ends at once', async () => {
   const postern = await startPostern(LONG_DELAY);
   await beginShutdown(postern, 'SIGINT');
   // What follows within 200 ms counts as npm's echo of the first, so it takes more than one.
@@ -69,7 +69,7 @@ test('§4.3 shutdown: pressing Ctrl+C again ends at once', async () => {
   expect(end).toEqual({ code: 130, signal: null });
 });
 
-test('§4.3 shutdown: the echo of one Ctrl+C, from the terminal and from npm, is no second wish', async () => {
+test('§17 shutdown: the echo of one Ctrl+C, from the terminal and from npm, is no second wish', async () => {
   let tookMs = Number.POSITIVE_INFINITY;
   // On a machine too slow to press twice within 200 ms there is nothing to see: once more.
   for (let attempt = 1; attempt <= 10 && tookMs >= 200; attempt += 1) {

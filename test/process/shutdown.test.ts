@@ -26,7 +26,7 @@ async function stopAccepting(postern: Serving, signal: NodeJS.Signals): Promise<
   expect(postern.hasEnded).toBe(false);
 }
 
-test.each(SIGNALS)('§4.3 shutdown: %s ends an idle service with exit code 0', async (signal) => {
+test.each(SIGNALS)('§17 shutdown: %s ends an idle service with exit code 0', async (signal) => {
   const postern = await startPostern(ANONYMOUS);
   postern.kill(signal);
   expect(await postern.ended).toEqual({ code: 0, signal: null });
@@ -35,7 +35,7 @@ test.each(SIGNALS)('§4.3 shutdown: %s ends an idle service with exit code 0', a
 });
 
 test.each(SIGNALS)(
-  '§4.3 shutdown: a call whose body is half sent is answered after %s',
+  '§17 shutdown: a call whose body is half sent is answered after %s',
   async (signal) => {
     const postern = await startPostern(ANONYMOUS);
     const call = await postHalf(postern.port, '/mcp', INITIALIZE);
@@ -48,7 +48,7 @@ test.each(SIGNALS)(
   },
 );
 
-test('§4.3 shutdown: what was answered while draining is in the store', async () => {
+test('§17 shutdown: what was answered while draining is in the store', async () => {
   const postern = await startPostern(ANONYMOUS);
   const call = await postHalf(postern.port, '/mcp', INITIALIZE);
   await stopAccepting(postern, 'SIGTERM');
@@ -58,7 +58,7 @@ test('§4.3 shutdown: what was answered while draining is in the store', async (
   expect(await useSession(next.url, { session })).toBe(200);
 });
 
-test('§4.3 shutdown: a call that waits for a slow provider gets its answer', async () => {
+test('§17 shutdown: a call that waits for a slow provider gets its answer', async () => {
   upstream = await startUpstream();
   const held: ServerResponse[] = [];
   upstream.answer((res) => void held.push(res));
@@ -81,7 +81,7 @@ test('§4.3 shutdown: a call that waits for a slow provider gets its answer', as
   expect(await postern.ended).toEqual({ code: 0, signal: null });
 });
 
-test('§4.3 shutdown: an idle connection is closed and holds nothing up', async () => {
+test('§17 shutdown: an idle connection is closed and holds nothing up', async () => {
   const postern = await startPostern(ANONYMOUS);
   const socket = connect(postern.port, '127.0.0.1');
   socket.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -96,7 +96,7 @@ test('§4.3 shutdown: an idle connection is closed and holds nothing up', async 
   expect(performance.now() - before).toBeLessThan(8000);
 });
 
-test('§4.3 shutdown: a call whose body never ends is given up, and the exit code is 0', {
+test('§17 shutdown: a call whose body never ends is given up, and the exit code is 0', {
   timeout: 60_000,
 }, async () => {
   const postern = await startPostern(ANONYMOUS);
@@ -120,7 +120,7 @@ test.each([
   { what: 'says nothing', sent: '' },
   { what: 'sent half a head', sent: 'POST /mcp HTTP/1.1\r\nHo' },
   { what: 'sent half a second head', sent: 'GET /health HTTP/1.1\r\nHost: x\r\n\r\nPOST /m' },
-])('§4.3 shutdown: a connection that $what holds nothing up', async ({ sent }) => {
+])('§17 shutdown: a connection that $what holds nothing up', async ({ sent }) => {
   const postern = await startPostern(ANONYMOUS);
   const socket = connect(postern.port, '127.0.0.1');
   socket.on('error', () => {});

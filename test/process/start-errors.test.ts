@@ -35,7 +35,7 @@ function expectCleanFailure(postern: Postern & { readonly code: number | null })
 }
 
 test.each(['start', 'dev'])(
-  '§5 start-up: %s names all wrong variables at once, what was given and what is allowed',
+  '§10 start-up: %s names all wrong variables at once, what was given and what is allowed',
   async (command) => {
     const wrong: Env = {
       PORT: '70000',
@@ -91,14 +91,14 @@ test.each([
     env: { OIDC_ISSUER: 'https://me:hunter2-idp@idp.example' },
     line: /^OIDC_ISSUER: the value given \(not shown\) is not allowed/,
   },
-])('§5 start-up: one line and exit code 1 when $what', async ({ env, line }) => {
+])('§10 start-up: one line and exit code 1 when $what', async ({ env, line }) => {
   const postern = await runPostern({ ...env, OAUTH_CLIENT_SECRET: SECRETS.OAUTH_CLIENT_SECRET });
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([expect.stringMatching(line)]);
   expect(postern.stderr).not.toContain('hunter2');
 });
 
-test('§5 start-up: an unknown command is answered with the usage', async () => {
+test('§10 start-up: an unknown command is answered with the usage', async () => {
   const postern = await runPostern({}, { args: ['strat'] });
   expect(postern.code).toBe(2);
   expect(postern.stderr).toMatch(
@@ -106,14 +106,14 @@ test('§5 start-up: an unknown command is answered with the usage', async () => 
   );
 });
 
-test('§5 start-up: the development provider does not start in production', async () => {
+test('§10 start-up: the development provider does not start in production', async () => {
   const postern = await runPostern({ NODE_ENV: 'production' }, { args: ['dev'] });
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([expect.stringMatching(/^NODE_ENV: .*postern start/)]);
 });
 
 test.each(['start', 'dev'])(
-  '§5 start-up: %s says in one line that the port is taken, and lets go of DATA_DIR',
+  '§10 start-up: %s says in one line that the port is taken, and lets go of DATA_DIR',
   async (command) => {
     const other = createServer();
     await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
@@ -128,7 +128,7 @@ test.each(['start', 'dev'])(
   },
 );
 
-test('§5 start-up: an address that is not of this machine is one line that names HOST', async () => {
+test('§10 start-up: an address that is not of this machine is one line that names HOST', async () => {
   // RFC 5737: of documentation, nobody's.
   const env = { HOST: '192.0.2.1', AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
   const postern = await runPostern({ ...env, PORT: String(await freePort()) });
@@ -136,7 +136,7 @@ test('§5 start-up: an address that is not of this machine is one line that name
   expect(problemsOf(postern)).toEqual([expect.stringMatching(/^HOST: .*192\.0\.2\.1/)]);
 });
 
-test('§5 start-up: a second process on one DATA_DIR is refused, and the first serves on', async () => {
+test('§10 start-up: a second process on one DATA_DIR is refused, and the first serves on', async () => {
   const env = { AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
   const first = await startPostern(env);
   for (const command of ['start', 'dev']) {
@@ -159,7 +159,7 @@ test.each([
   { what: 'a file', path: async (file: string) => file },
   { what: 'below a file', path: async (file: string) => join(file, 'data') },
   { what: 'too long', path: async () => join(await folder(), 'x'.repeat(120)) },
-])('§5 start-up: a DATA_DIR that is $what is one line that names it', async ({ path }) => {
+])('§10 start-up: a DATA_DIR that is $what is one line that names it', async ({ path }) => {
   const file = join(await folder(), 'file');
   await writeFile(file, '');
   const dataDir = await path(file);
@@ -174,7 +174,7 @@ test.each([
 test.each([
   { what: 'short', content: 'a', mode: 0o600, says: /holds only 1 of at least 32 bytes/ },
   { what: 'world-readable', content: 'x'.repeat(43), mode: 0o644, says: /every user/ },
-])('§5 start-up: a kept secret that is $what is one line that names it', async (row) => {
+])('§10 start-up: a kept secret that is $what is one line that names it', async (row) => {
   const dataDir = await folder();
   const file = join(dataDir, 'oauth-state-secret');
   await writeFile(file, row.content);
@@ -192,7 +192,7 @@ test.each([
   expect(postern.stderr).toMatch(row.says);
 });
 
-test('§5 start-up: a BASE_URL that ends in /mcp is one line that says what to set', async () => {
+test('§10 start-up: a BASE_URL that ends in /mcp is one line that says what to set', async () => {
   const postern = await runPostern({ AUTH_REQUIRED: 'false', BASE_URL: 'http://localhost/mcp/' });
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([

@@ -99,10 +99,10 @@ async function inTwoParts(body: Omit<Body, 'length'>, text: string): Promise<Slo
   return slow;
 }
 
-describe('§4.1 8 MiB of bodies without a valid token', () => {
+describe('§12 8 MiB of bodies without a valid token', () => {
   const STALLED = { path: REGISTER, length: 64 * KIBIBYTE };
 
-  test('§4.1 stalled ones make room for a new one, and are told why', async () => {
+  test('§12 stalled ones make room for a new one, and are told why', async () => {
     const stalled = await beginMany(150, STALLED);
     const dropped = stalled.filter(({ received }) => received !== '');
     // 150 bodies of 65,535 bytes are 21 too many.
@@ -121,7 +121,7 @@ describe('§4.1 8 MiB of bodies without a valid token', () => {
     }
   });
 
-  test('§4.1 they do not count against callers with a token', async () => {
+  test('§12 they do not count against callers with a token', async () => {
     const stalled = await beginMany(128, STALLED);
     const session = await gateway.open();
     const token = await gateway.issuer.sign();
@@ -130,7 +130,7 @@ describe('§4.1 8 MiB of bodies without a valid token', () => {
     expect(stalled.filter(({ received }) => received !== '')).toEqual([]);
   });
 
-  test('§4.1 of two the slower one goes, not the older one', async () => {
+  test('§12 of two the slower one goes, not the older one', async () => {
     const fast = await begin({ path: REGISTER, length: 60_000 }, 'x'.repeat(1000));
     const stalled = await begin({ path: REGISTER, length: 60_000 }, 'x'.repeat(50_000));
     await turns();
@@ -146,7 +146,7 @@ describe('§4.1 8 MiB of bodies without a valid token', () => {
     expect([fast, ...others].filter(({ received }) => received !== '')).toEqual([]);
   });
 
-  test('§4.1 a body in pieces of one byte takes no more room than another', async () => {
+  test('§12 a body in pieces of one byte takes no more room than another', async () => {
     const token = await gateway.issuer.sign();
     const head = headOf({ path: '/mcp', token, length: 0 }).replace(
       'Content-Length: 0',
@@ -165,10 +165,10 @@ describe('§4.1 8 MiB of bodies without a valid token', () => {
   });
 });
 
-describe('§4.1 8 MiB of bodies per user', () => {
+describe('§12 8 MiB of bodies per user', () => {
   const LARGE = { path: '/mcp', length: MEBIBYTE };
 
-  test('§4.1 a user whose bodies stall can go on, and so can everybody else', async () => {
+  test('§12 a user whose bodies stall can go on, and so can everybody else', async () => {
     const token = await gateway.issuer.sign({ sub: 'stalls' });
     const stalled = await beginMany(20, { ...LARGE, token });
     const dropped = stalled.filter(({ received }) => received !== '');
@@ -181,7 +181,7 @@ describe('§4.1 8 MiB of bodies per user', () => {
     expect(statusOf(await inTwoParts(own, PING))).toBe(200);
   });
 
-  test('§4.1 many users together have 64 MiB: the slowest makes room, whose ever it is', async () => {
+  test('§12 many users together have 64 MiB: the slowest makes room, whose ever it is', async () => {
     const all: Slow[] = [];
     for (let user = 0; user < 9; user++) {
       const token = await gateway.issuer.sign({ sub: `user ${user}` });
@@ -200,7 +200,7 @@ describe('§4.1 8 MiB of bodies per user', () => {
     params: { name: 'waits', unused: '' },
   }).replace('""', `"${'x'.repeat(MEBIBYTE - 200)}"`);
 
-  test('§4.1 the bodies of calls count until the calls end', async () => {
+  test('§12 the bodies of calls count until the calls end', async () => {
     const token = await gateway.issuer.sign({ sub: 'calls' });
     const session = await gateway.open({ token });
     const calls = [];
@@ -275,11 +275,11 @@ describe('§4.4 what a waiting call keeps of its body', () => {
   });
 });
 
-describe('§4.1 1 KiB per second after the first 5 s', () => {
+describe('§12 1 KiB per second after the first 5 s', () => {
   test.each([
     ['/mcp', { error: { code: -32000, message: 'Request Timeout' } }],
     [REGISTER, { error: 'invalid_client_metadata' }],
-  ])('§4.1 what stalls at %s is 408 then, and its connection is closed', async (path, error) => {
+  ])('§12 what stalls at %s is 408 then, and its connection is closed', async (path, error) => {
     const token = await gateway.issuer.sign();
     const slow = await begin({ path, token, length: 2000 }, '{"json');
     await turns();
@@ -293,7 +293,7 @@ describe('§4.1 1 KiB per second after the first 5 s', () => {
     expect(jsonOf(slow)).toMatchObject(error);
   });
 
-  test('§4.1 what brings 1 KiB a second goes on, and what brings less does not', async () => {
+  test('§12 what brings 1 KiB a second goes on, and what brings less does not', async () => {
     const token = await gateway.issuer.sign();
     const enough = await begin({ path: '/mcp', token, length: 60_000 }, '{');
     const tooLittle = await begin({ path: '/mcp', token, length: 60_000 }, '{');
@@ -311,7 +311,7 @@ describe('§4.1 1 KiB per second after the first 5 s', () => {
   });
 });
 
-test('§4.1 bytes count while a call waits for the store, also when its caller has left', async () => {
+test('§12 bytes count while a call waits for the store, also when its caller has left', async () => {
   const admissions = new EventEmitter().setMaxListeners(0);
   let heldUp = 0;
   const wrapped = await wrapStore((store) => ({

@@ -76,8 +76,8 @@ const answerOf = async (slow: Slow, request: string): Promise<string> => {
 const closedOf = (all: readonly Slow[]) =>
   all.flatMap(({ isClosed }, at) => (isClosed ? [at] : []));
 
-describe('§4.1 MAX_CONNECTIONS', () => {
-  test('§4.1 of connections that send nothing the oldest makes room', async () => {
+describe('§12 MAX_CONNECTIONS', () => {
+  test('§12 of connections that send nothing the oldest makes room', async () => {
     await start(5);
     const idle = await openMany(5);
     const newcomers = await openMany(2);
@@ -86,7 +86,7 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(closedOf(idle)).toEqual([0, 1]);
   });
 
-  test('§4.1 idle begins with the end of the last answer', async () => {
+  test('§12 idle begins with the end of the last answer', async () => {
     await start(3);
     const [first, ...others] = await openMany(3);
     if (first === undefined) throw new Error('There is no first one.');
@@ -96,7 +96,7 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(first.isClosed).toBe(false);
   });
 
-  test('§4.1 a head that does not end is idle, too; a request under way is not', async () => {
+  test('§12 a head that does not end is idle, too; a request under way is not', async () => {
     await start(4);
     const busy = await openBusy(2);
     const slow = await openMany(2, 'GET /health HT');
@@ -105,7 +105,7 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(closedOf(busy)).toEqual([]);
   });
 
-  test('§4.1 who announces a body and sends none of it makes room, when nobody is idle', async () => {
+  test('§12 who announces a body and sends none of it makes room, when nobody is idle', async () => {
     const clock = manualClock();
     gateway = await startGateway({ env: { MAX_CONNECTIONS: '3' }, deps: { catalog, clock } });
     port = await gateway.listen();
@@ -122,7 +122,7 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(busy?.isClosed).toBe(false);
   });
 
-  test('§4.1 while all are busy /health is served, and everything else is 503', async () => {
+  test('§12 while all are busy /health is served, and everything else is 503', async () => {
     await start(3);
     const busy = await openBusy(3);
     const probe = await open(HEALTH);
@@ -146,7 +146,7 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(waiting.isClosed).toBe(false);
   });
 
-  test('§4.1 beyond the limit there are few, and the newest of them is heard', async () => {
+  test('§12 beyond the limit there are few, and the newest of them is heard', async () => {
     await start(3);
     const busy = await openBusy(3);
     const beyond = await openMany(1060);
@@ -158,14 +158,14 @@ describe('§4.1 MAX_CONNECTIONS', () => {
     expect(closedOf(busy)).toEqual([]);
   });
 
-  test('§4.1 it is said in the log, once a minute', async () => {
+  test('§12 it is said in the log, once a minute', async () => {
     await start(3);
     await openMany(6);
     const lines = gateway.log.filter(({ msg }) => String(msg).includes('MAX_CONNECTIONS'));
     expect(lines).toEqual([expect.objectContaining({ level: 'warn', connections: 3 })]);
   });
 
-  test('§4.1 0 means no limit', async () => {
+  test('§12 0 means no limit', async () => {
     await start(0);
     const all = await openMany(50);
     expect(await answerOf(await open(), METADATA)).toMatch(/^HTTP\/1\.1 200/);

@@ -27,8 +27,11 @@ const PROVIDERS = [
 const PAGES = [
   '/',
   '/clients',
+  '/reference',
   '/errors',
   '/settings',
+  '/modes',
+  '/threat-model',
   '/providers',
   '/authors',
   '/protocol',

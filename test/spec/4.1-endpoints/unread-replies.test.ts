@@ -83,8 +83,8 @@ async function askMany({ socket }: Reader): Promise<void> {
   await turns();
 }
 
-describe('§4.1 a caller who takes none of its answers', () => {
-  test('§4.1 is cut off after 30 s, and not before', async () => {
+describe('§12 a caller who takes none of its answers', () => {
+  test('§12 is cut off after 30 s, and not before', async () => {
     const reader = await openUnread();
     await askMany(reader);
     clock.advance(29_000);
@@ -95,7 +95,7 @@ describe('§4.1 a caller who takes none of its answers', () => {
     expect(reader.received().length).toBeLessThan(COUNT * 2 * MEBIBYTE);
   });
 
-  test('§4.1 gets them all when it takes them after 29 s, in their order', async () => {
+  test('§12 gets them all when it takes them after 29 s, in their order', async () => {
     const reader = await openUnread();
     await askMany(reader);
     clock.advance(29_000);
@@ -107,7 +107,7 @@ describe('§4.1 a caller who takes none of its answers', () => {
     expect(reader.isClosed).toBe(false);
   });
 
-  test('§4.1 has no more requests worked on than those whose answers are 1 MiB', async () => {
+  test('§12 has no more requests worked on than those whose answers are 1 MiB', async () => {
     const reader = await openUnread();
     await askMany(reader);
     for (let at = 0; at < 10; at++) {
@@ -122,7 +122,7 @@ describe('§4.1 a caller who takes none of its answers', () => {
     expect(statusesOf(reader.received())).toEqual(Array(all).fill(200));
   });
 
-  test('§4.1 is not read any further', async () => {
+  test('§12 is not read any further', async () => {
     const reader = await openUnread();
     await askMany(reader);
     // So large that few come at once: more than 64 that wait would end the connection.
@@ -136,7 +136,7 @@ describe('§4.1 a caller who takes none of its answers', () => {
   });
 });
 
-describe('§4.1 how fast answers are taken', () => {
+describe('§12 how fast answers are taken', () => {
   /** Seconds after which a caller is cut off who takes so many bytes at each of these seconds. */
   function cutOffAfter(bytes: number, every = 1): number | undefined {
     const pace = createReplyPace();
@@ -155,11 +155,11 @@ describe('§4.1 how fast answers are taken', () => {
     [31 * 1024, 29, undefined],
     [100_000, 31, 30],
     [1, 1, 60],
-  ])('§4.1 %i bytes each %i s: ended after %s s', (bytes, every, wanted) => {
+  ])('§12 %i bytes each %i s: ended after %s s', (bytes, every, wanted) => {
     expect(cutOffAfter(bytes, every)).toBe(wanted);
   });
 
-  test('§4.1 who had nothing to take begins anew', () => {
+  test('§12 who had nothing to take begins anew', () => {
     const pace = createReplyPace();
     for (let time = 0; time < 10; time++) {
       for (let second = 0; second < 29; second++) {

@@ -163,7 +163,7 @@ describe('§4.12 popups', () => {
   });
 });
 
-describe('§5 start-up errors of broker mode', () => {
+describe('§10 start-up errors of broker mode', () => {
   const problems = (env: Record<string, string>) => {
     try {
       loadConfig({ OIDC_ISSUER: 'https://id.example', ...env });

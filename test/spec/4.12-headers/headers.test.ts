@@ -250,7 +250,7 @@ describe('§4.12 the Host header', () => {
     expect(statusesOf(absolute)).toEqual([400]);
   });
 
-  test('§7.4 Host wins over Origin, Origin over everything else', async () => {
+  test('§11 Host wins over Origin, Origin over everything else', async () => {
     const foreign = { origin: 'https://evil.example' };
     const both = await gateway.ask({
       path: '/nope',

@@ -95,8 +95,8 @@ function expectRefused({ status, headers, json }: Answer, id: unknown): void {
   });
 }
 
-describe('§8 MCP_USER_CALLS_MAX', () => {
-  test('§8 one more than so many calls of a user is 429, with its id and without headers of a limit', async () => {
+describe('§12 MCP_USER_CALLS_MAX', () => {
+  test('§12 one more than so many calls of a user is 429, with its id and without headers of a limit', async () => {
     await start();
     const ada = await logIn('ada');
     const { answers } = await beginLong(3, () => call(ada, 'waits'));
@@ -115,7 +115,7 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
     expect((await call(ada, 'quick')).status).toBe(200);
   });
 
-  test('§8 calls that have run for a second or less do not count', async () => {
+  test('§12 calls that have run for a second or less do not count', async () => {
     await start();
     const ada = await logIn('ada');
     const answers = Array.from({ length: 20 }, () => call(ada, 'waits'));
@@ -128,7 +128,7 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
     await Promise.all(answers);
   });
 
-  test('§8 both eras count, and all sessions of a user', async () => {
+  test('§12 both eras count, and all sessions of a user', async () => {
     await start();
     const ada = await logIn('ada');
     const again = await logIn('ada');
@@ -143,7 +143,7 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
     expectRefused(await call(again, 'quick'), 1);
   });
 
-  test('§8 a call whose answer is a stream counts, a stream of notifications does not', async () => {
+  test('§12 a call whose answer is a stream counts, a stream of notifications does not', async () => {
     await start();
     const client = await openClient(gateway, { token: await gateway.issuer.sign({ sub: 'ada' }) });
     const streams = [await client.watch()];
@@ -158,7 +158,7 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
     for (const stream of streams) stream.hangUp();
   });
 
-  test('§8 a call counts until its tool has ended, whoever has left or cancelled', async () => {
+  test('§12 a call counts until its tool has ended, whoever has left or cancelled', async () => {
     await start();
     const client = await openClient(gateway, { token: await gateway.issuer.sign({ sub: 'ada' }) });
     const streams = [];
@@ -174,7 +174,7 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
     expect((await call(client, 'quick')).status).toBe(200);
   });
 
-  test('§8 a call that is refused counts as a request, and is no call of a tool', async () => {
+  test('§12 a call that is refused counts as a request, and is no call of a tool', async () => {
     await start();
     const ada = await logIn('ada');
     await beginLong(3, () => call(ada, 'waits'));
@@ -183,7 +183,7 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
     expect(text).not.toMatch(/mcp_tool_invocations_total\{[^}]*tool="quick"/);
   });
 
-  test('§8 0 means none', async () => {
+  test('§12 0 means none', async () => {
     await start({ MCP_USER_CALLS_MAX: '0' });
     const ada = await logIn('ada');
     await beginLong(100, () => call(ada, 'waits'));
@@ -191,14 +191,14 @@ describe('§8 MCP_USER_CALLS_MAX', () => {
   });
 });
 
-test('§8 without authentication there is no limit per user', async () => {
+test('§12 without authentication there is no limit per user', async () => {
   await start({ AUTH_REQUIRED: 'false' });
   await beginLong(20, () => callTool(gateway, 'waits'));
   expect((await callTool(gateway, 'quick')).status).toBe(200);
 });
 
-describe('§8 4,096 calls in a process', () => {
-  test('§8 one more is 503 with Retry-After, once they have run for over a second', async () => {
+describe('§12 4,096 calls in a process', () => {
+  test('§12 one more is 503 with Retry-After, once they have run for over a second', async () => {
     const clock = manualClock();
     const calls = createCalls({ maxPerUser: 0, clock });
     let letGo = 0;

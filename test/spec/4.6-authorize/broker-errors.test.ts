@@ -26,8 +26,8 @@ function answerOf(location: string | undefined): [string, Record<string, string>
   return [url.href.split('?')[0] ?? '', Object.fromEntries(url.searchParams)];
 }
 
-describe('§4.6 broker: state', () => {
-  test('§4.6 broker: a client may leave state out, and it is left out of every answer', async () => {
+describe('§13 broker: state', () => {
+  test('§13 broker: a client may leave state out, and it is left out of every answer', async () => {
     const { steps } = broker;
     const expected = { code: expect.any(String), iss: BASE };
     for (const state of [undefined, '']) {
@@ -64,8 +64,8 @@ const WRONG: readonly { what: string; change: Change; error: string }[] = [
   },
 ];
 
-describe('§4.6 broker: a request of a good client that is wrong otherwise', () => {
-  test.each(WRONG)('§4.6 broker: $what, on loopback: redirected', async ({ change, error }) => {
+describe('§13 broker: a request of a good client that is wrong otherwise', () => {
+  test.each(WRONG)('§13 broker: $what, on loopback: redirected', async ({ change, error }) => {
     for (const redirect_uri of [LOOPBACK, 'http://127.0.0.1:50123/callback']) {
       const { status, headers } = await visit({ ...change, redirect_uri });
       expect([status, headers['cache-control']]).toEqual([303, 'no-store']);
@@ -81,7 +81,7 @@ describe('§4.6 broker: a request of a good client that is wrong otherwise', () 
     }
   });
 
-  test.each(WRONG)('§4.6 broker: $what, elsewhere: a page with a way back', async (row) => {
+  test.each(WRONG)('§13 broker: $what, elsewhere: a page with a way back', async (row) => {
     const { status, headers, text } = await visit(row.change);
     expect([status, headers.location]).toEqual([400, undefined]);
     const link = /<a class="button" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
@@ -94,7 +94,7 @@ describe('§4.6 broker: a request of a good client that is wrong otherwise', () 
     expect([program.status, program.json.error]).toEqual([400, row.error]);
   });
 
-  test('§4.6 broker: without state the answer has none', async () => {
+  test('§13 broker: without state the answer has none', async () => {
     const { headers } = await visit({
       response_type: 'x',
       state: undefined,
@@ -103,14 +103,14 @@ describe('§4.6 broker: a request of a good client that is wrong otherwise', () 
     expect(answerOf(headers.location)[1]).not.toHaveProperty('state');
   });
 
-  test('§4.6 broker: a private scheme is asked about, and shown whole', async () => {
+  test('§13 broker: a private scheme is asked about, and shown whole', async () => {
     const { status, text } = await visit({ response_type: 'x', redirect_uri: PRIVATE });
     expect(status).toBe(400);
     expect(text).toContain(`<code>${PRIVATE}</code>`);
     expect(text).toContain(`href="${PRIVATE}?error=unsupported_response_type&amp;`);
   });
 
-  test('§4.6 broker: redirected by itself where this browser approved the client before', async () => {
+  test('§13 broker: redirected by itself where this browser approved the client before', async () => {
     const { steps } = broker;
     const { cookie } = await steps.approve(client);
     const wrong = { response_type: 'x', scope: 'email' };
@@ -133,7 +133,7 @@ describe('§4.6 broker: a request of a good client that is wrong otherwise', () 
     { what: 'another redirect URI', change: { redirect_uri: 'http://127.0.0.1/other' } },
     { what: 'a request object', change: { request: 'x' } },
     { what: 'the gateway’s own client', change: { client_id: 'provider-client' } },
-  ])('§4.6 broker: $what: nobody is redirected anywhere', async ({ change }) => {
+  ])('§13 broker: $what: nobody is redirected anywhere', async ({ change }) => {
     const { status, headers, text } = await visit({
       redirect_uri: LOOPBACK,
       ...change,
@@ -143,7 +143,7 @@ describe('§4.6 broker: a request of a good client that is wrong otherwise', () 
     expect(text).not.toContain('<a ');
   });
 
-  test('§4.6 broker: the log says so of a redirect, too', async () => {
+  test('§13 broker: the log says so of a redirect, too', async () => {
     await visit({ response_type: 'x', redirect_uri: LOOPBACK });
     expect(broker.gateway.log.at(-1)).toMatchObject({
       path: '/oauth/authorize',

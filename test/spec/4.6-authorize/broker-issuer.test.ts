@@ -56,8 +56,8 @@ async function begin(client: Client) {
   return { cookie, state: asked.searchParams.get('state') ?? '' };
 }
 
-describe('§4.6 broker: iss of the provider', () => {
-  test('§4.6 broker: promised at the beginning, it is demanded by a replica that cannot ask', async () => {
+describe('§13 broker: iss of the provider', () => {
+  test('§13 broker: promised at the beginning, it is demanded by a replica that cannot ask', async () => {
     const client = await start(false);
     broker.gateway.issuer.document = SENDS;
     broker.clock.advance(300_000);
@@ -71,7 +71,7 @@ describe('§4.6 broker: iss of the provider', () => {
     expect(status).toBe(303);
   });
 
-  test('§4.6 broker: not promised at the beginning, it is not demanded later', async () => {
+  test('§13 broker: not promised at the beginning, it is not demanded later', async () => {
     const client = await start(false);
     const { cookie, state } = await begin(client);
     broker.gateway.issuer.document = SENDS;
@@ -79,7 +79,7 @@ describe('§4.6 broker: iss of the provider', () => {
     expect((await broker.steps.callback({ code: 'c', state }, cookie)).status).toBe(303);
   });
 
-  test('§4.6 broker: promised meanwhile, where it was not known at the beginning: demanded', async () => {
+  test('§13 broker: promised meanwhile, where it was not known at the beginning: demanded', async () => {
     const client = await start(true);
     const { cookie, state } = await begin(client);
     broker.gateway.issuer.document = SENDS;
@@ -88,7 +88,7 @@ describe('§4.6 broker: iss of the provider', () => {
     expect((await broker.steps.callback({ code: 'c', state }, cookie)).status).toBe(400);
   });
 
-  test('§4.6 broker: never known, it may be missing but not wrong', async () => {
+  test('§13 broker: never known, it may be missing but not wrong', async () => {
     const client = await start(true);
     const good = await begin(client);
     const answer = { code: 'c', state: good.state };

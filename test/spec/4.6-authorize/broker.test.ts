@@ -44,8 +44,8 @@ beforeEach(() => answerTokens({ access_token: 'a', token_type: 'Bearer' }));
 const answerTokens = (tokens: object) =>
   upstream.answer((res) => void res.end(JSON.stringify(tokens)));
 
-describe('§4.6 broker: the way to the provider', () => {
-  test('§4.6 broker: it is asked by its own client, with state, PKCE and callback of our own', async () => {
+describe('§13 broker: the way to the provider', () => {
+  test('§13 broker: it is asked by its own client, with state, PKCE and callback of our own', async () => {
     const { asked } = await steps.approve(client, { resource: `${BASE}/mcp` });
     const { searchParams: sent } = asked;
     expect(asked.origin + asked.pathname).toBe('https://id.example/authorize');
@@ -65,7 +65,7 @@ describe('§4.6 broker: the way to the provider', () => {
     expect(sent.get('state')).not.toBe(STATE);
   });
 
-  test('§4.6 broker: no openid, no nonce; no scope, the usual ones', async () => {
+  test('§13 broker: no openid, no nonce; no scope, the usual ones', async () => {
     const { asked } = await steps.approve(client, { scope: 'files' });
     expect(asked.searchParams.get('nonce')).toBeNull();
     const usual = await steps.approve(client, { scope: undefined });
@@ -73,34 +73,34 @@ describe('§4.6 broker: the way to the provider', () => {
   });
 
   test.each(['response_mode', 'nonce', 'audience', 'claims', 'x-vendor:name.1'])(
-    '§4.6 broker: a client’s %s does not reach the provider',
+    '§13 broker: a client’s %s does not reach the provider',
     async (name) => {
       const { asked } = await steps.approve(client, { [name]: 'smuggled' });
       expect(asked.href).not.toContain('smuggled');
     },
   );
 
-  test('§4.6 broker: what concerns the log-in page does', async () => {
+  test('§13 broker: what concerns the log-in page does', async () => {
     const { asked } = await steps.approve(client, { login_hint: 'ada', prompt: 'login' });
     expect(asked.searchParams.get('login_hint')).toBe('ada');
     expect(asked.searchParams.get('prompt')).toBe('login');
   });
 
   test.each(['https://other.example', `${BASE}/other`, `${BASE}.evil.example/mcp`])(
-    '§4.6 broker: the resource %s is not ours: 400 invalid_target',
+    '§13 broker: the resource %s is not ours: 400 invalid_target',
     async (resource) => {
       const { status, json } = await steps.authorize(client, { resource });
       expect([status, json.error]).toEqual([400, 'invalid_target']);
     },
   );
 
-  test('§4.6 broker: a client of the provider’s own is none of ours: 400 invalid_client', async () => {
+  test('§13 broker: a client of the provider’s own is none of ours: 400 invalid_client', async () => {
     const { status, headers, json } = await steps.authorize({ ...client, id: 'provider-client' });
     expect([status, json.error]).toEqual([400, 'invalid_client']);
     expect(headers.location).toBeUndefined();
   });
 
-  test('§4.6 broker: loopback redirect URIs match with any port, and as strings otherwise', async () => {
+  test('§13 broker: loopback redirect URIs match with any port, and as strings otherwise', async () => {
     const native = await steps.register({
       redirect_uris: ['http://127.0.0.1/cb', 'http://[::1]:1/cb', 'http://localhost:1/cb?x=1'],
     });
@@ -159,8 +159,8 @@ describe('§4.6 broker: the way to the provider', () => {
   });
 });
 
-describe('§4.6 broker: consent', () => {
-  test('§4.6 broker: the page says who asks, who vouches, and where the log-in goes', async () => {
+describe('§13 broker: consent', () => {
+  test('§13 broker: the page says who asks, who vouches, and where the log-in goes', async () => {
     const { text, headers } = await steps.authorize(client);
     for (const shown of ['Test', 'nobody', 'client.example', 'openid', 'profile']) {
       expect(text).toContain(shown);
@@ -181,14 +181,14 @@ describe('§4.6 broker: consent', () => {
     { name: 'a\u0000b\u001b[31mc', shown: 'a b [31mc' },
     { name: '\u200b\u200b', shown: 'a program without a name' },
     { name: 'x'.repeat(500), shown: `>${'x'.repeat(40)}…<` },
-  ])('§4.6 broker: the client’s name $name is shown as $shown', async ({ name, shown }) => {
+  ])('§13 broker: the client’s name $name is shown as $shown', async ({ name, shown }) => {
     const named = await steps.register({ client_name: name });
     const { text } = await steps.authorize(named);
     expect(text).toContain(shown);
     expect(text).not.toMatch(/<script|[\u0000-\u0008\u202a-\u202e\u2066-\u2069]/);
   });
 
-  test('§4.6 broker: a look-alike host is shown in full and in ASCII', async () => {
+  test('§13 broker: a look-alike host is shown in full and in ASCII', async () => {
     const redirect_uri = 'https://claude.ai.evil-xn--example.example/cb';
     const puny = 'https://xn--clude-9qa.ai/cb';
     const fake = await steps.register({ redirect_uris: [redirect_uri, puny] });
@@ -200,7 +200,7 @@ describe('§4.6 broker: consent', () => {
     );
   });
 
-  test('§4.6 broker: denied, the client hears access_denied, its state and our issuer', async () => {
+  test('§13 broker: denied, the client hears access_denied, its state and our issuer', async () => {
     const { status, headers } = await steps.decide(await steps.ask(client), 'deny');
     expect(status).toBe(303);
     const back = new URL(headers.location ?? '');
@@ -213,7 +213,7 @@ describe('§4.6 broker: consent', () => {
     });
   });
 
-  test('§4.6 broker: an approval is remembered per browser, client, redirect URI and scopes', async () => {
+  test('§13 broker: an approval is remembered per browser, client, redirect URI and scopes', async () => {
     const own = await steps.register({ redirect_uris: [REDIRECT, `${REDIRECT}/2`] });
     const other = await steps.register();
     const { cookie } = await steps.approve(own);
@@ -231,7 +231,7 @@ describe('§4.6 broker: consent', () => {
     expect((await steps.authorize(own, {}, cookie)).status).toBe(200);
   });
 
-  test('§4.6 broker: an approval in another browser, or with a made-up form, is refused', async () => {
+  test('§13 broker: an approval in another browser, or with a made-up form, is refused', async () => {
     const mine = await steps.register();
     const question = await steps.ask(mine);
     const other = await steps.ask(mine);
@@ -266,7 +266,7 @@ describe('§4.6 broker: consent', () => {
         'sec-fetch-dest': 'iframe',
       },
     },
-  ])('§4.6 broker: the question is neither shown to nor answered by $what', async ({ headers }) => {
+  ])('§13 broker: the question is neither shown to nor answered by $what', async ({ headers }) => {
     const own = await steps.register();
     const question = await steps.ask(own);
     const query = new URLSearchParams({ client_id: own.id });
@@ -287,7 +287,7 @@ describe('§4.6 broker: consent', () => {
     expect((await steps.decide(question)).status).toBe(303);
   });
 
-  test('§4.6 broker: scopes that are not allowed are left out, and what is shown is what is asked', async () => {
+  test('§13 broker: scopes that are not allowed are left out, and what is shown is what is asked', async () => {
     const own = await steps.register();
     const { text } = await steps.authorize(own, { scope: 'openid https://graph.example/Mail' });
     expect(text).toContain('<code>openid</code>');
@@ -308,19 +308,19 @@ describe('§4.6 broker: consent', () => {
     }
   });
 
-  test('§4.6 broker: a query of more than 4,096 characters is not kept: 400', async () => {
+  test('§13 broker: a query of more than 4,096 characters is not kept: 400', async () => {
     const { status, json } = await steps.authorize(client, { state: 'x'.repeat(4096) });
     expect([status, json.error]).toEqual([400, 'invalid_request']);
   });
 
-  test('§4.6 broker: a question is open for ten minutes', async () => {
+  test('§13 broker: a question is open for ten minutes', async () => {
     const late = await steps.register();
     const question = await steps.ask(late);
     clock.advance(600_000);
     expect((await steps.decide(question)).status).toBe(400);
   });
 
-  test('§4.6 broker: where no redirect is safe, a browser gets a page and a program JSON', async () => {
+  test('§13 broker: where no redirect is safe, a browser gets a page and a program JSON', async () => {
     const path = '/oauth/authorize?client_id=svc-AAAAAAAAAAAA';
     const page = await steps.get(path, undefined, 'text/html,application/xhtml+xml,*/*;q=0.8');
     expect([page.status, page.headers['content-type']]).toEqual([400, 'text/html; charset=utf-8']);
@@ -329,8 +329,8 @@ describe('§4.6 broker: consent', () => {
   });
 });
 
-describe('§4.6 broker: the callback', () => {
-  test('§4.6 broker: the client gets a code of ours, its own state, and our issuer', async () => {
+describe('§13 broker: the callback', () => {
+  test('§13 broker: the client gets a code of ours, its own state, and our issuer', async () => {
     const back = await steps.logIn(client);
     expect(back.origin + back.pathname).toBe(REDIRECT);
     expect(Object.fromEntries(back.searchParams)).toEqual({
@@ -340,7 +340,7 @@ describe('§4.6 broker: the callback', () => {
     });
   });
 
-  test('§4.6 broker: a state is good once, for ten minutes, in its own browser', async () => {
+  test('§13 broker: a state is good once, for ten minutes, in its own browser', async () => {
     const { cookie, asked } = await steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';
     expect((await steps.callback({ code: 'c', state }, cookie)).status).toBe(303);
@@ -360,7 +360,7 @@ describe('§4.6 broker: the callback', () => {
     expect((await steps.callback({ code: 'c' }, cookie)).status).toBe(400);
   });
 
-  test('§4.6 broker: the answer of another provider is refused (mix-up)', async () => {
+  test('§13 broker: the answer of another provider is refused (mix-up)', async () => {
     const { cookie, asked } = await steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';
     const mixed = await steps.callback({ code: 'c', state, iss: 'https://evil.example' }, cookie);
@@ -372,7 +372,7 @@ describe('§4.6 broker: the callback', () => {
     expect((await steps.callback(good, again.cookie)).status).toBe(303);
   });
 
-  test('§4.6 broker: a provider that says it sends iss must send it', async () => {
+  test('§13 broker: a provider that says it sends iss must send it', async () => {
     gateway.issuer.document = { authorization_response_iss_parameter_supported: true };
     clock.advance(300_000);
     const { cookie, asked } = await steps.approve(client);
@@ -383,7 +383,7 @@ describe('§4.6 broker: the callback', () => {
     expect(status).toBe(400);
   });
 
-  test('§4.6 broker: the provider’s error goes on to the client', async () => {
+  test('§13 broker: the provider’s error goes on to the client', async () => {
     const { cookie, asked } = await steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';
     const { headers } = await steps.callback(

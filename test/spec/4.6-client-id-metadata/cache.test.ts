@@ -60,7 +60,7 @@ const LIFETIMES: readonly (readonly [headers: Headers, seconds: number])[] = [
 ];
 
 test.each(LIFETIMES)(
-  '§4.6 client documents: a document with %j is kept for %i s',
+  '§14 client documents: a document with %j is kept for %i s',
   async (headers, seconds) => {
     host.answer(documentAnswer({}, headers));
     expect(await requestsOf(() => documents.find(id))).toBe(1);
@@ -73,7 +73,7 @@ test.each(LIFETIMES)(
   },
 );
 
-test('§4.6 client documents: what a document says anew is taken at its next fetch', async () => {
+test('§14 client documents: what a document says anew is taken at its next fetch', async () => {
   host.answer(documentAnswer({ client_name: 'old' }));
   await documents.find(id);
   host.answer(documentAnswer({ client_name: 'new' }));
@@ -82,7 +82,7 @@ test('§4.6 client documents: what a document says anew is taken at its next fet
   expect((await documents.find(id)).client_name).toBe('new');
 });
 
-test('§4.6 client documents: an expired document is not used when it cannot be fetched again', async () => {
+test('§14 client documents: an expired document is not used when it cannot be fetched again', async () => {
   await documents.find(id);
   clock.advance(300_000);
   host.answer((res) => res.writeHead(503).end());
@@ -90,7 +90,7 @@ test('§4.6 client documents: an expired document is not used when it cannot be 
   await expect(documents.find(id)).rejects.toThrow(`${id} answered 503.`);
 });
 
-test('§4.6 client documents: after a failure there is a pause of 5 s for that URL only', async () => {
+test('§14 client documents: after a failure there is a pause of 5 s for that URL only', async () => {
   host.answer((res) => res.writeHead(404, { 'Cache-Control': 'max-age=600' }).end());
   const fail = async () => expect(documents.find(id)).rejects.toThrow('answered 404');
   expect(await requestsOf(fail)).toBe(1);
@@ -102,7 +102,7 @@ test('§4.6 client documents: after a failure there is a pause of 5 s for that U
   expect((await documents.find(id)).client_id).toBe(id);
 });
 
-test('§4.6 client documents: a document that is refused is not kept either', async () => {
+test('§14 client documents: a document that is refused is not kept either', async () => {
   host.answer(documentAnswer({ client_secret: 's' }));
   const fail = async () => expect(documents.find(id)).rejects.toThrow('has a client_secret');
   expect(await requestsOf(fail)).toBe(1);
@@ -111,14 +111,14 @@ test('§4.6 client documents: a document that is refused is not kept either', as
   expect(await requestsOf(fail)).toBe(1);
 });
 
-test('§4.6 client documents: a failure is logged once, not for every log-in', async () => {
+test('§14 client documents: a failure is logged once, not for every log-in', async () => {
   host.answer((res) => res.writeHead(404).end());
   const before = started.lines.length;
   for (let call = 0; call < 10; call++) await documents.find(id).catch(() => {});
   expect(started.lines.length).toBe(before + 1);
 });
 
-test('§4.6 client documents: a hundred at once make one fetch, even of what is not kept', async () => {
+test('§14 client documents: a hundred at once make one fetch, even of what is not kept', async () => {
   host.answer(documentAnswer({}, { 'Cache-Control': 'no-store' }));
   const all = () => Promise.all(Array.from({ length: 100 }, () => documents.find(id)));
   expect(await requestsOf(all)).toBe(1);
@@ -130,7 +130,7 @@ test('§4.6 client documents: a hundred at once make one fetch, even of what is 
   expect(await requestsOf(fail)).toBe(1);
 });
 
-test('§4.6 client documents: at most 20 fetches are under way', async () => {
+test('§14 client documents: at most 20 fetches are under way', async () => {
   const held: ServerResponse[] = [];
   host.answer((res) => void held.push(res));
   const finds = Array.from({ length: 20 }, (_, n) => documents.find(`${id}/${n}`));
@@ -147,7 +147,7 @@ test('§4.6 client documents: at most 20 fetches are under way', async () => {
   expect((await documents.find(id)).client_id).toBe(id);
 });
 
-test('§4.6 client documents: 1000 documents are kept, and failures push none of them out', async () => {
+test('§14 client documents: 1000 documents are kept, and failures push none of them out', async () => {
   const urls = Array.from({ length: 1001 }, (_, n) => `${id}/${n}`);
   const findAll = async (ids: readonly string[]) => {
     for (let from = 0; from < ids.length; from += 20) {

@@ -32,7 +32,7 @@ const refused = async (clientId: string, message: string | RegExp, from = docume
   expect(String(error)).toMatch(message);
 };
 
-test('§4.6 client documents: a client is known by the document at its URL', async () => {
+test('§14 client documents: a client is known by the document at its URL', async () => {
   started.host.answer(
     documentAnswer({
       client_name: 'Café 𝄞 <b>',
@@ -55,7 +55,7 @@ test('§4.6 client documents: a client is known by the document at its URL', asy
   });
 });
 
-test('§4.6 client documents: client_id and redirect_uris are enough; nothing else is fetched', async () => {
+test('§14 client documents: client_id and redirect_uris are enough; nothing else is fetched', async () => {
   const before = started.host.requests.length;
   expect(await documents.find(id)).toEqual({
     client_id: id,
@@ -75,7 +75,7 @@ test.each([
   ['HTTPS://client.example/a', true],
   ['https:client.example', true],
   ['https:\\\\client.example', true],
-])('§4.6 client documents: whether %j claims to be such a URL', (clientId, expected) => {
+])('§14 client documents: whether %j claims to be such a URL', (clientId, expected) => {
   expect(documents.isClientDocumentId(clientId)).toBe(expected);
 });
 
@@ -121,7 +121,7 @@ const BAD_URLS: readonly (readonly [clientId: string, message: RegExp])[] = [
   ['https://client.example/a"b', /not in its normal form/],
 ];
 
-test.each(BAD_URLS)('§4.6 client documents: %j is no client id', async (clientId, message) => {
+test.each(BAD_URLS)('§14 client documents: %j is no client id', async (clientId, message) => {
   const { host, open } = started;
   const before = host.resolved.length;
   await refused(clientId, message, open(host.network, ['*', 'client.example']));
@@ -139,13 +139,13 @@ const ODD_PATHS = [
   '/~a:b@c',
 ];
 
-test.each(ODD_PATHS)('§4.6 client documents: the path %s is asked for as it is', async (path) => {
+test.each(ODD_PATHS)('§14 client documents: the path %s is asked for as it is', async (path) => {
   const clientId = `https://client.example${path}`;
   expect((await documents.find(clientId)).client_id).toBe(clientId);
   expect(started.host.requests.at(-1)?.path).toBe(path);
 });
 
-test('§4.6 client documents: 2048 characters are not too long', async () => {
+test('§14 client documents: 2048 characters are not too long', async () => {
   const longest = `https://client.example/${'a'.repeat(2025)}`;
   expect(longest.length).toBe(2048);
   expect((await documents.find(longest)).client_id).toBe(longest);
@@ -171,26 +171,26 @@ const LOOK_ALIKES = [
   '*',
 ];
 
-test.each(LOOK_ALIKES)('§4.6 client documents: %s is not claude.ai', async (host) => {
+test.each(LOOK_ALIKES)('§14 client documents: %s is not claude.ai', async (host) => {
   const before = started.host.resolved.length;
   await refused(`https://${host}/oauth/client`, /./);
   expect(started.host.resolved.length).toBe(before);
 });
 
-test('§4.6 client documents: a host that is not allowed is told with the setting to mend it', async () => {
+test('§14 client documents: a host that is not allowed is told with the setting to mend it', async () => {
   const message =
     'The host other.example of the client_id is not allowed here. An operator can add it to CIMD_ALLOWED_HOSTS.';
   await refused('https://other.example/a', message);
   await refused('https://client.example/a', /CIMD_ALLOWED_HOSTS/, started.open(undefined, []));
 });
 
-test('§4.6 client documents: with * any public host is allowed', async () => {
+test('§14 client documents: with * any public host is allowed', async () => {
   started.host.answer(documentAnswer({}, {}, 'other.example'));
   const anyHost = started.open(undefined, ['*']);
   expect((await anyHost.find('https://other.example/a')).client_id).toBe('https://other.example/a');
 });
 
-test('§4.6 client documents: an international host is allowed in its ASCII form', async () => {
+test('§14 client documents: an international host is allowed in its ASCII form', async () => {
   started.host.answer(documentAnswer({}, {}, 'xn--bcher-kva.example'));
   const clientId = 'https://xn--bcher-kva.example/a';
   expect((await documents.find(clientId)).client_id).toBe(clientId);
@@ -222,7 +222,7 @@ const BAD_DOCUMENTS: readonly (readonly [members: object, message: RegExp])[] = 
   [{ redirect_uris: ['javascript:alert(1)'] }, /redirect_uris\[0\] is not https/],
 ];
 
-test.each(BAD_DOCUMENTS)('§4.6 client documents: %j is refused', async (members, message) => {
+test.each(BAD_DOCUMENTS)('§14 client documents: %j is refused', async (members, message) => {
   started.host.answer(documentAnswer(members));
   await refused(id, message);
   await refused(id, `The client's metadata document ${id} `);
@@ -237,7 +237,7 @@ test.each([
   ['two objects', '{}{}'],
   ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
   ['deep nesting', '['.repeat(30_000)],
-])('§4.6 client documents: %s is not a JSON object', async (_what, body) => {
+])('§14 client documents: %s is not a JSON object', async (_what, body) => {
   started.host.answer((res) => {
     res.writeHead(200, { 'Content-Type': 'application/json' }).end(body);
   });
@@ -254,7 +254,7 @@ test.each([
   [{ logo_uri: 'data:image/png;base64,AA' }],
   [{ logo_uri: `https://client.example/${'a'.repeat(2048)}` }],
   [{ logo_uri: {} }],
-])('§4.6 client documents: %j is left out', async (members) => {
+])('§14 client documents: %j is left out', async (members) => {
   started.host.answer(documentAnswer(members));
   expect(Object.keys(await documents.find(id))).toEqual([
     'client_id',
@@ -263,7 +263,7 @@ test.each([
   ]);
 });
 
-test('§4.6 client documents: a name of 200 characters and 10 redirect URIs are taken', async () => {
+test('§14 client documents: a name of 200 characters and 10 redirect URIs are taken', async () => {
   const members = { client_name: 'a'.repeat(200), redirect_uris: Array(10).fill(REDIRECT) };
   started.host.answer(documentAnswer(members));
   expect(await documents.find(id)).toMatchObject(members);

@@ -82,8 +82,8 @@ async function authorize(hosts: string, network: Network, accept: string) {
   return { answer, line: gateway.log.find(({ clientId }) => clientId === ID) };
 }
 
-describe.each(FAILURES)('§10 document failures: $what', ({ reason, network }) => {
-  test('§10 document failures: the page says what happened and what an operator can do, and nothing of the inside', async () => {
+describe.each(FAILURES)('§14 document failures: $what', ({ reason, network }) => {
+  test('§14 document failures: the page says what happened and what an operator can do, and nothing of the inside', async () => {
     const { answer, line } = await authorize('claude.ai', network(), 'text/html');
     expect(answer.status).toBe(400);
     expect(answer.headers['content-type']).toMatch(/^text\/html/);
@@ -95,7 +95,7 @@ describe.each(FAILURES)('§10 document failures: $what', ({ reason, network }) =
     expect(line?.msg).toMatch(/CIMD_ALLOWED_HOSTS/);
   });
 
-  test('§10 document failures: a program gets the same words, in the form of OAuth', async () => {
+  test('§14 document failures: a program gets the same words, in the form of OAuth', async () => {
     const { answer } = await authorize('claude.ai', network(), 'application/json');
     expect(answer.json).toEqual({
       error: 'invalid_client',
@@ -104,13 +104,13 @@ describe.each(FAILURES)('§10 document failures: $what', ({ reason, network }) =
     expect(answer.text).not.toMatch(INSIDE);
   });
 
-  test('§10 document failures: with CIMD_ALLOWED_HOSTS=* it is no warning', async () => {
+  test('§14 document failures: with CIMD_ALLOWED_HOSTS=* it is no warning', async () => {
     const { line } = await authorize('*', network(), 'text/html');
     expect(line).toMatchObject({ level: 'info', cause: expect.stringMatching(reason) });
   });
 });
 
-test('§10 document failures: what the host itself answers is its client’s to mend, and no warning', async () => {
+test('§14 document failures: what the host itself answers is its client’s to mend, and no warning', async () => {
   host.answer((res) => res.writeHead(404).end());
   const { answer, line } = await authorize('claude.ai', host.network, 'text/html');
   expect(answer.text).toContain('answered 404');
@@ -118,7 +118,7 @@ test('§10 document failures: what the host itself answers is its client’s to 
   expect(line?.level).toBe('info');
 });
 
-test('§10 document failures: a flood of made-up documents does not fill the log', async () => {
+test('§14 document failures: a flood of made-up documents does not fill the log', async () => {
   host.answer((res) => res.writeHead(404).end());
   await authorize('claude.ai', host.network, 'application/json');
   const idOf = (turn: number) => `https://claude.ai/${'x'.repeat(1500)}${turn}`;

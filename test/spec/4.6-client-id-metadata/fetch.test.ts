@@ -41,7 +41,7 @@ const refused = async (find: Promise<unknown>, message: string | RegExp) => {
 };
 const NOT_PUBLIC = /The host \S+ of the client_id does not resolve to public addresses only\./;
 
-test('§4.6 client documents: the request carries the name, and nothing of the service', async () => {
+test('§14 client documents: the request carries the name, and nothing of the service', async () => {
   await documents.find(id);
   expect(host.requests.at(-1)).toEqual({
     path: new URL(id).pathname,
@@ -93,7 +93,7 @@ const NO_NAMES = [
   `${'a.'.repeat(124)}example`,
 ];
 
-test.each(NO_NAMES)('§4.6 client documents: the host %s is not even looked up', async (name) => {
+test.each(NO_NAMES)('§14 client documents: the host %s is not even looked up', async (name) => {
   const before = host.resolved.length;
   await refused(documents.find(`https://${name}/client`), /^ClientDocumentRefused: The client_id /);
   expect(host.resolved.length).toBe(before);
@@ -121,7 +121,7 @@ const INNER = [
 ];
 
 test.each(INNER)(
-  '§4.6 client documents: a host with the address %j is not fetched from',
+  '§14 client documents: a host with the address %j is not fetched from',
   async (inner) => {
     const { strays, dialled } = host;
     for (const answer of [[inner], [PUBLIC, inner], [inner, PUBLIC]]) {
@@ -139,11 +139,11 @@ test.each([
   ...['128.0.0.1', '169.253.255.255', '169.255.0.0', '172.15.255.255', '172.32.0.0'],
   ...['192.167.255.255', '192.169.0.0', '198.17.255.255', '198.20.0.0', '223.255.255.255'],
   ...['2606:4700:4700::1111', '2001:200::1', '2001:4860:4860::8888', '2a00:1450::1', '2003::1'],
-])('§4.6 client documents: the address %s is public', (address) => {
+])('§14 client documents: the address %s is public', (address) => {
   expect(isPublicAddress(address)).toBe(true);
 });
 
-test('§4.6 client documents: a name that resolves to nothing is told like one that is not public', async () => {
+test('§14 client documents: a name that resolves to nothing is told like one that is not public', async () => {
   host.resolveTo(async () => []);
   await refused(documents.find(id), NOT_PUBLIC);
   host.resolveTo(async () => Promise.reject(new Error('queryA ENOTFOUND')));
@@ -151,7 +151,7 @@ test('§4.6 client documents: a name that resolves to nothing is told like one t
   expect(started.lines.at(-1)).toMatchObject({ level: 'info', clientId: id, cause: /ENOTFOUND/ });
 });
 
-test('§4.6 client documents: a name is resolved once, and its address is the one connected to', async () => {
+test('§14 client documents: a name is resolved once, and its address is the one connected to', async () => {
   const answers = [[PUBLIC], ['127.0.0.1']];
   host.resolveTo(async () => answers.shift() ?? ['127.0.0.1']);
   host.answer(documentAnswer({}, { 'Cache-Control': 'no-store' }));
@@ -166,7 +166,7 @@ test('§4.6 client documents: a name is resolved once, and its address is the on
 });
 
 test.each([301, 302, 303, 307, 308])(
-  '§4.6 client documents: a redirect with %i is not followed',
+  '§14 client documents: a redirect with %i is not followed',
   async (status) => {
     let reached = 0;
     const canary = createServer((_, res) => {
@@ -194,7 +194,7 @@ test.each([301, 302, 303, 307, 308])(
 );
 
 test.each([201, 204, 206, 304, 400, 401, 404, 500, 503])(
-  '§4.6 client documents: an answer %i is no document',
+  '§14 client documents: an answer %i is no document',
   async (status) => {
     host.answer((res) => {
       const body = { client_id: id, redirect_uris: ['https://client.example/callback'] };
@@ -220,7 +220,7 @@ test.each([
   ['application/x+y/json', false],
   ['', false],
   [undefined, false],
-])('§4.6 client documents: whether the content type %j is JSON', async (type, taken) => {
+])('§14 client documents: whether the content type %j is JSON', async (type, taken) => {
   host.answer((res, path) => {
     if (type !== undefined) res.setHeader('Content-Type', type);
     res.end(
@@ -234,7 +234,7 @@ test.each([
   else await refused(documents.find(id), /is not served as application\/json/);
 });
 
-test('§4.6 client documents: a compressed answer is refused', async () => {
+test('§14 client documents: a compressed answer is refused', async () => {
   host.answer((res) => {
     res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' });
     res.end(gzipSync(Buffer.alloc(1_000_000, ' ')));
@@ -244,7 +244,7 @@ test('§4.6 client documents: a compressed answer is refused', async () => {
   expect((await started.open().find(id)).client_id).toBe(id);
 });
 
-test('§4.6 client documents: 32 KiB are read and no more', async () => {
+test('§14 client documents: 32 KiB are read and no more', async () => {
   const sized = (length: number) => {
     const bare = JSON.stringify({ client_id: id, redirect_uris: ['https://client.example/c'] });
     return bare.padEnd(length, ' ');
@@ -257,7 +257,7 @@ test('§4.6 client documents: 32 KiB are read and no more', async () => {
   await refused(started.open().find(id), /is longer than 32768 bytes/);
 });
 
-test('§4.6 client documents: an answer without an end is cut off', async () => {
+test('§14 client documents: an answer without an end is cut off', async () => {
   let written = 0;
   host.answer((res) => {
     res.writeHead(200, { 'Content-Type': 'application/json' });
@@ -272,7 +272,7 @@ test('§4.6 client documents: an answer without an end is cut off', async () => 
   expect(written).toBeLessThan(16_777_216);
 });
 
-test('§4.6 client documents: what follows a refused answer is not waited for', async () => {
+test('§14 client documents: what follows a refused answer is not waited for', async () => {
   host.answer((res) => {
     res.writeHead(404, { 'Content-Type': 'application/json' }).write('{');
   });
@@ -280,7 +280,7 @@ test('§4.6 client documents: what follows a refused answer is not waited for', 
   await expect.poll(host.open).toBe(0);
 });
 
-test('§4.6 client documents: an answer that breaks off is no document', async () => {
+test('§14 client documents: an answer that breaks off is no document', async () => {
   host.answer((res, path) => {
     const whole = JSON.stringify({ client_id: path, redirect_uris: [] });
     res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': whole.length + 9 });
@@ -289,19 +289,19 @@ test('§4.6 client documents: an answer that breaks off is no document', async (
   await refused(documents.find(id), /cannot be fetched/);
 });
 
-test('§4.6 client documents: what is no HTTP is no document', async () => {
+test('§14 client documents: what is no HTTP is no document', async () => {
   host.answer((res) => res.socket?.end('HTTP/1.1 2OO Fine\r\n\r\n{}'));
   await refused(documents.find(id), /cannot be fetched/);
 });
 
-test('§4.6 client documents: a certificate for another name is refused', async () => {
+test('§14 client documents: a certificate for another name is refused', async () => {
   const requests = host.requests.length;
   await refused(documents.find('https://other.example/a'), /cannot be fetched/);
   expect(host.requests.length).toBe(requests);
   expect(started.lines.at(-1)?.cause).toMatch(/does not match certificate's altnames/);
 });
 
-test('§4.6 client documents: a certificate of an unknown authority is refused, whatever the environment says', async () => {
+test('§14 client documents: a certificate of an unknown authority is refused, whatever the environment says', async () => {
   const { resolve, dial } = host.network;
   const requests = host.requests.length;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
@@ -313,7 +313,7 @@ test('§4.6 client documents: a certificate of an unknown authority is refused, 
   expect(host.requests.length).toBe(requests);
 });
 
-test('§4.6 client documents: a certificate that has expired is refused', async () => {
+test('§14 client documents: a certificate that has expired is refused', async () => {
   const old = await startDocumentHost({
     names: ['client.example'],
     notAfter: new Date(1_700_000_000_000),
@@ -324,7 +324,7 @@ test('§4.6 client documents: a certificate that has expired is refused', async 
   await old.close();
 });
 
-test('§4.6 client documents: why a connection failed stands in the log only', async () => {
+test('§14 client documents: why a connection failed stands in the log only', async () => {
   const dial = () => Promise.reject(new Error('connect ECONNREFUSED 10.1.2.3:443'));
   const find = started.open({ ...host.network, dial }).find(id);
   await refused(find, `The client's metadata document ${id} cannot be fetched.`);
@@ -338,7 +338,7 @@ test('§4.6 client documents: why a connection failed stands in the log only', a
 
 const TOO_SLOW = /was not there in full within 5 s\./;
 
-test('§4.6 client documents: 5 s are for the name, too; an answer after that dials nobody', async () => {
+test('§14 client documents: 5 s are for the name, too; an answer after that dials nobody', async () => {
   let answer = (_: string[]) => {};
   host.resolveTo(() => new Promise((resolve) => (answer = resolve)));
   const dials = host.dialled.length;
@@ -350,7 +350,7 @@ test('§4.6 client documents: 5 s are for the name, too; an answer after that di
   expect(host.dialled.length).toBe(dials);
 });
 
-test('§4.6 client documents: 5 s are for connection, TLS, head and body together', async () => {
+test('§14 client documents: 5 s are for connection, TLS, head and body together', async () => {
   const before = host.requests.length;
   const begun = (requests: number) =>
     expect.poll(() => host.requests.length).toBe(before + requests);
@@ -373,7 +373,7 @@ test('§4.6 client documents: 5 s are for connection, TLS, head and body togethe
   await expect.poll(host.open).toBe(0);
 });
 
-test('§4.6 client documents: 5 s are for a host that accepts and says nothing', async () => {
+test('§14 client documents: 5 s are for a host that accepts and says nothing', async () => {
   const silent = createTcpServer((socket) => void socket.resume().on('error', () => {}));
   await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));
   const { port } = silent.address() as AddressInfo;
@@ -391,7 +391,7 @@ test('§4.6 client documents: 5 s are for a host that accepts and says nothing',
   silent.close();
 });
 
-test('§4.6 client documents: the public network connects to a given address, or to the next one', async () => {
+test('§14 client documents: the public network connects to a given address, or to the next one', async () => {
   const { signal } = new AbortController();
   for (const addresses of [['127.0.0.1'], ['::1', '127.0.0.1'], ['127.0.0.2', '127.0.0.1']]) {
     const socket = await publicNetwork.dial({ addresses, port: host.port, signal });
@@ -402,7 +402,7 @@ test('§4.6 client documents: the public network connects to a given address, or
   await expect(nobody).rejects.toThrow();
 });
 
-test('§4.6 client documents: the signal of an attempt ends the attempt, and never the connection', async () => {
+test('§14 client documents: the signal of an attempt ends the attempt, and never the connection', async () => {
   const abort = new AbortController();
   const { port } = host;
   const destination = { addresses: ['127.0.0.1'], port, signal: abort.signal };

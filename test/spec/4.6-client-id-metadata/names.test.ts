@@ -38,13 +38,13 @@ test.each([
   { what: 'both families', found: [PUBLIC, '2606:4700::1111'] },
   { what: 'IPv4 only', found: [PUBLIC, '1.1.1.1'] },
   { what: 'IPv6 only', found: ['2606:4700::1111'] },
-])('§10 document names: all addresses of a host, $what', async ({ found }) => {
+])('§14 document names: all addresses of a host, $what', async ({ found }) => {
   dns.answer(() => found);
   expect(await resolve('client.example')).toEqual(found);
   expect(dns.asked).toEqual(['client.example', 'client.example']);
 });
 
-test('§10 document names: a name that does not exist, and one without an address, say so', async () => {
+test('§14 document names: a name that does not exist, and one without an address, say so', async () => {
   expect(await outcome(resolve('nobody.example'))).toMatch(
     /ENOTFOUND: DNS has no address for nobody\.example/,
   );
@@ -52,12 +52,12 @@ test('§10 document names: a name that does not exist, and one without an addres
   expect(await outcome(resolve('nobody.example'))).toMatch(/ENODATA/);
 });
 
-test('§10 document names: /etc/hosts is not asked', async () => {
+test('§14 document names: /etc/hosts is not asked', async () => {
   expect(await outcome(resolve('localhost'))).toMatch(/ENOTFOUND/);
   expect(dns.asked).toContain('localhost');
 });
 
-test('§10 document names: a silent name is given up after 2 s, and asked for once', async () => {
+test('§14 document names: a silent name is given up after 2 s, and asked for once', async () => {
   dns.answer(() => 'silent');
   const looking = outcome(resolve('silent.example'));
   await expect.poll(() => dns.asked.length).toBe(2);
@@ -71,13 +71,13 @@ test('§10 document names: a silent name is given up after 2 s, and asked for on
   expect(dns.asked.filter((name) => name === 'silent.example')).toHaveLength(2);
 });
 
-test('§10 document names: without our own clock the resolver gives up after 2 s, too', async () => {
+test('§14 document names: without our own clock the resolver gives up after 2 s, too', async () => {
   dns.answer(() => 'silent');
   expect(await outcome(resolve('silent.example'))).toMatch(/ETIMEOUT/);
   expect(dns.asked).toHaveLength(2);
 });
 
-test('§10 document names: 8 are looked up at once, 24 wait, and one more is turned away', async () => {
+test('§14 document names: 8 are looked up at once, 24 wait, and one more is turned away', async () => {
   dns.answer(() => 'silent');
   const looking = Array.from({ length: 32 }, (_, n) => outcome(resolve(`n${n}.example`)));
   await expect.poll(() => dns.asked.length).toBe(16);
@@ -90,7 +90,7 @@ test('§10 document names: 8 are looked up at once, 24 wait, and one more is tur
   expect(await resolve('late.example')).toEqual([PUBLIC]);
 });
 
-test('§10 document names: whoever leaves while it waits is never looked up; whoever leaves later frees its place', async () => {
+test('§14 document names: whoever leaves while it waits is never looked up; whoever leaves later frees its place', async () => {
   dns.answer(() => 'silent');
   const leaving = Array.from({ length: 12 }, () => new AbortController());
   const all = leaving.map(({ signal }, n) => outcome(resolve(`n${n}.example`, signal)));
@@ -108,7 +108,7 @@ test.each([
   [PUBLIC, '10.0.0.1'],
   ['127.0.0.1', '2606:4700::1111'],
 ])(
-  '§10 document names: with the addresses %s and %s a host is not fetched from',
+  '§14 document names: with the addresses %s and %s a host is not fetched from',
   async (...found) => {
     const dialled: string[] = [];
     const { documents, lines } = open({
@@ -127,7 +127,7 @@ test.each([
   },
 );
 
-test('§10 document names: a document is fetched from where the DNS server says', async () => {
+test('§14 document names: a document is fetched from where the DNS server says', async () => {
   const host = await startDocumentHost({ names: ['client.example'] });
   host.answer(documentAnswer());
   dns.answer(() => [PUBLIC]);
@@ -139,7 +139,7 @@ test('§10 document names: a document is fetched from where the DNS server says'
   await host.close();
 });
 
-test('§10 document names: the fetch from a silent name ends in time, and the log says why', async () => {
+test('§14 document names: the fetch from a silent name ends in time, and the log says why', async () => {
   dns.answer(() => 'silent');
   const { documents, lines } = open(network);
   const finding = documents.find('https://silent.example/a').catch(String);
@@ -149,7 +149,7 @@ test('§10 document names: the fetch from a silent name ends in time, and the lo
   expect(lines.at(-1)?.cause).toMatch(/ETIMEOUT: no DNS server answered for silent.example/);
 });
 
-test('§10 document names: 20 silent names delay neither the provider nor names of the system', async () => {
+test('§14 document names: 20 silent names delay neither the provider nor names of the system', async () => {
   const upstream = await startUpstream();
   dns.answer(() => 'silent');
   const gateway = await startGateway({

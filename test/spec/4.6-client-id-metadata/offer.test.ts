@@ -56,7 +56,7 @@ function start(hosts: readonly string[] = HOSTS, network: Network = host.network
 /** What is to come within the check that was started last. */
 const warnings = () => lines.filter(({ level }) => level === 'warn');
 
-test('§10 document offer: while a host can be reached, both documents say so, and the log says nothing', async () => {
+test('§14 document offer: while a host can be reached, both documents say so, and the log says nothing', async () => {
   const { supported } = start();
   expect(await supported()).toBe(true);
   expect(await supported('openidConfiguration')).toBe(true);
@@ -66,13 +66,13 @@ test('§10 document offer: while a host can be reached, both documents say so, a
   await expect.poll(host.open).toBe(0);
 });
 
-test('§10 document offer: one host of many is enough', async () => {
+test('§14 document offer: one host of many is enough', async () => {
   host.resolveTo(async (name) => (name === 'b.example' ? [PUBLIC] : notFound(name)));
   expect(await start().supported()).toBe(true);
   expect(warnings()).toEqual([]);
 });
 
-test('§10 document offer: when all fail it is left out, and one warning says why and what to set', async () => {
+test('§14 document offer: when all fail it is left out, and one warning says why and what to set', async () => {
   host.resolveTo(notFound);
   const { supported } = start();
   expect(await supported()).toBeUndefined();
@@ -88,7 +88,7 @@ test('§10 document offer: when all fail it is left out, and one warning says wh
   ]);
 });
 
-test('§10 document offer: an answer before the first check has ended waits for it, and nothing flaps', async () => {
+test('§14 document offer: an answer before the first check has ended waits for it, and nothing flaps', async () => {
   let answer = (_: readonly string[]) => {};
   host.resolveTo(() => new Promise((resolve) => (answer = resolve)));
   const { supported } = start(['a.example']);
@@ -99,7 +99,7 @@ test('§10 document offer: an answer before the first check has ended waits for 
   expect(await supported()).toBe(true);
 });
 
-test('§10 document offer: the wait is 5 s at most', async () => {
+test('§14 document offer: the wait is 5 s at most', async () => {
   const silent = createServer((socket) => void socket.resume().on('error', () => {}));
   await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));
   let accepted = 0;
@@ -119,7 +119,7 @@ test('§10 document offer: the wait is 5 s at most', async () => {
   await new Promise((closed) => silent.close(closed));
 });
 
-test('§10 document offer: every ten minutes it is checked again; off and on are said once each', async () => {
+test('§14 document offer: every ten minutes it is checked again; off and on are said once each', async () => {
   const { supported } = start();
   expect(await supported()).toBe(true);
   host.resolveTo(notFound);
@@ -146,7 +146,7 @@ test('§10 document offer: every ten minutes it is checked again; off and on are
   expect(lines.at(-1)?.msg).toMatch(/CIMD_ALLOWED_HOSTS/);
 });
 
-test('§10 document offer: a host with an inner address, or another certificate, does not count', async () => {
+test('§14 document offer: a host with an inner address, or another certificate, does not count', async () => {
   host.resolveTo(async () => ['10.0.0.1']);
   const { supported } = start(['a.example']);
   expect(await supported()).toBeUndefined();
@@ -158,7 +158,7 @@ test('§10 document offer: a host with an inner address, or another certificate,
   expect(host.strays()).toBe(0);
 });
 
-test('§10 document offer: * is never switched off, and nothing is checked', async () => {
+test('§14 document offer: * is never switched off, and nothing is checked', async () => {
   host.resolveTo(notFound);
   const { supported } = start(['a.example', '*']);
   expect(await supported()).toBe(true);
@@ -168,12 +168,12 @@ test('§10 document offer: * is never switched off, and nothing is checked', asy
   expect(lines).toEqual([]);
 });
 
-test('§10 document offer: without hosts there is none, and nothing is checked', async () => {
+test('§14 document offer: without hosts there is none, and nothing is checked', async () => {
   expect(await start([]).supported()).toBeUndefined();
   expect(host.resolved).toEqual([]);
 });
 
-test('§10 document offer: a check ends with the gateway, and says nothing then', async () => {
+test('§14 document offer: a check ends with the gateway, and says nothing then', async () => {
   host.resolveTo(() => new Promise(() => {}));
   const { supported } = start();
   const asked = supported();
@@ -186,7 +186,7 @@ test('§10 document offer: a check ends with the gateway, and says nothing then'
   expect(lines).toEqual([]);
 });
 
-test('§10 document offer: a gateway with a network of the test’s own offers documents and checks nothing', async () => {
+test('§14 document offer: a gateway with a network of the test’s own offers documents and checks nothing', async () => {
   const env = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'gateway' };
   const gateway = await startGateway({ env, deps: { network: host.network } });
   const { json } = await gateway.ask({ path: '/.well-known/oauth-authorization-server' });

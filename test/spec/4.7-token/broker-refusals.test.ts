@@ -119,7 +119,7 @@ describe('§4.7 broker: dex says invalid_request of a spent refresh token', () =
   });
 });
 
-describe('§4.6 broker: the provider refuses the log-in', () => {
+describe('§13 broker: the provider refuses the log-in', () => {
   const callBack = async (answer: Readonly<Record<string, string>>) => {
     const { cookie, asked } = await broker.steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';
@@ -135,7 +135,7 @@ describe('§4.6 broker: the provider refuses the log-in', () => {
   test.each([
     ['unauthorized_client', 'Standard flow is disabled for the client.'],
     ['invalid_client', 'The client does not exist.'],
-  ])('§4.6 broker: %s is about the gateway’s own client: server_error', async (error, said) => {
+  ])('§13 broker: %s is about the gateway’s own client: server_error', async (error, said) => {
     const answer = await callBack({ error, error_description: said });
     expect(answer.error).toBe('server_error');
     expect(answer.words).toBe(
@@ -149,7 +149,7 @@ describe('§4.6 broker: the provider refuses the log-in', () => {
     ['invalid_request', 'Pushed Authorization Request is only allowed.'],
     ['invalid_scope', 'Invalid scopes: openid offline_access'],
     ['access_denied', 'no'],
-  ])('§4.6 broker: %s goes on as it came, and into the log', async (error, said) => {
+  ])('§13 broker: %s goes on as it came, and into the log', async (error, said) => {
     const answer = await callBack({ error, error_description: said });
     expect([answer.error, answer.words]).toEqual([error, said]);
     expect(answer.line).toMatchObject({ level: 'info', error: 'refused_by_provider' });

@@ -64,8 +64,8 @@ function expectBusy({ status, headers, json }: Answer): void {
   });
 }
 
-describe('§10 provider calls, literal mode', () => {
-  test('§10 provider calls: the 101st is refused at once, at token and at revoke', async () => {
+describe('§12 provider calls, literal mode', () => {
+  test('§12 provider calls: the 101st is refused at once, at token and at revoke', async () => {
     await start({});
     const before = upstream.received.length;
     const waiting = await fill();
@@ -76,7 +76,7 @@ describe('§10 provider calls, literal mode', () => {
     for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
   });
 
-  test('§10 provider calls: a place is free again after an answer, and after a connection that broke', async () => {
+  test('§12 provider calls: a place is free again after an answer, and after a connection that broke', async () => {
     await start({});
     const waiting = await fill();
     let ended = 0;
@@ -94,7 +94,7 @@ describe('§10 provider calls, literal mode', () => {
   });
 });
 
-describe('§10 provider calls, broker mode', () => {
+describe('§12 provider calls, broker mode', () => {
   const steps = createSteps({ ask: (request) => gateway.ask(request) });
   const BROKER = {
     OAUTH_MODE: 'broker',
@@ -102,7 +102,7 @@ describe('§10 provider calls, broker mode', () => {
     OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
   };
 
-  test('§10 provider calls: refreshes and revocations over a hundred are refused at once', async () => {
+  test('§12 provider calls: refreshes and revocations over a hundred are refused at once', async () => {
     await start(BROKER);
     const client: Client = await steps.register();
     const waiting = await fill(refresh, client.id);
@@ -112,7 +112,7 @@ describe('§10 provider calls, broker mode', () => {
     for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200);
   });
 
-  test('§10 provider calls: a code that found no place is good still', async () => {
+  test('§12 provider calls: a code that found no place is good still', async () => {
     await start(BROKER);
     const client: Client = await steps.register();
     const back = await steps.logIn(client);

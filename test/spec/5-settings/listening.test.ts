@@ -15,7 +15,7 @@ test.each([
   { env: {}, mode: 'proxy' },
   { env: { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'c' }, mode: 'broker' },
   { env: { AUTH_REQUIRED: 'false' }, mode: 'without authentication' },
-])('§5 listening: with $env the mode is $mode', async ({ env, mode }) => {
+])('§10 listening: with $env the mode is $mode', async ({ env, mode }) => {
   gateway = await startGateway({ env });
   const port = await gateway.listen();
   expect(gateway.log).toContainEqual(
@@ -36,7 +36,7 @@ test.each([
 test.each([
   ['rediss://user:hunter2@redis.example:6380/3?cluster=true', 'Redis at redis.example:6380'],
   ['redis://redis.example', 'Redis at redis.example'],
-])('§5 listening: of %s the host alone is said', (REDIS_URL, store) => {
+])('§10 listening: of %s the host alone is said', (REDIS_URL, store) => {
   const config = loadConfig({ AUTH_REQUIRED: 'false', REDIS_URL });
   expect(summaryOf(config)).toEqual({ mode: 'without authentication', store });
 });

@@ -30,7 +30,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   }
 }
 
-describe('§10 proxies: the settings', () => {
+describe('§14 proxies: the settings', () => {
   test.each([
     [{}, undefined, undefined, []],
     [{ HTTPS_PROXY: 'http://p.example:3128' }, undefined, 'http://p.example:3128', []],
@@ -62,12 +62,12 @@ describe('§10 proxies: the settings', () => {
       ['a.example', '.b.example', '10.0.0.0/8'],
     ],
     [{ no_proxy: '*' }, undefined, undefined, ['*']],
-  ])('§10 proxies: %j', (env, httpProxy, httpsProxy, noProxy) => {
+  ])('§14 proxies: %j', (env, httpProxy, httpsProxy, noProxy) => {
     expect(loadConfig({ ...ENV, ...env })).toMatchObject({ httpProxy, httpsProxy, noProxy });
   });
 
   test.each(['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy'])(
-    '§10 proxies: a wrong %s is named, and what was given is not shown',
+    '§14 proxies: a wrong %s is named, and what was given is not shown',
     (variable) => {
       for (const wrong of [
         'p.example:3128',
@@ -92,7 +92,7 @@ describe('§10 proxies: the settings', () => {
   );
 
   test.each(['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy'])(
-    '§10 proxies: CIMD_ALLOWED_HOSTS=* together with %s is an error',
+    '§14 proxies: CIMD_ALLOWED_HOSTS=* together with %s is an error',
     (variable) => {
       const env = { ...BROKER, [variable]: 'http://p.example:3128' };
       expect(problemsOf(env)).toEqual([]);
@@ -103,12 +103,12 @@ describe('§10 proxies: the settings', () => {
   );
 });
 
-describe('§10 proxies: which URL goes through one', () => {
+describe('§14 proxies: which URL goes through one', () => {
   const settings = { httpProxy: 'http://a.example', httpsProxy: 'http://b.example' };
   const by = (noProxy: readonly string[], url: string) =>
     createProxyRule({ ...settings, noProxy })(new URL(url));
 
-  test('§10 proxies: http and https have their own', () => {
+  test('§14 proxies: http and https have their own', () => {
     expect(by([], 'http://id.example/')).toBe('http://a.example');
     expect(by([], 'https://id.example/')).toBe('http://b.example');
     const https = { httpProxy: undefined, httpsProxy: 'http://b.example', noProxy: [] };
@@ -125,7 +125,7 @@ describe('§10 proxies: which URL goes through one', () => {
     'http://2130706433/',
     'https://[::1]:8080/',
     'http://[::ffff:127.0.0.1]/',
-  ])('§10 proxies: loopback never does: %s', (url) => {
+  ])('§14 proxies: loopback never does: %s', (url) => {
     expect(by([], url)).toBeUndefined();
   });
 
@@ -134,7 +134,7 @@ describe('§10 proxies: which URL goes through one', () => {
     ['https://notlocalhost/'],
     ['https://128.0.0.1/'],
     ['https://10.0.0.1/'],
-  ])('§10 proxies: %s is not on this machine', (url) => {
+  ])('§14 proxies: %s is not on this machine', (url) => {
     expect(by([], url)).toBe('http://b.example');
   });
 
@@ -164,7 +164,7 @@ describe('§10 proxies: which URL goes through one', () => {
     ['[fd12::1]:8443', 'https://[fd12::1]:8443/', true],
     ['fd12::1', 'https://[fd12::2]/', false],
     ['<local>', 'https://id.example/', false],
-  ])('§10 proxies: NO_PROXY=%s, %s: directly %s', (entry, url, isDirect) => {
+  ])('§14 proxies: NO_PROXY=%s, %s: directly %s', (entry, url, isDirect) => {
     expect(by(['other.example', entry], url)).toBe(isDirect ? undefined : 'http://b.example');
   });
 });
@@ -172,14 +172,14 @@ describe('§10 proxies: which URL goes through one', () => {
 describe.each([
   { how: 'without credentials', credentials: undefined },
   { how: 'with credentials', credentials: ['us@er', 'p:ss w/rd%'] as const },
-])('§10 proxies: a proxy $how', ({ credentials }) => {
+])('§14 proxies: a proxy $how', ({ credentials }) => {
   let proxy: ForwardProxy;
   beforeEach(async () => {
     proxy = await startProxy(credentials);
   });
   afterEach(() => proxy.close());
 
-  test('§10 proxies: discovery, key set and token endpoint of the provider are reached by it', async () => {
+  test('§14 proxies: discovery, key set and token endpoint of the provider are reached by it', async () => {
     const issuer = await startIssuer();
     const upstream = await startUpstream();
     const url = 'http://id.example';
@@ -209,7 +209,7 @@ describe.each([
     await upstream.close();
   });
 
-  test('§10 proxies: https goes through it by CONNECT, and the certificate is checked behind it', async () => {
+  test('§14 proxies: https goes through it by CONNECT, and the certificate is checked behind it', async () => {
     const host = await startDocumentHost({ names: ['id.example'] });
     proxy.lead('id.example:443', host.port);
     const gateway = await startGateway({
@@ -224,7 +224,7 @@ describe.each([
     await host.close();
   });
 
-  test('§10 proxies: a provider on this machine is reached directly', async () => {
+  test('§14 proxies: a provider on this machine is reached directly', async () => {
     const upstream = await startUpstream();
     const gateway = await startGateway({
       env: {
@@ -240,7 +240,7 @@ describe.each([
     await upstream.close();
   });
 
-  describe('§10 proxies: documents of clients', () => {
+  describe('§14 proxies: documents of clients', () => {
     const ID = 'https://client.example/oauth/client.json';
     let host: DocumentHost;
     let outbound: Outbound;
@@ -268,7 +268,7 @@ describe.each([
       return { documents, clock, lines: lines as readonly LogLine[] };
     }
 
-    test('§10 proxies: a document is fetched by CONNECT, and its host looked up by nobody here', async () => {
+    test('§14 proxies: a document is fetched by CONNECT, and its host looked up by nobody here', async () => {
       const { documents } = await open();
       expect((await documents.find(ID)).client_id).toBe(ID);
       expect(proxy.asked).toEqual(['CONNECT client.example:443']);
@@ -282,7 +282,7 @@ describe.each([
       await expect.poll(proxy.open).toBe(0);
     });
 
-    test('§10 proxies: a host of NO_PROXY is reached directly, and its addresses are checked', async () => {
+    test('§14 proxies: a host of NO_PROXY is reached directly, and its addresses are checked', async () => {
       const env = { HTTPS_PROXY: proxy.url, NO_PROXY: 'client.example' };
       expect((await (await open(env)).documents.find(ID)).client_id).toBe(ID);
       expect(host.dialled).toEqual([PUBLIC]);
@@ -292,7 +292,7 @@ describe.each([
       expect(proxy.asked).toEqual([]);
     });
 
-    test('§10 proxies: what the proxy says against it is in the log, its password is not', async () => {
+    test('§14 proxies: what the proxy says against it is in the log, its password is not', async () => {
       proxy.lead('client.example:443', 0);
       const { documents, lines } = await open({
         HTTPS_PROXY: `http://someone:hunter2@127.0.0.1:${proxy.port}`,
@@ -309,7 +309,7 @@ describe.each([
       proxy = await startProxy();
     });
 
-    test('§10 proxies: a proxy that says nothing is given up after the 5 s of the document', async () => {
+    test('§14 proxies: a proxy that says nothing is given up after the 5 s of the document', async () => {
       proxy.fallSilent();
       const { documents, clock } = await open();
       const finding = documents.find(ID).catch(String);
@@ -321,7 +321,7 @@ describe.each([
   });
 });
 
-test('§10 proxies: the environment of the process is not read behind the settings', async () => {
+test('§14 proxies: the environment of the process is not read behind the settings', async () => {
   const proxy = await startProxy();
   const before = process.env.NO_PROXY;
   process.env.NO_PROXY = '*';

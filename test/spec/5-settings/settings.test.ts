@@ -17,8 +17,8 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   return [];
 }
 
-describe('§5 the README', () => {
-  test('§5 the settings of the README for production start as they are written', () => {
+describe('§10 the README', () => {
+  test('§10 the settings of the README for production start as they are written', () => {
     const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
     const [, block = ''] = /^## Production$.*?^```sh$\n(.*?)^```$/ms.exec(readme) ?? [];
     const env = parseEnv(block.replaceAll('…', 's'.repeat(48))) as Record<string, string>;
@@ -27,8 +27,8 @@ describe('§5 the README', () => {
   });
 });
 
-describe('§5 what is missing', () => {
-  test('§5 a misspelt variable is named beside what is wrong', () => {
+describe('§10 what is missing', () => {
+  test('§10 a misspelt variable is named beside what is wrong', () => {
     expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([
       expect.stringMatching(
         /^OIDC_ISSUER is missing: .*To try it without a provider: postern dev$/,
@@ -42,7 +42,7 @@ describe('§5 what is missing', () => {
     { variable: 'OAUTH_STATE_SECRET', value: 'too short' },
     { variable: 'OAUTH_CLIENT_ID', value: 'svc-1' },
     { variable: 'OIDC_ISSUER', value: 'idp.example' },
-  ])('§5 $variable=$value is wrong, and not missing as well', ({ variable, value }) => {
+  ])('§10 $variable=$value is wrong, and not missing as well', ({ variable, value }) => {
     const right = {
       OIDC_ISSUER: ISSUER,
       OAUTH_MODE: 'broker',
@@ -59,8 +59,8 @@ describe('§5 what is missing', () => {
   });
 });
 
-describe('§5 defaults', () => {
-  test('§5 an issuer is all that is needed', () => {
+describe('§10 defaults', () => {
+  test('§10 an issuer is all that is needed', () => {
     expect(loadConfig({ OIDC_ISSUER: ISSUER })).toMatchObject({
       port: 3000,
       host: '0.0.0.0',
@@ -108,7 +108,7 @@ describe('§5 defaults', () => {
     expect(loadConfig({ AUTH_REQUIRED: 'false', HOST: '::' }).host).toBe('::');
   });
 
-  test('§5 an empty variable counts as unset', () => {
+  test('§10 an empty variable counts as unset', () => {
     const empty = Object.fromEntries(
       (Object.values(settings) as Setting<unknown>[]).map(({ variable }) => [variable, '']),
     );
@@ -117,7 +117,7 @@ describe('§5 defaults', () => {
     );
   });
 
-  test('§5 BASE_URL loses its slash, follows PORT, and makes the default audience', () => {
+  test('§10 BASE_URL loses its slash, follows PORT, and makes the default audience', () => {
     expect(loadConfig({ OIDC_ISSUER: ISSUER, PORT: '8080' }).baseUrl).toBe('http://localhost:8080');
     const config = loadConfig({ OIDC_ISSUER: `${ISSUER}/`, BASE_URL: 'https://gw.example/x/' });
     expect(config.baseUrl).toBe('https://gw.example/x');
@@ -129,7 +129,7 @@ describe('§5 defaults', () => {
     expect(config.oidcIssuer).toBe(`${ISSUER}/`);
   });
 
-  test('§5 lists are split at commas, origins and hosts are lower case', () => {
+  test('§10 lists are split at commas, origins and hosts are lower case', () => {
     const config = loadConfig({
       OIDC_ISSUER: ISSUER,
       OIDC_AUDIENCE: 'api://Gateway, other',
@@ -141,12 +141,12 @@ describe('§5 defaults', () => {
     expect(config.allowedHosts).toEqual(['gw.example:8443', '[::1]']);
   });
 
-  test('§5 the configuration cannot be changed', () => {
+  test('§10 the configuration cannot be changed', () => {
     expect(Object.isFrozen(loadConfig({ OIDC_ISSUER: ISSUER }))).toBe(true);
   });
 });
 
-describe('§5 start-up errors', () => {
+describe('§10 start-up errors', () => {
   test.each([
     {
       variable: 'PORT',
@@ -202,7 +202,7 @@ describe('§5 start-up errors', () => {
     { variable: 'OAUTH_AUTHORIZE_RATE_LIMIT_MAX', wrong: ['0'] },
     { variable: 'OAUTH_AUTHORIZE_GLOBAL_RATE_LIMIT_MAX', wrong: ['0'] },
   ])(
-    '§5 a wrong $variable is named, with what was given and what is allowed',
+    '§10 a wrong $variable is named, with what was given and what is allowed',
     ({ variable, wrong }) => {
       for (const given of wrong) {
         const problems = problemsOf({ OIDC_ISSUER: ISSUER, [variable]: given });
@@ -213,12 +213,12 @@ describe('§5 start-up errors', () => {
     },
   );
 
-  test('§5 a missing issuer is an error while authentication is required', () => {
+  test('§10 a missing issuer is an error while authentication is required', () => {
     expect(problemsOf({})).toEqual([expect.stringMatching(/^OIDC_ISSUER is missing/)]);
     expect(problemsOf({ AUTH_REQUIRED: 'false' })).toEqual([]);
   });
 
-  test('§5 all problems are told at once', () => {
+  test('§10 all problems are told at once', () => {
     const problems = problemsOf({ PORT: 'x', LOG_LEVEL: 'loud', MCP_SESSION_TTL_SECONDS: '5' });
     expect(problems.map((problem) => problem.split(/[: ]/)[0])).toEqual([
       'PORT',
@@ -228,7 +228,7 @@ describe('§5 start-up errors', () => {
     ]);
   });
 
-  test('§5 secrets are never printed', () => {
+  test('§10 secrets are never printed', () => {
     const problems = problemsOf({
       OIDC_ISSUER: 'https://user:hunter2@idp.example',
       REDIS_URL: 'http://:hunter2@redis.example',

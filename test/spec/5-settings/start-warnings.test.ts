@@ -30,7 +30,7 @@ async function warningsOf(env: Env): Promise<readonly string[]> {
   return gateway.log.flatMap(({ level, msg }) => (level === 'warn' ? [msg] : []));
 }
 
-describe('§5 foot-guns at start', () => {
+describe('§10 foot-guns at start', () => {
   test.each<{ what: string; env: Env }>([
     { what: 'a public gateway in broker mode', env: HEALTHY },
     {
@@ -56,7 +56,7 @@ describe('§5 foot-guns at start', () => {
       what: 'BASE_URL set to its default, listening on all addresses',
       env: { BASE_URL: 'http://localhost:3000', HOST: '0.0.0.0' },
     },
-  ])('§5 a healthy start prints nothing at warn: $what', async ({ env }) => {
+  ])('§10 a healthy start prints nothing at warn: $what', async ({ env }) => {
     expect(await warningsOf(env)).toEqual([]);
   });
 
@@ -103,17 +103,17 @@ describe('§5 foot-guns at start', () => {
       begins: 'OAUTH_MODE=proxy with open registration',
     },
     { env: { AUTH_REQUIRED: 'false', HOST: '10.0.0.5' }, begins: 'AUTH_REQUIRED=false' },
-  ])('§5 $env is worth one line: $begins', async ({ env, begins }) => {
+  ])('§10 $env is worth one line: $begins', async ({ env, begins }) => {
     const warnings = await warningsOf(env);
     expect(warnings).toHaveLength(1);
     expect(warnings[0]?.startsWith(begins), warnings[0]).toBe(true);
   });
 
-  test('§5 the line on literal mode names OAUTH_MODE=broker', async () => {
+  test('§10 the line on literal mode names OAUTH_MODE=broker', async () => {
     expect((await warningsOf({ ...HEALTHY, ...LITERAL }))[0]).toContain('Set OAUTH_MODE=broker');
   });
 
-  test('§5 who cannot log in, by what is missing, is said at info, with OAUTH_MODE=broker as a way out', async () => {
+  test('§10 who cannot log in, by what is missing, is said at info, with OAUTH_MODE=broker as a way out', async () => {
     const env = { ...HEALTHY, ...LITERAL, OAUTH_TOKEN_URL: 'https://idp.example/token' };
     await warningsOf({ ...env, DCR_ACCESS_TOKEN: 'a-secret-of-the-house' });
     const [line, ...more] = gateway?.log.filter(({ msg }) => msg.startsWith('Nobody can')) ?? [];
@@ -122,7 +122,7 @@ describe('§5 foot-guns at start', () => {
     expect(line?.msg).toMatch(/needs OAUTH_AUTHORIZATION_URL\. Set OAUTH_MODE=broker/);
   });
 
-  test('§5 each foot-gun has a line of its own', async () => {
+  test('§10 each foot-gun has a line of its own', async () => {
     const warnings = await warningsOf({
       BASE_URL: 'http://gw.example',
       OIDC_ISSUER: 'http://idp.example',
@@ -145,7 +145,7 @@ describe('§5 foot-guns at start', () => {
   });
 });
 
-describe('§5 BASE_URL', () => {
+describe('§10 BASE_URL', () => {
   const problemsOf = (baseUrl: string): readonly string[] => {
     try {
       loadConfig({ OIDC_ISSUER: 'https://idp.example', BASE_URL: baseUrl });
@@ -157,7 +157,7 @@ describe('§5 BASE_URL', () => {
   };
 
   test.each(['https://gw.example/mcp', 'https://gw.example/mcp/', 'https://gw.example/mcp/mcp'])(
-    '§5 BASE_URL=%s is an error that says what to set',
+    '§10 BASE_URL=%s is an error that says what to set',
     (baseUrl) => {
       expect(problemsOf(baseUrl)).toEqual([
         expect.stringMatching(/^BASE_URL: .* ends in \/mcp.*set BASE_URL=https:\/\/gw\.example \(/),
@@ -166,14 +166,14 @@ describe('§5 BASE_URL', () => {
   );
 
   test.each(['https://mcp', 'https://gw.example/mcp/base', 'https://gw.example/xmcp'])(
-    '§5 BASE_URL=%s is right',
+    '§10 BASE_URL=%s is right',
     (baseUrl) => {
       expect(problemsOf(baseUrl)).toEqual([]);
     },
   );
 });
 
-describe('§5 misspelt variables', () => {
+describe('§10 misspelt variables', () => {
   test.each([
     ['MCP_RATE_LIMIT', 'MCP_RATE_LIMIT_MAX'],
     ['MCP_SESSION_TTL', 'MCP_SESSION_TTL_SECONDS'],
@@ -203,11 +203,11 @@ describe('§5 misspelt variables', () => {
     ['METRICS_ENABLE', 'METRICS_ENABLED'],
     ['SHUTDOWN_DELAY', 'SHUTDOWN_DELAY_MS'],
     ['SERVICE_DISPLAYNAME', 'SERVICE_DISPLAY_NAME'],
-  ])('§5 %s: the nearest is %s', (variable, nearest) => {
+  ])('§10 %s: the nearest is %s', (variable, nearest) => {
     expect(misspeltVariables({ [variable]: 'x' })).toEqual([{ variable, nearest }]);
   });
 
-  test('§5 every setting is known', () => {
+  test('§10 every setting is known', () => {
     const all = Object.values(settings).map(({ variable }) => [variable, 'x'] as const);
     expect(misspeltVariables(Object.fromEntries(all))).toEqual([]);
   });
@@ -238,7 +238,7 @@ describe('§5 misspelt variables', () => {
     .trim()
     .split(/\s+/);
 
-  test.each(FOREIGN)('§5 %s is no misspelt setting', (variable) => {
+  test.each(FOREIGN)('§10 %s is no misspelt setting', (variable) => {
     expect(misspeltVariables({ [variable]: 'x' })).toEqual([]);
   });
 });

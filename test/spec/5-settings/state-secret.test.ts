@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-describe('§5 OAUTH_STATE_SECRET on two replicas', () => {
+describe('§10 OAUTH_STATE_SECRET on two replicas', () => {
   let clock: ManualClock;
   const open: TestGateway[] = [];
 
@@ -71,7 +71,7 @@ describe('§5 OAUTH_STATE_SECRET on two replicas', () => {
     return steps.ask(await steps.register());
   }
 
-  test('§5 the replica that cannot open a record says so, once in a minute', async () => {
+  test('§10 the replica that cannot open a record says so, once in a minute', async () => {
     const [one, other] = await startTwo(ONE, OTHER);
     const question = await askOn(one);
     for (let time = 0; time < 3; time += 1) {
@@ -89,14 +89,14 @@ describe('§5 OAUTH_STATE_SECRET on two replicas', () => {
     expect(JSON.stringify([one.log, other.log])).not.toMatch(/secret-of-all/);
   });
 
-  test('§5 replicas that have both secrets, in whatever order, read each other’s records', async () => {
+  test('§10 replicas that have both secrets, in whatever order, read each other’s records', async () => {
     const [one, other] = await startTwo(`${ONE},${OTHER}`, `${OTHER},${ONE}`);
     expect((await createSteps(other).decide(await askOn(one))).status).toBe(303);
     expect((await createSteps(one).decide(await askOn(other))).status).toBe(303);
     expect([...warnings(one), ...warnings(other)]).toEqual([]);
   });
 
-  test('§5 what nobody ever stored is no other secret', async () => {
+  test('§10 what nobody ever stored is no other secret', async () => {
     const [one, other] = await startTwo(ONE, OTHER);
     const { cookie, form } = await askOn(one);
     for (const forged of ['x', 'x=abcdefgh', `${form.question}=abcdefgh`]) {
@@ -107,10 +107,10 @@ describe('§5 OAUTH_STATE_SECRET on two replicas', () => {
   });
 });
 
-describe('§5 seals', () => {
+describe('§10 seals', () => {
   const seal = createSeal([ONE]);
 
-  test('§5 a sealed text opens in its context, by one of the secrets', () => {
+  test('§10 a sealed text opens in its context, by one of the secrets', () => {
     const sealed = seal.seal('context', 'text');
     expect(seal.open('context', sealed)).toBe('text');
     expect(seal.open('other', sealed)).toBeUndefined();
@@ -118,7 +118,7 @@ describe('§5 seals', () => {
     expect(createSeal([OTHER]).open('context', sealed)).toBeUndefined();
   });
 
-  test('§5 another secret is told from damage', () => {
+  test('§10 another secret is told from damage', () => {
     const sealed = seal.seal('context', 'text');
     expect(createSeal([OTHER]).namesOtherSecret(sealed)).toBe(true);
     expect(createSeal([OTHER, ONE]).namesOtherSecret(sealed)).toBe(false);
@@ -126,7 +126,7 @@ describe('§5 seals', () => {
     expect(seal.namesOtherSecret(`A${sealed.slice(1)}`)).toBe(false);
   });
 
-  test('§5 not a character of a sealed text can be changed', () => {
+  test('§10 not a character of a sealed text can be changed', () => {
     const sealed = seal.seal('context', 'text');
     for (let at = 0; at < sealed.length; at += 1) {
       for (const other of 'ABCxyz019-_') {
@@ -152,7 +152,7 @@ describe('§5 seals', () => {
     return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]).toString();
   }
 
-  test('§5 replicas of version 0.1.0 and of this one read each other’s records', () => {
+  test('§10 replicas of version 0.1.0 and of this one read each other’s records', () => {
     for (let length = 0; length < 100; length += 1) {
       const text = 'x'.repeat(length);
       expect(seal.open('context', sealAsBefore('context', text))).toBe(text);
@@ -162,7 +162,7 @@ describe('§5 seals', () => {
   });
 });
 
-describe('§5 the secret kept in DATA_DIR', () => {
+describe('§10 the secret kept in DATA_DIR', () => {
   const file = () => join(dataDir, 'oauth-state-secret');
 
   async function startAndClose(): Promise<void> {
@@ -177,7 +177,7 @@ describe('§5 the secret kept in DATA_DIR', () => {
     await expect(start).rejects.toThrow(/^DATA_DIR: .*oauth-state-secret .*OAUTH_STATE_SECRET/);
   }
 
-  test('§5 it is made for its owner only, whole, and stays', async () => {
+  test('§10 it is made for its owner only, whole, and stays', async () => {
     await startAndClose();
     expect((await stat(file())).mode & 0o777).toBe(0o600);
     const made = await readFile(file(), 'utf8');
@@ -189,7 +189,7 @@ describe('§5 the secret kept in DATA_DIR', () => {
   });
 
   test.each(['', 'x', '\n\n', 'x'.repeat(31), `${'x'.repeat(31)}\n\n\n`])(
-    '§5 shorter than 32 bytes is an error: %j',
+    '§10 shorter than 32 bytes is an error: %j',
     async (content) => {
       await writeFile(file(), content, { mode: 0o600 });
       await expectRefused(/holds only \d+ of at least 32 bytes/);
@@ -197,13 +197,13 @@ describe('§5 the secret kept in DATA_DIR', () => {
     },
   );
 
-  test('§5 32 bytes are enough', async () => {
+  test('§10 32 bytes are enough', async () => {
     await writeFile(file(), 'x'.repeat(32), { mode: 0o640 });
     await startAndClose();
   });
 
   test.each([0o604, 0o644, 0o666, 0o444, 0o602])(
-    '§5 everybody’s (%i) is an error',
+    '§10 everybody’s (%i) is an error',
     async (mode) => {
       await writeFile(file(), 'x'.repeat(43));
       await chmod(file(), mode);
@@ -211,7 +211,7 @@ describe('§5 the secret kept in DATA_DIR', () => {
     },
   );
 
-  test('§5 a link is an error, wherever it leads', async () => {
+  test('§10 a link is an error, wherever it leads', async () => {
     await writeFile(join(dataDir, 'real'), 'x'.repeat(43), { mode: 0o600 });
     for (const target of [join(dataDir, 'real'), 'real', '/nowhere', dataDir]) {
       await symlink(target, file());
@@ -220,7 +220,7 @@ describe('§5 the secret kept in DATA_DIR', () => {
     }
   });
 
-  test('§5 a file of another user is an error, one of root is not', async () => {
+  test('§10 a file of another user is an error, one of root is not', async () => {
     await writeFile(file(), 'x'.repeat(43), { mode: 0o600 });
     // Only root can give a file away; for everybody else the file stays their own.
     const given = await chown(file(), 12_345, 12_345).then(
@@ -231,14 +231,14 @@ describe('§5 the secret kept in DATA_DIR', () => {
     else await startAndClose();
   });
 
-  test('§5 the folder is free again after the error', async () => {
+  test('§10 the folder is free again after the error', async () => {
     await writeFile(file(), 'x', { mode: 0o600 });
     await expectRefused(/holds only 1 of/);
     await rm(file());
     await startAndClose();
   });
 
-  test('§5 with OAUTH_STATE_SECRET nobody looks at the file', async () => {
+  test('§10 with OAUTH_STATE_SECRET nobody looks at the file', async () => {
     await writeFile(file(), 'x', { mode: 0o666 });
     const env = { ...BROKER, DATA_DIR: dataDir, OAUTH_STATE_SECRET: ONE };
     await (await startGateway({ env })).close();

@@ -192,7 +192,7 @@ describe('§8 the three groups', () => {
     );
   });
 
-  test('§8.1 the limit wins over the token: a flood is refused without a log-in', async () => {
+  test('§11 the limit wins over the token: a flood is refused without a login', async () => {
     await start({ MCP_RATE_LIMIT_MAX: '1' });
     await call();
     const { status, headers } = await call();

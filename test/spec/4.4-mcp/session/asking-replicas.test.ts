@@ -17,7 +17,7 @@ const answers = (value: unknown) => ({
   content: [{ type: 'text', text: JSON.stringify(value) }],
 });
 
-describe('§4.4 answers by way of another replica', () => {
+describe('§16 answers by way of another replica', () => {
   const { catalog } = createAskingCatalog();
   let pair: Pair;
   let client: SessionClient;
@@ -33,7 +33,7 @@ describe('§4.4 answers by way of another replica', () => {
   test.each([
     { from: 'one replica', asking: () => client, answering: () => elsewhere },
     { from: 'the other', asking: () => elsewhere, answering: () => client },
-  ])('§4.4 a question from $from is answered at the other', async ({ asking, answering }) => {
+  ])('§16 a question from $from is answered at the other', async ({ asking, answering }) => {
     const stream = await asking().call('asks', { kinds: ['form', 'roots'] });
     const [form, roots] = [await stream.next(), await stream.next()];
     expect(await answering().answer(roots.id, { roots: [] })).toBe(202);
@@ -45,7 +45,7 @@ describe('§4.4 answers by way of another replica', () => {
     });
   });
 
-  test('§4.4 an error of the client reaches the tool from the other replica', async () => {
+  test('§16 an error of the client reaches the tool from the other replica', async () => {
     const stream = await client.call('asks', { kinds: ['form'] });
     const { id } = await stream.next();
     await elsewhere.send({ jsonrpc: '2.0', id, error: { code: -1, message: 'No.' } });
@@ -69,7 +69,7 @@ describe('§4.4 answers by way of another replica', () => {
   });
 });
 
-describe('§4.4 answers that do not come', () => {
+describe('§16 answers that do not come', () => {
   const { catalog, events } = createAskingCatalog();
   let clock: ManualClock;
   let gateway: TestGateway;
@@ -80,7 +80,7 @@ describe('§4.4 answers that do not come', () => {
   });
   afterEach(() => gateway.close());
 
-  test('§4.4 a question is open for 300 s, then the call is -32603', async () => {
+  test('§16 a question is open for 300 s, then the call is -32603', async () => {
     const client = await openClient(gateway, { capabilities: ABLE });
     const stream = await client.call('asks', { kinds: ['form', 'roots'] });
     const [form, roots] = [await stream.next(), await stream.next()];
@@ -100,7 +100,7 @@ describe('§4.4 answers that do not come', () => {
     expect(await client.answer(form.id, ADA)).toBe(202);
   });
 
-  test('§4.4 an answer in the last moment counts, and time that passes after it does not', async () => {
+  test('§16 an answer in the last moment counts, and time that passes after it does not', async () => {
     const client = await openClient(gateway, { capabilities: ABLE });
     const stream = await client.call('asks-twice');
     await stream.next();

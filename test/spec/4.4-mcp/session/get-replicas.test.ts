@@ -7,14 +7,14 @@ import { type Pair, startPair } from '../../../support/gateway/pair.ts';
 const { catalog, change } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
 
-describe('§4.1 a stream among replicas', () => {
+describe('§16 a stream among replicas', () => {
   let pair: Pair;
   beforeAll(async () => {
     pair = await startPair({ env: STREAMS, deps: { catalog } });
   });
   afterAll(() => pair.close());
 
-  test('§4.1 a second one at the other replica ends the first', async () => {
+  test('§16 a second one at the other replica ends the first', async () => {
     const client = await openClient(pair.one);
     const elsewhere = await client.at(pair.other);
     const first = await client.watch();
@@ -35,7 +35,7 @@ describe('§4.1 a stream among replicas', () => {
     expect(await stream.rest()).toEqual([]);
   });
 
-  test('§4.4 subscribed at one replica, told at the other, until unsubscribed at the first', async () => {
+  test('§16 subscribed at one replica, told at the other, until unsubscribed at the first', async () => {
     const client = await openClient(pair.one);
     const elsewhere = await client.at(pair.other);
     const stream = await elsewhere.watch();

@@ -12,9 +12,9 @@ const UNKNOWN = '5f0c1f0e-6d5a-4c3e-9b57-0a2f4f8f9a11';
 
 const reasonOf = (text: string) => JSON.parse(text).error.data?.reason;
 
-describe('§4.1 GET /mcp without MCP_STREAMS', () => {
+describe('§15 GET /mcp without MCP_STREAMS', () => {
   test.each([{}, { MCP_STREAMS: 'false' }])(
-    '§4.1 with %j it is 405, even in a session',
+    '§15 with %j it is 405, even in a session',
     async (env) => {
       const gateway = await startGateway({ env, deps: { catalog } });
       try {
@@ -32,14 +32,14 @@ describe('§4.1 GET /mcp without MCP_STREAMS', () => {
   );
 });
 
-describe('§4.1 who gets the stream', () => {
+describe('§15 who gets the stream', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway({ env: STREAMS, deps: { catalog } });
   });
   afterAll(() => gateway.close());
 
-  test('§4.1 a session gets its stream at once, with the headers of a stream', async () => {
+  test('§15 a session gets its stream at once, with the headers of a stream', async () => {
     const stream = await (await openClient(gateway)).watch({ origin: 'http://localhost:3000' });
     expect(stream.status).toBe(200);
     expect(stream.headers).toMatchObject({
@@ -86,7 +86,7 @@ describe('§4.1 who gets the stream', () => {
   });
 
   test.each(['application/json', '*/*', 'text/*', '', 'text/event-stream;q=0'])(
-    '§4.1 with Accept "%s" it is 406, and the stream that is open stays',
+    '§15 with Accept "%s" it is 406, and the stream that is open stays',
     async (accept) => {
       const client = await openClient(gateway);
       const own = await client.watch();
@@ -102,7 +102,7 @@ describe('§4.1 who gets the stream', () => {
     },
   );
 
-  test('§4.1 HEAD says what GET would, and the stream that is open stays', async () => {
+  test('§15 HEAD says what GET would, and the stream that is open stays', async () => {
     const client = await openClient(gateway);
     const own = await client.watch();
     const answer = await openEvents({
@@ -134,14 +134,14 @@ describe('§4.1 who gets the stream', () => {
     await answer.text();
   });
 
-  test('§4.1 other methods name GET among those that are allowed', async () => {
+  test('§15 other methods name GET among those that are allowed', async () => {
     const answer = await gateway.ask({ method: 'PUT', path: '/mcp' });
     expect(answer.status).toBe(405);
     expect(answer.headers.allow?.split(', ').toSorted()).toEqual(['DELETE', 'GET', 'HEAD', 'POST']);
   });
 });
 
-test('§4.1 without authentication nobody has to log in for a stream', async () => {
+test('§15 without authentication nobody has to log in for a stream', async () => {
   const env = { ...STREAMS, AUTH_REQUIRED: 'false' };
   const gateway = await startGateway({ env, deps: { catalog } });
   try {
@@ -178,7 +178,7 @@ test('§8.1 a stream is counted, and refused, by the limit of /mcp', async () =>
   }
 });
 
-describe('§4.1 how long a stream lasts', () => {
+describe('§15 how long a stream lasts', () => {
   let clock: ManualClock;
   let gateway: TestGateway;
   const start = async () => {
@@ -188,7 +188,7 @@ describe('§4.1 how long a stream lasts', () => {
   };
   afterEach(() => gateway.close());
 
-  test('§4.1 it ends after five minutes, and may be opened again', async () => {
+  test('§15 it ends after five minutes, and may be opened again', async () => {
     const client = await start();
     await client.ask('resources/subscribe', { uri: 'watched://a' });
     const stream = await client.watch();
@@ -203,7 +203,7 @@ describe('§4.1 how long a stream lasts', () => {
     expect(await again.next()).toEqual(updated('a'));
   });
 
-  test('§4.1 a second one ends the first, and has the five minutes for itself', async () => {
+  test('§15 a second one ends the first, and has the five minutes for itself', async () => {
     const client = await start();
     await client.ask('resources/subscribe', { uri: 'watched://a' });
     const first = await client.watch();
@@ -235,7 +235,7 @@ describe('§4.1 how long a stream lasts', () => {
     expect(watchers('a')).toBe(0);
   });
 
-  test('§4.1 a client that hangs up ends it, and nobody watches any more', async () => {
+  test('§15 a client that hangs up ends it, and nobody watches any more', async () => {
     const client = await start();
     const stream = await client.watch();
     expect(watchers('a')).toBe(1);

@@ -34,7 +34,7 @@ async function until(hoped: () => Promise<boolean>): Promise<void> {
   await expect.poll(hoped, { timeout: 20_000 }).toBe(true);
 }
 
-test('§9 while the store is away a stream is 500, not 404, and a question stays open', async () => {
+test('§17 while the store is away a stream is 500, not 404, and a question stays open', async () => {
   const client = await openClient(one, { capabilities: ABLE });
   const elsewhere = await client.at(other);
   const stream = await client.call('asks', { kinds: ['form'] });
@@ -52,7 +52,7 @@ test('§9 while the store is away a stream is 500, not 404, and a question stays
   expect(await lastOf(stream)).toMatchObject({ result: DECLINED });
 });
 
-test('§9 when the store was lost and is back, replicas hear each other again', async () => {
+test('§17 when the store was lost and is back, replicas hear each other again', async () => {
   const token = await one.issuer.sign();
   await redis.kill();
   await redis.restart();

@@ -39,7 +39,7 @@ async function record(redis: Redis): Promise<[string, string][]> {
   return heard;
 }
 
-describe('§4.4 messages between replicas', () => {
+describe('§16 messages between replicas', () => {
   let pair: Pair;
   let redis: Redis;
   let heard: [string, string][];
@@ -62,7 +62,7 @@ describe('§4.4 messages between replicas', () => {
   const waiting = async (id: unknown) =>
     String(await redis.get(`mcp:session:${client.session}:question:${id}`));
 
-  test('§4.4 what 0.1.0 said, unsealed, answers nothing and is counted', async () => {
+  test('§16 what 0.1.0 said, unsealed, answers nothing and is counted', async () => {
     const { id, last } = await asking(client);
     const forged = { about: 'answer', sessionId: client.session, id, result: FORGED };
     const before = (await dropped(pair.one, 'unreadable')) ?? 0;
@@ -73,7 +73,7 @@ describe('§4.4 messages between replicas', () => {
     expect(await last()).toMatchObject(answered(ADA));
   });
 
-  test('§4.4 nobody reads on the channel what users answer, nor of which session', async () => {
+  test('§16 nobody reads on the channel what users answer, nor of which session', async () => {
     const { id, last } = await asking(client);
     await elsewhere.answer(id, ADA);
     expect(await last()).toMatchObject(answered(ADA));
@@ -88,7 +88,7 @@ describe('§4.4 messages between replicas', () => {
     }
   });
 
-  test('§4.4 a recorded message opens on its own channel only, and only once', async () => {
+  test('§16 a recorded message opens on its own channel only, and only once', async () => {
     await elsewhere.cancel('of another call');
     await expect.poll(() => heard).toHaveLength(1);
     const [[channel, cancellation] = ['', '']] = heard;
@@ -109,7 +109,7 @@ describe('§4.4 messages between replicas', () => {
     ['a space before it', (text: string) => text.replace('.', '. ')],
     ['padding', (text: string) => `${text.slice(0, 5)}=${text.slice(5)}`],
     ['the other alphabet', (text: string) => text.replaceAll('-', '+').replaceAll('_', '/')],
-  ])('§4.4 a recorded message in another spelling (%s) is dropped', async (_what, spell) => {
+  ])('§16 a recorded message in another spelling (%s) is dropped', async (_what, spell) => {
     // Until one whose nonce has a character that both alphabets spell differently.
     for (let id = 0; !/^1\..{0,15}[-_]/.test(heard.at(-1)?.[1] ?? ''); id += 1) {
       const count = heard.length;
@@ -121,7 +121,7 @@ describe('§4.4 messages between replicas', () => {
     await expect.poll(() => dropped(pair.one, 'unreadable')).toBe(before + 1);
   });
 
-  test('§4.4 a cancellation that is published again does not end a later call of the same id', async () => {
+  test('§16 a cancellation that is published again does not end a later call of the same id', async () => {
     const first = await asking(client);
     await elsewhere.cancel(1);
     expect((await first.last()).error.data.reason).toBe('request_cancelled');
@@ -141,13 +141,13 @@ describe('§4.4 messages between replicas', () => {
     ['', 'unreadable'],
     ['hello', 'unreadable'],
     [`1.${'A'.repeat(100_000)}`, 'unreadable'],
-  ])('§4.4 %s is dropped as %s', async (text, reason) => {
+  ])('§16 %s is dropped as %s', async (text, reason) => {
     const before = (await dropped(pair.other, reason)) ?? 0;
     await redis.publish(BUS, text);
     await expect.poll(() => dropped(pair.other, reason)).toBe(before + 1);
   });
 
-  test('§4.4 one changed character, and it is dropped', async () => {
+  test('§16 one changed character, and it is dropped', async () => {
     await elsewhere.cancel('x');
     await expect.poll(() => heard).toHaveLength(1);
     const text = heard[0]?.[1] ?? '';
@@ -160,7 +160,7 @@ describe('§4.4 messages between replicas', () => {
   });
 });
 
-describe('§4.4 what an operator hears of messages that were dropped', () => {
+describe('§16 what an operator hears of messages that were dropped', () => {
   const SECRETS = [
     'a-secret-of-the-first-of-two-replicas',
     'a-secret-of-the-other-of-two-replicas',
@@ -179,7 +179,7 @@ describe('§4.4 what an operator hears of messages that were dropped', () => {
   });
   afterAll(() => pair.close());
 
-  test('§4.4 of another OAUTH_STATE_SECRET, once a minute, with what to do', async () => {
+  test('§16 of another OAUTH_STATE_SECRET, once a minute, with what to do', async () => {
     const { id, last } = await asking(client);
     const elsewhere = await client.at(pair.other);
     await elsewhere.answer(id, FORGED);
@@ -205,11 +205,11 @@ describe('§4.4 what an operator hears of messages that were dropped', () => {
   });
 });
 
-describe('§4.4 messages of another time', () => {
+describe('§16 messages of another time', () => {
   let pair: Pair | undefined;
   afterEach(() => pair?.close());
 
-  test.each([61_000, -61_000])('§4.4 %i ms apart: dropped as stale', async (ms) => {
+  test.each([61_000, -61_000])('§16 %i ms apart: dropped as stale', async (ms) => {
     const start = Date.now();
     pair = await startPair(
       { deps: { catalog, clock: manualClock(start) } },

@@ -29,31 +29,31 @@ const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retr
 const answer = (name: string, inputResponses: object) =>
   answeringCall(gateway, name, { inputResponses });
 
-describe('§4.4 answers', () => {
+describe('§15 answers', () => {
   test.each<{ what: string; inputResponses: object }>([
     { what: 'none', inputResponses: {} },
     { what: 'one of a wrong key', inputResponses: { Who: ADA } },
     { what: 'one of an inherited key', inputResponses: { constructor: ADA, toString: ADA } },
-  ])('§4.4 $what: asked again', async ({ inputResponses }) => {
+  ])('§15 $what: asked again', async ({ inputResponses }) => {
     const { requestState } = questionsIn(await call('once'));
     for (const retry of [{ inputResponses, requestState }, { inputResponses }]) {
       expect(questionsIn(await call('once', retry)).inputRequests).toMatchObject({ who: WHO });
     }
   });
 
-  test('§4.4 those that nobody asked for are left alone, whatever they are', async () => {
+  test('§15 those that nobody asked for are left alone, whatever they are', async () => {
     const inputResponses = { who: ADA, other: 5, more: null };
     expect(saidIn(await answer('once', inputResponses))).toEqual({ who: ADA });
   });
 
-  test('§4.4 without the state that asked they do not count: the user has seen no form', async () => {
+  test('§15 without the state that asked they do not count: the user has seen no form', async () => {
     for (const inputResponses of [{ who: ADA }, { who: 'Ada' }]) {
       const { inputRequests } = questionsIn(await call('once', { inputResponses }));
       expect(inputRequests).toMatchObject({ who: WHO });
     }
   });
 
-  test('§4.4 with a state that asked something else they do not count either', async () => {
+  test('§15 with a state that asked something else they do not count either', async () => {
     const first = questionsIn(await call('rounds'));
     const sure = accepted({ name: 'yes' });
     // `sure` is asked in the second round, and has been seen by nobody yet.
@@ -71,7 +71,7 @@ describe('§4.4 answers', () => {
     expect(saidIn(last)).toEqual({ who: ADA, sure });
   });
 
-  test.each(['decline', 'cancel'])('§4.4 %s reaches the tool', async (action) => {
+  test.each(['decline', 'cancel'])('§15 %s reaches the tool', async (action) => {
     const inputResponses = { who: { action } };
     expect(saidIn(await answer('once', inputResponses))).toEqual({ who: { action } });
     expect(saidIn(await answer('rounds', inputResponses))).toEqual({ who: { action } });
@@ -124,7 +124,7 @@ describe('§4.4 answers', () => {
   });
 });
 
-describe('§4.4 what the client did not declare is not asked', () => {
+describe('§15 what the client did not declare is not asked', () => {
   test.each([
     { tool: 'once', declared: {}, lacking: ['elicitation'] },
     { tool: 'once', declared: { elicitation: { url: {} } }, lacking: ['elicitation'] },
@@ -152,7 +152,7 @@ describe('§4.4 what the client did not declare is not asked', () => {
     { elicitation: {} },
     { elicitation: { form: {} } },
     { elicitation: { form: {}, url: {} } },
-  ])('§4.4 forms are declared by $elicitation', async (declared) => {
+  ])('§15 forms are declared by $elicitation', async (declared) => {
     const meta = { [CLIENT_CAPABILITIES]: declared };
     questionsIn(await askingCall(gateway, 'once', {}, { meta }));
   });

@@ -31,8 +31,8 @@ afterAll(() => gateway.close());
 
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
 
-describe('§4.4 a question', () => {
-  test('§4.4 it is a result of its own, with the server’s name and nothing of the tool’s', async () => {
+describe('§15 a question', () => {
+  test('§15 it is a result of its own, with the server’s name and nothing of the tool’s', async () => {
     const { status, headers, json } = await call('once');
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('application/json');
@@ -53,7 +53,7 @@ describe('§4.4 a question', () => {
     });
   });
 
-  test('§4.4 the state does not show what is in it', async () => {
+  test('§15 the state does not show what is in it', async () => {
     const first = questionsIn(await call('rounds'));
     const second = await call('rounds', {
       inputResponses: { who: accepted({ name: 'Rumpelstiltskin' }) },
@@ -64,7 +64,7 @@ describe('§4.4 a question', () => {
     expect(state).not.toContain('who');
   });
 
-  test('§4.4 the answer comes by its key, with the state that asked', async () => {
+  test('§15 the answer comes by its key, with the state that asked', async () => {
     const { requestState } = questionsIn(await call('once'));
     const inputResponses = { who: accepted({ name: 'Ada', age: 36 }) };
     const answer = await call('once', { inputResponses, requestState });
@@ -72,7 +72,7 @@ describe('§4.4 a question', () => {
     expect(saidIn(answer)).toEqual({ who: accepted({ name: 'Ada', age: 36 }) });
   });
 
-  test('§4.4 several are asked at once, and those without an answer again', async () => {
+  test('§15 several are asked at once, and those without an answer again', async () => {
     const first = questionsIn(await call('several'));
     expect(first.inputRequests).toEqual({
       who: expect.objectContaining({ method: 'elicitation/create' }),
@@ -94,7 +94,7 @@ describe('§4.4 a question', () => {
     expect(saidIn(last)).toEqual({ who: ADA, capital: PARIS, folders: ROOTS });
   });
 
-  test('§4.4 two rounds: the second knows the first, which the client cannot change', async () => {
+  test('§15 two rounds: the second knows the first, which the client cannot change', async () => {
     const first = questionsIn(await call('rounds'));
     const second = questionsIn(
       await call('rounds', { inputResponses: { who: ADA }, requestState: first.requestState }),
@@ -112,7 +112,7 @@ describe('§4.4 a question', () => {
     expect(saidIn(last)).toEqual({ who: ADA, sure: yes });
   });
 
-  test('§4.4 keys that every object has are keys like others', async () => {
+  test('§15 keys that every object has are keys like others', async () => {
     const first = questionsIn(await call('born'));
     expect(Object.keys(first.inputRequests)).toEqual(['constructor']);
     const second = questionsIn(
@@ -130,7 +130,7 @@ describe('§4.4 a question', () => {
     expect(saidIn(last)).toEqual({ first: ADA, second: ADA });
   });
 
-  test('§4.4 a tool that swallows what ask() throws is asked for all the same', async () => {
+  test('§15 a tool that swallows what ask() throws is asked for all the same', async () => {
     const { inputRequests, requestState } = questionsIn(await call('swallows'));
     expect(inputRequests).toHaveProperty('who');
     const retry = { inputResponses: { who: ADA }, requestState };
@@ -148,7 +148,7 @@ describe('§4.4 a question', () => {
     expect(await counted()).toEqual(before);
   });
 
-  test('§4.4 what is said before it makes a stream, and the question ends it', async () => {
+  test('§15 what is said before it makes a stream, and the question ends it', async () => {
     const { headers, text } = await askingCall(
       gateway,
       'talks',
@@ -163,11 +163,11 @@ describe('§4.4 a question', () => {
   });
 });
 
-describe('§4.4 prompts and resources ask, too', () => {
+describe('§15 prompts and resources ask, too', () => {
   test.each([
     { method: 'prompts/get', params: { name: 'asks' } },
     { method: 'resources/read', params: { uri: 'test://asks' } },
-  ])('§4.4 $method asks, then answers', async ({ method, params }) => {
+  ])('§15 $method asks, then answers', async ({ method, params }) => {
     const meta = { [CLIENT_CAPABILITIES]: { elicitation: {} } };
     const first = await stateless(gateway, method, params, { meta });
     const { inputRequests, requestState } = questionsIn(first);

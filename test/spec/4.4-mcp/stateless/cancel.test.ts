@@ -80,11 +80,11 @@ async function post(meta: Readonly<Record<string, unknown>>): Promise<Sent> {
   return { sent, response: new Promise((resolve) => sent.once('response', resolve)) };
 }
 
-describe('§4.4 a call whose client hangs up', () => {
+describe('§15 a call whose client hangs up', () => {
   test.each([
     { what: 'before its JSON has come', meta: {} },
     { what: 'while its stream is open', meta: { progressToken: 1 } },
-  ])('§4.4 $what: the tool is told by its signal', async ({ meta }) => {
+  ])('§15 $what: the tool is told by its signal', async ({ meta }) => {
     const { sent, response } = await post(meta);
     const signal = await run.began;
     if ('progressToken' in meta) await response;
@@ -95,7 +95,7 @@ describe('§4.4 a call whose client hangs up', () => {
     expect(signal.aborted).toBe(true);
   });
 
-  test('§4.4 notifications/cancelled is of the session era: the call goes on', async () => {
+  test('§15 notifications/cancelled is of the session era: the call goes on', async () => {
     const { response } = await post({ progressToken: 1 });
     const signal = await run.began;
     const { message, headers } = statelessRequest('notifications/cancelled', { requestId: 1 });

@@ -11,7 +11,7 @@ import {
 import { SERVER_INFO, stateless } from '../../../support/clients/stateless.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
 
-describe('§4.4 other catalogues', () => {
+describe('§15 other catalogues', () => {
   let gateway: TestGateway;
   afterEach(() => gateway.close());
   const serve = async (entries: LocalEntries) => {
@@ -76,7 +76,7 @@ describe('§4.4 other catalogues', () => {
       capabilities: { resources: {} },
     },
     { entries: { logging: true }, offered: [], capabilities: { logging: {} } },
-  ])('§4.4 with $offered: $capabilities, and the rest is 404', async (row) => {
+  ])('§15 with $offered: $capabilities, and the rest is 404', async (row) => {
     await serve(row.entries);
     const { json } = await stateless(gateway, 'server/discover');
     expect(json.result.capabilities).toEqual(row.capabilities);
@@ -89,13 +89,13 @@ describe('§4.4 other catalogues', () => {
     }
   });
 
-  test('§4.4 server/discover carries the instructions, where there are any', async () => {
+  test('§15 server/discover carries the instructions, where there are any', async () => {
     await serve({ instructions: 'Ask throws first.' });
     const { json } = await stateless(gateway, 'server/discover');
     expect(json.result.instructions).toBe('Ask throws first.');
   });
 
-  test('§4.4 lists come in pages, each of them with how long it holds', async () => {
+  test('§15 lists come in pages, each of them with how long it holds', async () => {
     await serve({ prompts: [completing], tools: [tool, another], pageSize: 1 });
     const first = (await stateless(gateway, 'tools/list')).json.result;
     expect(first.tools).toMatchObject([{ name: 'throws' }]);
@@ -108,7 +108,7 @@ describe('§4.4 other catalogues', () => {
     }
   });
 
-  test('§4.4 a tool that throws: -32603 with its message', async () => {
+  test('§15 a tool that throws: -32603 with its message', async () => {
     await serve({ tools: [tool] });
     const { status, json } = await stateless(
       gateway,
@@ -128,7 +128,7 @@ describe('§4.4 other catalogues', () => {
     });
   });
 
-  test('§4.4 completion/complete is complete and not to be kept', async () => {
+  test('§15 completion/complete is complete and not to be kept', async () => {
     await serve({ prompts: [completing] });
     const { json } = await stateless(gateway, 'completion/complete', {
       ref: { type: 'ref/prompt', name: 'prompt' },

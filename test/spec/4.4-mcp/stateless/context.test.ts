@@ -76,8 +76,8 @@ const listening = (meta: StatelessOptions['meta'] = {}) => ({
   headers: { accept: 'application/json, text/event-stream' },
 });
 
-describe('§4.4 log messages', () => {
-  test.each(SEVERITIES)('§4.4 logLevel %s: that, and what is more severe', async (level) => {
+describe('§15 log messages', () => {
+  test.each(SEVERITIES)('§15 logLevel %s: that, and what is more severe', async (level) => {
     const { text } = await callTool(gateway, 'logs', {}, listening({ [LOG_LEVEL]: level }));
     const said = eventsIn(text).slice(0, -1);
     expect(said).toEqual(
@@ -89,14 +89,14 @@ describe('§4.4 log messages', () => {
     );
   });
 
-  test('§4.4 none without a logLevel of this very request', async () => {
+  test('§15 none without a logLevel of this very request', async () => {
     await callTool(gateway, 'logs', {}, listening({ [LOG_LEVEL]: 'debug' }));
     const { text } = await callTool(gateway, 'logs', {}, listening({ progressToken: 'p' }));
     const methods = eventsIn(text).map(({ method }) => method);
     expect(methods).toEqual(['notifications/progress', undefined]);
   });
 
-  test('§4.4 none from a catalogue that does not say that it logs', async () => {
+  test('§15 none from a catalogue that does not say that it logs', async () => {
     const silent = await startGateway({
       deps: { catalog: { ...catalog, offers: { ...catalog.offers, logging: false } } },
     });
@@ -112,7 +112,7 @@ describe('§4.4 log messages', () => {
   });
 });
 
-describe('§4.4 trace context', () => {
+describe('§15 trace context', () => {
   const TRACE = {
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01',
     tracestate: 'rojo=00f067aa0ba902b7',
@@ -146,7 +146,7 @@ describe('§4.4 trace context', () => {
     { what: 'a line too many', meta: { baggage: 'a=1\r\nAuthorization: x' }, trace: {} },
     { what: 'what is no text', meta: { traceparent: 5, tracestate: null, baggage: {} }, trace: {} },
     { what: 'none', meta: {}, trace: {} },
-  ])('§4.4 $what in _meta: that reaches the author', async ({ meta, trace }) => {
+  ])('§15 $what in _meta: that reaches the author', async ({ meta, trace }) => {
     const { json } = await callTool(gateway, 'traces', {}, { meta });
     expect(JSON.parse(json.result.content[0].text)).toEqual(trace);
     const read = await stateless(gateway, 'resources/read', { uri: 'test://traces' }, { meta });
@@ -154,7 +154,7 @@ describe('§4.4 trace context', () => {
   });
 });
 
-describe('§4.4 what the client declared', () => {
+describe('§15 what the client declared', () => {
   const NONE = { elicitation: false, sampling: false, roots: false };
 
   test.each([
@@ -164,7 +164,7 @@ describe('§4.4 what the client declared', () => {
     { declared: { elicitation: {} }, seen: { ...NONE, elicitation: true } },
     { declared: { elicitation: { url: {} } }, seen: NONE },
     { declared: { elicitation: null, sampling: true, roots: 'yes' }, seen: NONE },
-  ])('§4.4 $declared: the author sees $seen', async ({ declared, seen }) => {
+  ])('§15 $declared: the author sees $seen', async ({ declared, seen }) => {
     const { json } = await callTool(
       gateway,
       'sees',

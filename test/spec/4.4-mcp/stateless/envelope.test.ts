@@ -19,7 +19,7 @@ afterAll(() => gateway.close());
 
 const list = (options: StatelessOptions) => stateless(gateway, 'tools/list', {}, options);
 
-describe('§4.4 members of _meta', () => {
+describe('§15 members of _meta', () => {
   test.each([
     { what: 'missing', capabilities: undefined },
     { what: 'null', capabilities: null },
@@ -42,14 +42,14 @@ describe('§4.4 members of _meta', () => {
       what: 'beside capabilities that nobody knows',
       meta: { [CLIENT_CAPABILITIES]: { extensions: { 'example.com/x': {} }, later: 1 } },
     },
-  ])('§4.4 clientInfo $what: 200', async ({ meta }) => {
+  ])('§15 clientInfo $what: 200', async ({ meta }) => {
     const { status, json } = await list({ meta });
     expect(status).toBe(200);
     expect(json.result.resultType).toBe('complete');
   });
 
   test.each([{ id: 0 }, { id: '' }, { id: 'é\u0000' }, { id: -1.5 }])(
-    '§4.4 the id $id comes back unchanged, with results and errors',
+    '§15 the id $id comes back unchanged, with results and errors',
     async ({ id }) => {
       expect((await list({ id })).json.id).toBe(id);
       expect((await list({ id, meta: { [CLIENT_CAPABILITIES]: 1 } })).json.id).toBe(id);
@@ -61,7 +61,7 @@ describe('§4.4 members of _meta', () => {
   );
 });
 
-describe('§4.4 the version claimed', () => {
+describe('§15 the version claimed', () => {
   const claiming = (version: string, headers: StatelessOptions['headers'] = {}) =>
     list({
       id: 'mine',

@@ -30,8 +30,8 @@ afterAll(() => gateway.close());
 
 const sessions = () => seriesOf(gateway, 'mcp_sessions_active');
 
-describe('§4.4 a request with a claim is of the stateless era', () => {
-  test('§4.4 initialize is an unknown method there, and makes no session', async () => {
+describe('§15 a request with a claim is of the stateless era', () => {
+  test('§15 initialize is an unknown method there, and makes no session', async () => {
     const before = await sessions();
     const { status, headers, json } = await stateless(gateway, 'initialize', INITIALIZE.params, {
       id: 'first',
@@ -60,7 +60,7 @@ describe('§4.4 a request with a claim is of the stateless era', () => {
     { what: 'one that was never a session', id: '5f0c2b8e-6a54-4c7e-9b0f-2d7f5a1c3e90' },
     { what: 'one that is no id', id: 'nonsense' },
     { what: 'an empty one', id: '' },
-  ])('§4.4 a session header is ignored: $what', async ({ id }) => {
+  ])('§15 a session header is ignored: $what', async ({ id }) => {
     const { status, json } = await stateless(gateway, 'tools/list', {}, { session: id });
     expect(status).toBe(200);
     expect(json.result.resultType).toBe('complete');
@@ -90,7 +90,7 @@ describe('§4.4 a request with a claim is of the stateless era', () => {
   });
 });
 
-describe('§4.4 without a claim the header decides', () => {
+describe('§15 without a claim the header decides', () => {
   const bodies = [
     { what: 'no params', params: undefined },
     { what: 'empty params', params: {} },
@@ -148,7 +148,7 @@ describe('§4.4 without a claim the header decides', () => {
   );
 
   test.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '0.1.0', undefined])(
-    '§4.4 the version %s, or none, is the session’s',
+    '§15 the version %s, or none, is the session’s',
     async (version) => {
       const { status, headers, json } = await gateway.rpc(
         { jsonrpc: '2.0', id: 1, method: 'ping' },
@@ -170,7 +170,7 @@ describe('§4.4 without a claim the header decides', () => {
   });
 });
 
-describe('§4.4 what is no request', () => {
+describe('§15 what is no request', () => {
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled' };
 
   test.each([
@@ -178,7 +178,7 @@ describe('§4.4 what is no request', () => {
     { what: 'claim and header', message: { ...cancelled, params: CLAIMING }, headers: NAMED },
     { what: 'the header alone', message: { ...cancelled, params: {} }, headers: NAMED },
     { what: 'the header, no params', message: cancelled, headers: NAMED },
-  ])('§4.4 a notification with $what: 202 without a session', async ({ message, headers }) => {
+  ])('§15 a notification with $what: 202 without a session', async ({ message, headers }) => {
     for (const options of [{}, { session }]) {
       const answer = await gateway.rpc(message, { ...options, headers });
       expect(answer.status).toBe(202);

@@ -77,7 +77,7 @@ async function statusOf(message: object, headers: Record<string, string>, furthe
   return statusesOf(await sendRaw(await gateway.listen(), `${head}\r\n\r\n${body}`));
 }
 
-describe('§4.4 Mcp-Method', () => {
+describe('§15 Mcp-Method', () => {
   test.each([
     { what: 'missing', header: undefined },
     { what: 'empty', header: '' },
@@ -105,7 +105,7 @@ describe('§4.4 Mcp-Method', () => {
   });
 });
 
-describe('§4.4 Mcp-Name', () => {
+describe('§15 Mcp-Name', () => {
   const calls = [
     { method: 'tools/call', params: { name: 'tool' }, other: 'prompt with spaces' },
     { method: 'prompts/get', params: { name: 'prompt with spaces' }, other: 'tool' },
@@ -123,7 +123,7 @@ describe('§4.4 Mcp-Name', () => {
     }
   });
 
-  test.each(calls)('§4.4 $method: plain and in base64 it is taken', async ({ method, params }) => {
+  test.each(calls)('§15 $method: plain and in base64 it is taken', async ({ method, params }) => {
     const said = Object.values(params)[0] ?? '';
     for (const header of [said, encoded(said)]) {
       expect((await named(method, params, header)).status).toBe(200);
@@ -131,7 +131,7 @@ describe('§4.4 Mcp-Name', () => {
   });
 
   test.each(['server/discover', 'tools/list', 'prompts/list', 'resources/list'])(
-    '§4.4 %s has none, and one that is sent is not looked at',
+    '§15 %s has none, and one that is sent is not looked at',
     async (method) => {
       expect((await named(method, {}, undefined)).status).toBe(200);
       expect((await named(method, {}, 'anything')).status).toBe(200);
@@ -139,7 +139,7 @@ describe('§4.4 Mcp-Name', () => {
   );
 
   test.each(['test://tschüß', ' test://padded ', '=?base64?dGVzdA==?=', '\uFFFD'])(
-    '§4.4 "%s" comes in base64',
+    '§15 "%s" comes in base64',
     async (uri) => {
       const { status, json } = await read(uri, encoded(uri));
       expect(status).toBe(200);
@@ -184,7 +184,7 @@ describe('§4.4 Mcp-Name', () => {
     expect(await statusOf(message, { ...headers, 'mcp-name': 'test://tschüß' })).toEqual([400]);
   });
 
-  test('§4.4 white space around a value is HTTP’s, not the value’s', async () => {
+  test('§15 white space around a value is HTTP’s, not the value’s', async () => {
     const { message, headers } = statelessRequest('resources/read', { uri: 'test://plain' });
     const spaced = {
       ...headers,

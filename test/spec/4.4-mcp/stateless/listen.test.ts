@@ -44,7 +44,7 @@ const updated = (id: Id, name: 'a' | 'b') => ({
   params: { uri: `watched://${name}`, _meta: { [SUBSCRIPTION_ID]: id } },
 });
 
-describe('§4.4 subscriptions/listen', () => {
+describe('§15 subscriptions/listen', () => {
   const [a, b] = ['watched://a', 'watched://b'];
 
   test.each([
@@ -66,7 +66,7 @@ describe('§4.4 subscriptions/listen', () => {
     { asked: { resourceSubscriptions: ['watched://still'] }, granted: {} },
     { asked: { toolsListChanged: true }, granted: {} },
     { asked: {}, granted: {} },
-  ])('§4.4 of $asked $granted is acknowledged, first of all', async ({ asked, granted }) => {
+  ])('§15 of $asked $granted is acknowledged, first of all', async ({ asked, granted }) => {
     const stream = await listen(asked);
     expect(stream.status).toBe(200);
     expect(stream.headers).toMatchObject({
@@ -80,7 +80,7 @@ describe('§4.4 subscriptions/listen', () => {
     stream.hangUp();
   });
 
-  test.each([1, 0, 'mine', ''])('§4.4 what changes is told with the id %j', async (id) => {
+  test.each([1, 0, 'mine', ''])('§15 what changes is told with the id %j', async (id) => {
     const stream = await listen({ resourceSubscriptions: [a] }, { id });
     expect(await stream.next()).toEqual(acknowledged(id, { resourceSubscriptions: [a] }));
     change('b');
@@ -89,7 +89,7 @@ describe('§4.4 subscriptions/listen', () => {
     stream.hangUp();
   });
 
-  test('§4.4 two streams of one user, with one id, are two', async () => {
+  test('§15 two streams of one user, with one id, are two', async () => {
     const token = await gateway.issuer.sign();
     const one = await listen({ resourceSubscriptions: [a] }, { token });
     const other = await listen({ resourceSubscriptions: [b] }, { token });
@@ -108,7 +108,7 @@ describe('§4.4 subscriptions/listen', () => {
     { what: 'a filter of text', notifications: 'all' },
     { what: 'URIs that are no list', notifications: { resourceSubscriptions: a } },
     { what: 'a URI that is no text', notifications: { resourceSubscriptions: [a, 1] } },
-  ])('§4.4 with $what it is -32602, and no stream', async ({ notifications }) => {
+  ])('§15 with $what it is -32602, and no stream', async ({ notifications }) => {
     const answer = await listen(notifications);
     expect(answer.isStream).toBe(false);
     expect(JSON.parse(await answer.text())).toMatchObject({
@@ -118,7 +118,7 @@ describe('§4.4 subscriptions/listen', () => {
     expect(watchers('a')).toBe(0);
   });
 
-  test.each(['application/json', '*/*', ''])('§4.4 with Accept "%s" it is 406', async (accept) => {
+  test.each(['application/json', '*/*', ''])('§15 with Accept "%s" it is 406', async (accept) => {
     const answer = await listen({ resourceSubscriptions: [a] }, { accept });
     expect(answer.status).toBe(406);
     expect(JSON.parse(await answer.text())).toMatchObject({ error: { code: -32000 } });
@@ -132,7 +132,7 @@ describe('§4.4 subscriptions/listen', () => {
   });
 });
 
-describe('§4.4 where nobody can listen', () => {
+describe('§15 where nobody can listen', () => {
   const started: TestGateway[] = [];
   afterEach(async () => {
     for (const one of started.splice(0)) await one.close();
@@ -141,7 +141,7 @@ describe('§4.4 where nobody can listen', () => {
   test.each([
     { what: 'without MCP_STREAMS', env: {}, entries: catalog },
     { what: 'with nothing to watch', env: STREAMS, entries: createLocalCatalog({}) },
-  ])('§4.4 $what it is 404 -32601, and not advertised', async ({ env, entries }) => {
+  ])('§15 $what it is 404 -32601, and not advertised', async ({ env, entries }) => {
     const at = await startGateway({ env, deps: { catalog: entries } });
     started.push(at);
     const answer = await listen({ resourceSubscriptions: ['watched://a'] }, { at });
@@ -151,13 +151,13 @@ describe('§4.4 where nobody can listen', () => {
     expect(capabilities.resources?.subscribe).toBeUndefined();
   });
 
-  test('§4.4 with it, it is advertised', async () => {
+  test('§15 with it, it is advertised', async () => {
     const { capabilities } = (await stateless(gateway, 'server/discover')).json.result;
     expect(capabilities.resources).toEqual({ subscribe: true });
   });
 });
 
-describe('§4.4 the end of listening', () => {
+describe('§15 the end of listening', () => {
   const result = {
     jsonrpc: '2.0',
     id: 'mine',
@@ -167,7 +167,7 @@ describe('§4.4 the end of listening', () => {
     },
   };
 
-  test('§4.4 after five minutes it ends with its result', async () => {
+  test('§15 after five minutes it ends with its result', async () => {
     const clock = manualClock();
     const at = await startGateway({ env: STREAMS, deps: { catalog, clock } });
     try {

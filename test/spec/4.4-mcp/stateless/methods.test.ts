@@ -21,7 +21,7 @@ const CALLS = [
   { method: 'prompts/get', params: { name: 'user-context' } },
 ];
 
-describe('§4.4 the specification’s catalogue', () => {
+describe('§15 the specification’s catalogue', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
@@ -35,7 +35,7 @@ describe('§4.4 the specification’s catalogue', () => {
     return json.result;
   };
 
-  test('§4.4 server/discover says what there is, and nothing else', async () => {
+  test('§15 server/discover says what there is, and nothing else', async () => {
     expect(await resultOf('server/discover')).toEqual({
       resultType: 'complete',
       supportedVersions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],
@@ -47,7 +47,7 @@ describe('§4.4 the specification’s catalogue', () => {
   });
 
   test.each([...CACHED, ...CALLS])(
-    '§4.4 $method of $params is complete, and says whose it is',
+    '§15 $method of $params is complete, and says whose it is',
     async ({ method, params }) => {
       const { resultType, _meta } = await resultOf(method, params);
       expect(resultType).toBe('complete');
@@ -55,7 +55,7 @@ describe('§4.4 the specification’s catalogue', () => {
     },
   );
 
-  test.each(CACHED)('§4.4 $method of $params says how long it holds', async (row) => {
+  test.each(CACHED)('§15 $method of $params says how long it holds', async (row) => {
     const { ttlMs, cacheScope, ...rest } = await resultOf(row.method, row.params);
     expect(Number.isSafeInteger(ttlMs) && ttlMs >= 0).toBe(true);
     expect(['public', 'private']).toContain(cacheScope);
@@ -64,7 +64,7 @@ describe('§4.4 the specification’s catalogue', () => {
     if (cacheScope === 'public') expect(ofAnother).toMatchObject(rest);
   });
 
-  test.each(CALLS)('§4.4 $method of $params does not', async ({ method, params }) => {
+  test.each(CALLS)('§15 $method of $params does not', async ({ method, params }) => {
     const result = await resultOf(method, params);
     expect(Object.keys(result)).not.toContain('ttlMs');
     expect(Object.keys(result)).not.toContain('cacheScope');
@@ -79,7 +79,7 @@ describe('§4.4 the specification’s catalogue', () => {
   });
 
   test.each(['resultType', 'ttlMs', 'cacheScope', '_meta'])(
-    '§4.4 sessions never see %s',
+    '§15 sessions never see %s',
     async (member) => {
       const session = await gateway.open();
       for (const { method, params } of [...CACHED.slice(1), ...CALLS.slice(0, 1)]) {
@@ -141,7 +141,7 @@ describe('§4.4 the specification’s catalogue', () => {
   test.each([
     { args: { message: 5 }, member: 'message' },
     { args: { extra: 1 }, member: 'extra' },
-  ])('§4.4 arguments that do not fit, $args: a result that names $member', async (row) => {
+  ])('§15 arguments that do not fit, $args: a result that names $member', async (row) => {
     const params = { name: 'service_ping', arguments: row.args };
     expect(await resultOf('tools/call', params)).toEqual({
       resultType: 'complete',
@@ -152,7 +152,7 @@ describe('§4.4 the specification’s catalogue', () => {
   });
 });
 
-describe('§4.4 without authentication', () => {
+describe('§15 without authentication', () => {
   test.each([
     { method: 'prompts/get', params: { name: 'user-context' } },
     { method: 'resources/read', params: { uri: 'user://profile' } },

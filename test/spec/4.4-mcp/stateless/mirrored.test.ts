@@ -40,7 +40,7 @@ test.each([
   ['a boolean below another member', { options: { dry: true } }, { 'mcp-param-dry-run': 'true' }],
   ['nothing, and none is expected', {}, {}],
   ['null, and none is expected', { region: null }, {}],
-])('§4.4 tools/call: a header may repeat %s', async (_what, args, headers) => {
+])('§15 tools/call: a header may repeat %s', async (_what, args, headers) => {
   const { status, json } = await call(args, headers);
   expect(status).toBe(200);
   expect(json.error).toBeUndefined();
@@ -60,7 +60,7 @@ test.each([
     { 'mcp-param-dry-run': 'false' },
     'Mcp-Param-Dry-Run',
   ],
-])('§4.4 tools/call: a call whose header %s is refused', async (_how, args, headers, named) => {
+])('§15 tools/call: a call whose header %s is refused', async (_how, args, headers, named) => {
   const { status, json } = await call(args, headers);
   expect(status).toBe(400);
   expect(json.error).toMatchObject({
@@ -70,7 +70,7 @@ test.each([
   expect(json.id).toBe(1);
 });
 
-test('§4.4 tools/call: in a session nobody asks for the headers', async () => {
+test('§15 tools/call: in a session nobody asks for the headers', async () => {
   const { json } = await gateway.call(await gateway.open(), 'tools/call', {
     name: 'query',
     arguments: { region: 'eu' },

@@ -44,11 +44,11 @@ const stateIn = ({ json }: Answer): string => {
   return json.result.requestState;
 };
 
-describe('§4.4 two replicas', () => {
+describe('§15 two replicas', () => {
   test.each<{ what: string; env: Readonly<Record<string, string>> }>([
     { what: 'with OAUTH_STATE_SECRET', env: SECRET },
     { what: 'without a secret of the settings', env: {} },
-  ])('§4.4 a round each, $what', async ({ env }) => {
+  ])('§15 a round each, $what', async ({ env }) => {
     const [one, two] = [await open(env), await open(env)];
     const first = stateIn(await call(one, 'rounds'));
     const second = stateIn(
@@ -61,7 +61,7 @@ describe('§4.4 two replicas', () => {
     expect(JSON.parse(json.result.content[0].text)).toEqual({ who: ADA, sure: ADA });
   });
 
-  test('§4.4 both asked first at the same moment agree on one secret', async () => {
+  test('§15 both asked first at the same moment agree on one secret', async () => {
     const env = { MCP_SESSION_KEY_PREFIX: 'at-once:' };
     const all = [await open(env), await open(env), await open(env)];
     const states = await Promise.all(
@@ -77,7 +77,7 @@ describe('§4.4 two replicas', () => {
     }
   });
 
-  test('§4.4 a state of other services on the same Redis is none', async () => {
+  test('§15 a state of other services on the same Redis is none', async () => {
     const one = await open();
     const other = await open({ MCP_SESSION_KEY_PREFIX: 'other:' });
     const requestState = stateIn(await call(one, 'rounds'));
@@ -99,7 +99,7 @@ describe('§4.4 two replicas', () => {
   });
 });
 
-describe('§4.4 Redis down', () => {
+describe('§15 Redis down', () => {
   afterEach(() => redis.restart());
 
   /** Neither a question that cannot be answered, nor a refusal of what the client did right. */
@@ -113,7 +113,7 @@ describe('§4.4 Redis down', () => {
     expect(json.error.data.reason).toBeUndefined();
   }
 
-  test('§4.4 the first question ever is an error, and asked when Redis is back', async () => {
+  test('§15 the first question ever is an error, and asked when Redis is back', async () => {
     const gateway = await open({ MCP_SESSION_KEY_PREFIX: 'down-first:' });
     await redis.kill();
     expectTrueError(await call(gateway, 'once'));
@@ -126,7 +126,7 @@ describe('§4.4 Redis down', () => {
     await redis.kill();
   });
 
-  test('§4.4 a state that cannot be checked yet is not called a wrong one', async () => {
+  test('§15 a state that cannot be checked yet is not called a wrong one', async () => {
     const env = { MCP_SESSION_KEY_PREFIX: 'down-second:' };
     const requestState = stateIn(await call(await open(env), 'rounds'));
     const fresh = await open(env);
@@ -134,7 +134,7 @@ describe('§4.4 Redis down', () => {
     expectTrueError(await call(fresh, 'rounds', { inputResponses: { who: ADA }, requestState }));
   });
 
-  test('§4.4 a secret that is known, or of the settings, needs no Redis', async () => {
+  test('§15 a secret that is known, or of the settings, needs no Redis', async () => {
     const asked = await open({ MCP_SESSION_KEY_PREFIX: 'down-third:' });
     await call(asked, 'once');
     const given = await open(SECRET);
@@ -146,7 +146,7 @@ describe('§4.4 Redis down', () => {
     }
   });
 
-  test('§4.4 calls that ask nothing go on', async () => {
+  test('§15 calls that ask nothing go on', async () => {
     const gateway = await open();
     await redis.kill();
     for (const method of ['server/discover', 'tools/list', 'prompts/list']) {

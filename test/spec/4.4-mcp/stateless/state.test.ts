@@ -50,8 +50,8 @@ function expectRefused({ status, json }: Answer): void {
 
 const ANSWERED = { inputResponses: { sure: ADA } };
 
-describe('§4.4 requestState', () => {
-  test('§4.4 what was answered before it is known by it alone', async () => {
+describe('§15 requestState', () => {
+  test('§15 what was answered before it is known by it alone', async () => {
     const { json } = await call('rounds', { ...ANSWERED, requestState: await stateOf() });
     expect(JSON.parse(json.result.content[0].text)).toEqual({ who: ADA, sure: ADA });
     const lost = await call('rounds', ANSWERED);
@@ -125,7 +125,7 @@ describe('§4.4 requestState', () => {
     expectRefused(await call('asks', { requestState }, 'user-1'));
   });
 
-  test('§4.4 it holds for an hour, and each round’s for an hour of its own', async () => {
+  test('§15 it holds for an hour, and each round’s for an hour of its own', async () => {
     const first = await stateOf();
     clock.advance(HOUR_MS - 1);
     const still = await call('rounds', { requestState: first });
@@ -139,7 +139,7 @@ describe('§4.4 requestState', () => {
     expectRefused(await call('rounds', { ...ANSWERED, requestState: second }));
   });
 
-  test('§4.4 without authentication it is bound to its call', async () => {
+  test('§15 without authentication it is bound to its call', async () => {
     const open = await startGateway({
       env: { AUTH_REQUIRED: 'false' },
       deps: { catalog: askingCatalog },
@@ -155,7 +155,7 @@ describe('§4.4 requestState', () => {
   });
 });
 
-describe('§4.4 a restart between the rounds', () => {
+describe('§15 a restart between the rounds', () => {
   type Env = Readonly<Record<string, string>>;
 
   test.each<{ what: string; env: Env; later?: Env }>([
@@ -168,7 +168,7 @@ describe('§4.4 a restart between the rounds', () => {
     },
     { what: 'broker mode', env: { ...BROKER, OAUTH_STATE_SECRET: SECRET } },
     { what: 'broker mode and the same folder', env: BROKER },
-  ])('§4.4 $what: the second round goes on where the first ended', async ({ env, later = env }) => {
+  ])('§15 $what: the second round goes on where the first ended', async ({ env, later = env }) => {
     const folder = await mkdtemp(join(tmpdir(), 'postern-state-'));
     const open = (settings: Env) =>
       startGateway({ env: { DATA_DIR: folder, ...settings }, deps: { catalog: askingCatalog } });

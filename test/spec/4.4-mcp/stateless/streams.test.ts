@@ -101,8 +101,8 @@ const asking = (meta: StatelessOptions['meta'], accept: string | undefined = BOT
   headers: { accept },
 });
 
-describe('§4.4 a streamed answer', () => {
-  test('§4.4 progress and log in order, the response last, then the end', async () => {
+describe('§15 a streamed answer', () => {
+  test('§15 progress and log in order, the response last, then the end', async () => {
     const meta = { progressToken: 'mine', [LOG_LEVEL]: 'info' };
     const { status, headers, text } = await callTool(gateway, 'talks', {}, asking(meta));
     expect(status).toBe(200);
@@ -140,7 +140,7 @@ describe('§4.4 a streamed answer', () => {
     ]);
   });
 
-  test('§4.4 it comes as it is said, not when all is done', async () => {
+  test('§15 it comes as it is said, not when all is done', async () => {
     const { message, headers } = statelessRequest(
       'tools/call',
       { name: 'waits' },
@@ -169,7 +169,7 @@ describe('§4.4 a streamed answer', () => {
     expect((await pieces.next()).done).toBe(true);
   });
 
-  test('§4.4 an error is its last event, too', async () => {
+  test('§15 an error is its last event, too', async () => {
     const { status, text } = await callTool(gateway, 'fails', {}, asking({ progressToken: 1 }));
     expect(status).toBe(200);
     expect(eventsIn(text)).toEqual([
@@ -185,7 +185,7 @@ describe('§4.4 a streamed answer', () => {
   test.each([
     { method: 'prompts/get', params: { name: 'talks' } },
     { method: 'resources/read', params: { uri: 'test://talks' } },
-  ])('§4.4 $method streams, too', async ({ method, params }) => {
+  ])('§15 $method streams, too', async ({ method, params }) => {
     const options = asking({ progressToken: 0 });
     const { headers, text } = await stateless(gateway, method, params, options);
     expect(headers['content-type']).toBe('text/event-stream');
@@ -196,7 +196,7 @@ describe('§4.4 a streamed answer', () => {
   });
 
   test.each(['text/event-stream', 'TEXT/Event-Stream', 'text/event-stream;q=0.5, */*', BOTH])(
-    '§4.4 Accept: %s takes a stream',
+    '§15 Accept: %s takes a stream',
     async (accept) => {
       const options = asking({ progressToken: 1 }, accept);
       const { headers } = await callTool(gateway, 'talks', {}, options);
@@ -205,7 +205,7 @@ describe('§4.4 a streamed answer', () => {
   );
 });
 
-describe('§4.4 otherwise the answer is plain JSON', () => {
+describe('§15 otherwise the answer is plain JSON', () => {
   const all = { progressToken: 1, [LOG_LEVEL]: 'debug' };
 
   test.each<{ what: string; meta?: StatelessOptions['meta']; accept?: string }>([
@@ -219,20 +219,20 @@ describe('§4.4 otherwise the answer is plain JSON', () => {
     { what: 'Accept of anything', meta: all, accept: '*/*' },
     { what: 'Accept of any text', meta: all, accept: 'text/*' },
     { what: 'Accept of something like it', meta: all, accept: 'text/event-stream-x' },
-  ])('§4.4 with $what', async ({ meta, accept }) => {
+  ])('§15 with $what', async ({ meta, accept }) => {
     const { status, headers, json } = await callTool(gateway, 'talks', {}, asking(meta, accept));
     expect(status).toBe(200);
     expect(headers['content-type']).toBe('application/json');
     expect(json.result.content).toEqual([{ type: 'text', text: 'done' }]);
   });
 
-  test('§4.4 without Accept', async () => {
+  test('§15 without Accept', async () => {
     const options = { meta: all, headers: { accept: undefined } };
     const { headers } = await callTool(gateway, 'talks', {}, options);
     expect(headers['content-type']).toBe('application/json');
   });
 
-  test('§4.4 where nothing is said before the result', async () => {
+  test('§15 where nothing is said before the result', async () => {
     const { headers, json } = await callTool(gateway, 'silent', {}, asking(all));
     expect(headers['content-type']).toBe('application/json');
     expect(json.result.resultType).toBe('complete');
