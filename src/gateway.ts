@@ -21,12 +21,14 @@ import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { anonymous, createAuth } from './features/auth/auth.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
-import { createReadiness } from './features/health/health.ts';
+import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
+import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
+import { createMcpEndpoints } from './features/mcp/endpoints.ts';
 import { createMcp } from './features/mcp/mcp.ts';
-import { createMetricsEndpoint } from './features/metrics/endpoint.ts';
+import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-id-metadata/client-documents.ts';
 import {
   createDocumentOffer,
@@ -34,17 +36,16 @@ import {
 } from './features/oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './features/oauth/client-id-metadata/network.ts';
 import { redirectUriProblem } from './features/oauth/clients/redirect-uri.ts';
+import { createOAuthEndpoints } from './features/oauth/endpoints.ts';
 import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';
 import { createCors } from './http/cors.ts';
-import { createHandlers } from './http/handlers.ts';
 import { createHostCheck } from './http/host.ts';
 import { createOriginCheck } from './http/origin.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createRouter } from './http/router.ts';
-import { createRoutes } from './http/routes.ts';
 import { securityHeaders } from './http/security-headers.ts';
 import { createHttpServer } from './http/server.ts';
 
@@ -131,35 +132,38 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       ? createDocumentOffer({ hosts: config.cimdAllowedHosts, network, clock, log })
       : uncheckedOffer(config.cimdAllowedHosts);
 
-  let draining = false;
-  const handlers = createHandlers({
-    baseUrl: config.baseUrl,
-    challenge: auth.challenge,
-    mcp: mcp.endpoint,
-    oauth: createOAuth(config, {
-      store,
-      seal: loginSeal && warnOfOtherSecrets(loginSeal, { clock, log }),
-      fetch,
+  let isShuttingDown = false;
+  const oauth = createOAuth(config, {
+    store,
+    seal: loginSeal && warnOfOtherSecrets(loginSeal, { clock, log }),
+    fetch,
+    clock,
+    documents: createClientDocuments({
+      allowedHosts: config.cimdAllowedHosts,
+      redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
       clock,
-      documents: createClientDocuments({
-        allowedHosts: config.cimdAllowedHosts,
-        redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
-        clock,
-        log,
-        network,
-      }),
-      endpoints: metadata && createProviderEndpoints(config, metadata),
-      inspectToken: auth.inspectToken,
       log,
+      network,
     }),
-    authorizationServer: createAuthorizationServer(config, metadata, documentOffer.isOffered),
-    readiness: createReadiness({ store: store.ping, ...auth.readiness }, () => draining),
-    metrics: config.metricsEnabled ? createMetricsEndpoint(metrics, mcp.countSessions) : undefined,
+    endpoints: metadata && createProviderEndpoints(config, metadata),
+    inspectToken: auth.inspectToken,
+    log,
   });
+  const authorizationServer = createAuthorizationServer(config, metadata, documentOffer.isOffered);
+  const readinessChecks = { store: store.ping, ...auth.readiness };
+
+  /** Spec §4.1: all that the service answers, beside the pages. */
+  const endpoints = [
+    ...createMcpEndpoints(mcp.endpoint, auth.challenge),
+    ...createOAuthEndpoints(oauth, { popups: config.oauthPopups }),
+    ...createDiscoveryEndpoints(config.baseUrl, authorizationServer),
+    ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
+    ...(config.metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+  ];
   const headers = securityHeaders(config);
   const server = createHttpServer({
     answer: createPipeline({
-      router: createRouter(createRoutes(handlers, { popups: config.oauthPopups })),
+      router: createRouter(endpoints),
       site: await createSite({ baseUrl: config.baseUrl, log }),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createOriginCheck(config),
@@ -198,7 +202,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       return port;
     },
     async close() {
-      draining = true;
+      isShuttingDown = true;
       server.startDraining();
       await pause(clock, config.shutdownDelayMs);
       mcp.stopWaiting();

@@ -29,6 +29,10 @@ interface FormBody extends CountedBytes {
   readonly text: string;
 }
 
+/** The parsed JSON of a body; undefined of a form. */
+export const jsonValueOf = (body: RequestBody): unknown =>
+  body.type === 'json' ? body.value : undefined;
+
 interface CountedBytes {
   /**
    * Says that somebody works with the body, maybe for longer than its caller waits: until what is

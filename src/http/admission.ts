@@ -1,26 +1,22 @@
 // Decisions 2 and 10: judge → admit → run. What a caller sent is judged without effect, then counted,
 // and only then acted on; the answer follows the order of decisions 2 (limit, token, body).
+import type { ProtectedEndpoint, PublicEndpoint } from '../core/endpoint.ts';
 import { asGatewayError, type GatewayError } from '../core/errors/gateway-error.ts';
-import { isSessionId } from '../core/ids.ts';
-import {
-  type GatewayRequest,
-  header,
-  type PendingReply,
-  type Reply,
-  type RequestBody,
-} from '../core/message.ts';
+import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../core/message.ts';
 import type { UserContext } from '../core/user-context.ts';
 import type { LimitCheck } from '../features/limits/limiter.ts';
 import type { Caller } from '../features/limits/windows.ts';
 import type { BodyOwner } from './body-budgets.ts';
 import type { Incoming } from './incoming.ts';
-import { type CallRoute, NO_BODY, type OAuthRoute } from './routes.ts';
 
 /** Spec §5, or lets everybody in. @throws GatewayError with a reason of §7.1. */
 export type Authenticate = (
   request: GatewayRequest,
   beforeFetch: () => Promise<void>,
 ) => Promise<UserContext | undefined>;
+
+/** Of a request that has none, or whose body is not read. */
+const NO_BODY: RequestBody = { type: 'json', value: undefined, text: '', hold: () => () => {} };
 
 /** While a body took so long, in milliseconds, its token may have expired. */
 const LATE_MS = 1000;
@@ -36,7 +32,7 @@ interface Judgement {
 /** A call of `/mcp`: its token decides which windows count it, so it is judged first. */
 export function answerCall(
   incoming: Incoming,
-  route: CallRoute,
+  endpoint: ProtectedEndpoint,
   check: LimitCheck,
   authenticate: Authenticate,
 ): Promise<Reply> {
@@ -49,16 +45,16 @@ export function answerCall(
 
   async function admit(): Promise<PendingReply> {
     const { caller, user, body, refusal } = await judge();
-    const session = await check.admit(caller, sessionIdOf(request));
+    const session = await check.admit(caller, endpoint.sessionIdOf(request));
     if (refusal !== undefined) throw refusal;
-    return () => route.handle(request, { user, session, body });
+    return () => endpoint.handle({ request, user, session, body });
   }
 
   async function judge(): Promise<Judgement> {
     const first = await judgeToken();
-    if (first.refusal !== undefined || !route.body) return first;
+    if (first.refusal !== undefined || !endpoint.body) return first;
     check.refuseRemembered(first.caller);
-    const read = await incoming.readBody(route.body, ownerOf(first.user)).then(
+    const read = await incoming.readBody(endpoint.body, ownerOf(first.user)).then(
       (body) => {
         // Until its call has taken it over: its caller may hang up any moment, and its bytes are here.
         release = body.hold();
@@ -91,7 +87,7 @@ export function answerCall(
 /** An endpoint for everybody: counted by the address first, and by all callers where it holds. */
 export async function answerOAuth(
   incoming: Incoming,
-  route: OAuthRoute,
+  endpoint: PublicEndpoint,
   check: LimitCheck,
 ): Promise<Reply> {
   await check.countAddress();
@@ -103,17 +99,11 @@ export async function answerOAuth(
   return run();
 
   async function judge(): Promise<PendingReply> {
-    const body = route.body
-      ? await incoming.readBody(route.body, 'stranger', route.maxBodyBytes)
+    const body = endpoint.body
+      ? await incoming.readBody(endpoint.body, 'stranger', endpoint.maxBodyBytes)
       : NO_BODY;
-    return route.judge(incoming.request, body);
+    return endpoint.judge(incoming.request, body);
   }
-}
-
-/** Nothing that cannot be a session id reaches the store (decisions 4). */
-function sessionIdOf(request: GatewayRequest): string | undefined {
-  const sessionId = header(request, 'mcp-session-id');
-  return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
 }
 
 /** With `AUTH_REQUIRED=false` nobody is a stranger. */

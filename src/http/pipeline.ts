@@ -1,6 +1,7 @@
 // Decisions 2: which refusal wins. Host → origin → preflight → method → limit → token → body
 // (admission.ts), then the route. Everything thrown is rendered here, in the route's format.
 
+import type { Endpoint } from '../core/endpoint.ts';
 import { renderErrorPage } from '../core/errors/error-page.ts';
 import { asGatewayError, fail } from '../core/errors/gateway-error.ts';
 import { type ErrorFormat, JSONRPC, renderError } from '../core/errors/render.ts';
@@ -13,8 +14,7 @@ import type { Cors } from './cors.ts';
 import type { HostCheck } from './host.ts';
 import type { Incoming } from './incoming.ts';
 import { checkNavigation } from './navigation.ts';
-import { type Resource, type Router, routeFor } from './router.ts';
-import type { Route } from './routes.ts';
+import { findEndpoint, type Route, type Router } from './router.ts';
 
 /** The reply with every header, and the route's template for log and metrics. */
 export interface Outcome {
@@ -39,10 +39,10 @@ export type Pipeline = (incoming: Incoming) => Promise<Outcome>;
 
 /** What a path leads to. */
 interface Target {
-  readonly resource?: Resource;
+  readonly route?: Route;
   readonly page?: Reply;
   /** Value of the label `route`: from a fixed set, whatever callers ask for. */
-  readonly route: string;
+  readonly label: string;
 }
 
 interface Origin {
@@ -57,16 +57,16 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     const target = targetOf(incoming.request);
     const origin = originOf(incoming.request);
     const reply = await guarded(incoming, target, origin).catch(rendered(JSONRPC));
-    const granted = origin.isAllowed && !target.resource?.navigation;
+    const granted = origin.isAllowed && !target.route?.isNavigation;
     const grant = deps.cors(granted ? origin.value : undefined);
-    return { reply: completeHeaders(reply, deps.securityHeaders, grant), route: target.route };
+    return { reply: completeHeaders(reply, deps.securityHeaders, grant), route: target.label };
   };
 
   function targetOf(request: GatewayRequest): Target {
-    const resource = router(request.path);
-    if (resource) return { resource, route: resource.path };
+    const route = router(request.path);
+    if (route) return { route, label: route.path };
     const page = site.find(request.path, header(request, 'if-none-match'));
-    return page ? { page, route: '/**' } : { route: 'unmatched' };
+    return page ? { page, label: '/**' } : { label: 'unmatched' };
   }
 
   function originOf(request: GatewayRequest): Origin {
@@ -76,37 +76,40 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   async function guarded(incoming: Incoming, target: Target, origin: Origin): Promise<Reply> {
     const { request, authority } = incoming;
-    checkHost(header(request, 'host'), authority, target.resource?.probe === true);
+    checkHost(header(request, 'host'), authority, target.route?.isProbe === true);
     if (origin.value !== undefined && !origin.isAllowed) {
       fail('invalid_origin', { facts: { found: origin.value.slice(0, 200) } });
     }
-    if (target.resource?.navigation) checkNavigation(request, ownOrigin);
+    if (target.route?.isNavigation) checkNavigation(request, ownOrigin);
     if (request.method === 'OPTIONS') return { status: 204 };
-    if (target.resource) return answerRoute(incoming, routeFor(target.resource, request.method));
+    if (target.route) return answerEndpoint(incoming, findEndpoint(target.route, request.method));
     return target.page ? pageFor(request, target.page) : missing(request);
   }
 
-  function answerRoute(incoming: Incoming, route: Route): Promise<Reply> {
-    const isPage = route.pages && prefersHtml(header(incoming.request, 'accept'));
-    const render = (isPage ? renderedAsPage : rendered)(route.errors);
-    return limited(incoming, route, render);
+  function answerEndpoint(incoming: Incoming, endpoint: Endpoint): Promise<Reply> {
+    const isPage = endpoint.hasErrorPages && prefersHtml(header(incoming.request, 'accept'));
+    const render = (isPage ? renderedAsPage : rendered)(endpoint.errors);
+    return limited(incoming, endpoint, render);
   }
 
-  async function limited(incoming: Incoming, route: Route, render: Render): Promise<Reply> {
+  async function limited(incoming: Incoming, endpoint: Endpoint, render: Render): Promise<Reply> {
     const { request } = incoming;
-    if (route.kind === 'open') {
-      return withHeaders(await attempt(() => route.handle(request)).catch(render), route.headers);
+    if (endpoint.kind === 'open') {
+      return withHeaders(
+        await attempt(() => endpoint.handle(request)).catch(render),
+        endpoint.headers,
+      );
     }
     let check: LimitCheck | undefined;
     const reply = await attempt(async () => {
-      check = limiter(route.limit, request.clientIp);
-      return route.kind === 'call'
-        ? answerCall(incoming, route, check, bearer)
-        : answerOAuth(incoming, route, check);
+      check = limiter(endpoint.limit, request.clientIp);
+      return endpoint.kind === 'protected'
+        ? answerCall(incoming, endpoint, check, bearer)
+        : answerOAuth(incoming, endpoint, check);
     }).catch(render);
     // A refusal by a limit has the headers of that limit.
     const counted = reply.status === 429 ? undefined : check?.headers();
-    return withHeaders(reply, { ...route.headers, ...counted });
+    return withHeaders(reply, { ...endpoint.headers, ...counted });
   }
 
   function pageFor(request: GatewayRequest, page: Reply): Reply {

@@ -1,44 +1,44 @@
-// Spec §4.1, decisions 2: a path is matched as it was sent, character by character.
+// Spec §4.1: a path is matched as it was sent, character by character.
+import type { Endpoint } from '../core/endpoint.ts';
 import { fail } from '../core/errors/gateway-error.ts';
-import type { Route } from './routes.ts';
 
-/** The routes of one path. */
-export interface Resource {
+/** The endpoints of one path. */
+export interface Route {
   readonly path: string;
-  readonly routes: ReadonlyMap<string, Route>;
+  readonly endpoints: ReadonlyMap<string, Endpoint>;
   /** Value of the `Allow` header. */
   readonly allow: string;
-  /** Decisions 2: exempt from the Host check. */
-  readonly probe: boolean;
+  /** Exempt from the Host check. */
+  readonly isProbe: boolean;
   /** Reached by a browser's own navigation only. */
-  readonly navigation: boolean;
+  readonly isNavigation: boolean;
 }
 
-export type Router = (path: string) => Resource | undefined;
+export type Router = (path: string) => Route | undefined;
 
-export function createRouter(routes: readonly Route[]): Router {
-  const byPath = new Map<string, Resource>();
-  for (const { path } of routes) byPath.set(path, resourceOf(path, routes));
-  return (path) => byPath.get(path);
+export function createRouter(endpoints: readonly Endpoint[]): Router {
+  const routes = new Map<string, Route>();
+  for (const { path } of endpoints) routes.set(path, createRoute(path, endpoints));
+  return (path) => routes.get(path);
 }
 
 /** @throws GatewayError `method_not_allowed`. HEAD is GET without a body. */
-export function routeFor({ routes, allow }: Resource, method: string): Route {
+export function findEndpoint({ endpoints, allow }: Route, method: string): Endpoint {
   return (
-    routes.get(method === 'HEAD' ? 'GET' : method) ??
+    endpoints.get(method === 'HEAD' ? 'GET' : method) ??
     fail('method_not_allowed', { headers: { Allow: allow } })
   );
 }
 
-function resourceOf(path: string, all: readonly Route[]): Resource {
-  const routes = all.filter((route) => route.path === path);
-  const listed = routes.filter(({ unlisted }) => !unlisted).map(({ method }) => method);
+function createRoute(path: string, all: readonly Endpoint[]): Route {
+  const endpoints = all.filter((endpoint) => endpoint.path === path);
+  const listed = endpoints.filter(({ isUnlisted }) => !isUnlisted).map(({ method }) => method);
   const allow = listed.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return {
     path,
-    routes: new Map(routes.map((route) => [route.method, route])),
+    endpoints: new Map(endpoints.map((endpoint) => [endpoint.method, endpoint])),
     allow: allow.join(', '),
-    probe: routes.some(({ probe }) => probe),
-    navigation: routes.some(({ navigation }) => navigation),
+    isProbe: endpoints.some(({ isProbe }) => isProbe),
+    isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
   };
 }

@@ -9,6 +9,7 @@ export type ErrorFormat =
   | { readonly form: 'oauth'; readonly body: OAuthErrorCode };
 
 export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };
+export const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
 
 /** The reply for an error. `id` is the JSON-RPC request's, null when there is none. */
 export function renderError(

@@ -156,6 +156,11 @@ export interface Admission {
   readonly session: SessionRecord | undefined;
 }
 
+/** A session as read beside the counting of its call; a store that failed is not "not found". */
+export type SessionLookup =
+  | { readonly record: SessionRecord | undefined }
+  | { readonly failure: unknown };
+
 /** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';

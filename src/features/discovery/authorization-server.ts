@@ -14,6 +14,11 @@ export interface AuthorizationServerSettings {
   readonly oauthMetadataIssuer: 'self' | 'upstream';
 }
 
+export interface AuthorizationServer {
+  metadata(): Promise<Reply>;
+  openidConfiguration(): Promise<Reply>;
+}
+
 /** What OpenID providers sign with unless they say otherwise (OpenID Connect Core §3.1.3.7). */
 const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 
@@ -26,7 +31,7 @@ export function createAuthorizationServer(
   settings: AuthorizationServerSettings,
   metadata: ProviderMetadata | undefined,
   areDocumentsOffered: () => Promise<boolean>,
-): { metadata(): Promise<Reply>; openidConfiguration(): Promise<Reply> } {
+): AuthorizationServer {
   async function provider() {
     if (metadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
     try {

@@ -1,18 +1,19 @@
 // Spec §8, decisions 10: a request is counted by its address, and by what turns out to send it.
 import type { Clock } from '../../core/clock.ts';
+import type { LimitGroup } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type {
   Admission,
   LimitWindow,
-  SessionRecord,
+  SessionLookup,
   Store,
   Verdict,
 } from '../../core/store/store.ts';
 import { limitHeaders } from './headers.ts';
 import { createRefusals } from './refusals.ts';
 import { createRefuse } from './refuse.ts';
-import type { LimitGroup, LimitRule } from './rules.ts';
+import type { LimitRule } from './rules.ts';
 import {
   addressWindow,
   type Caller,
@@ -21,11 +22,6 @@ import {
   subOf,
   userWindow,
 } from './windows.ts';
-
-/** The session's record as read beside the limits; a store failure is not "not found". */
-export type SessionLookup =
-  | { readonly record: SessionRecord | undefined }
-  | { readonly failure: unknown };
 
 /** One request on its way through the windows of its group. */
 export interface LimitCheck {

@@ -1,8 +1,6 @@
 // Spec §8: the rules table.
 import type { Config } from '../../core/config/config.ts';
-
-export const LIMIT_GROUPS = ['mcp', 'dcr', 'authorize', 'consent', 'callback', 'token'] as const;
-export type LimitGroup = (typeof LIMIT_GROUPS)[number];
+import type { LimitGroup } from '../../core/endpoint.ts';
 
 export interface LimitRule {
   readonly group: LimitGroup;

@@ -1,7 +1,7 @@
 // What an era of the protocol has to say: everything between a message and HTTP's answer.
 import type { GatewayRequest, Reply } from '../../core/message.ts';
+import type { SessionLookup } from '../../core/store/store.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import type { SessionLookup } from '../limits/limiter.ts';
 import type { Message } from './protocol/json-rpc.ts';
 import type { Era } from './protocol/revisions.ts';
 

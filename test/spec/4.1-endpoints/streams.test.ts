@@ -418,11 +418,12 @@ describe('§4.1 streams as they come', () => {
       createPipeline({
         router: createRouter([
           {
-            kind: 'call',
+            kind: 'protected',
             method: 'GET',
             path: '/stream',
             errors: JSONRPC,
             limit: 'mcp',
+            sessionIdOf: () => undefined,
             handle: () => streamed(source),
           },
         ]),

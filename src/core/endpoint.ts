@@ -1,0 +1,70 @@
+// Spec §4.1: how a feature describes an endpoint that it serves.
+import type { ErrorFormat } from './errors/render.ts';
+import type { GatewayRequest, PendingReply, Reply, RequestBody } from './message.ts';
+import type { SessionLookup } from './store/store.ts';
+import type { UserContext } from './user-context.ts';
+
+export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
+
+interface EndpointBase {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Exact path, and the value of the metrics' label `route`. */
+  readonly path: string;
+  readonly errors: ErrorFormat;
+  /** Asked by address, so exempt from the Host check. */
+  readonly isProbe?: true;
+  /** A browser comes here: errors are pages where `Accept` prefers them. */
+  readonly hasErrorPages?: boolean;
+  /**
+   * A browser comes here by itself, as the user's: no page may read the answer or send the form, be
+   * its origin allowed or not.
+   */
+  readonly isNavigation?: boolean;
+  /** On every reply of the endpoint, errors included. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Not listed in `Allow`: the endpoint only says why there is nothing. */
+  readonly isUnlisted?: true;
+}
+
+/** For everybody, and not limited: documents and probes. */
+export interface OpenEndpoint extends EndpointBase {
+  readonly kind: 'open';
+  handle(request: GatewayRequest): Reply | Promise<Reply>;
+}
+
+/** Spec §5.1: needs a bearer token, which also decides in which windows a call is counted. */
+export interface ProtectedEndpoint extends EndpointBase {
+  readonly kind: 'protected';
+  readonly limit: LimitGroup;
+  readonly body?: 'json';
+  /**
+   * The session that the call is about, as its caller named it; undefined where it names none. Its
+   * record is read in the store step that counts the call.
+   */
+  sessionIdOf(request: GatewayRequest): string | undefined;
+  handle(call: ProtectedCall): Reply | Promise<Reply>;
+}
+
+/** For everybody, and limited: what was sent is judged first, then counted, then acted on. */
+export interface PublicEndpoint extends EndpointBase {
+  readonly kind: 'public';
+  readonly limit: LimitGroup;
+  readonly body?: 'json' | 'json or form';
+  /** Bytes; where it is less than `MAX_BODY_BYTES`. */
+  readonly maxBodyBytes?: number;
+  /** Without effect. @throws GatewayError for what is not valid. */
+  judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
+}
+
+/** A call of a protected endpoint, past Host, Origin, token, body and limits. */
+export interface ProtectedCall {
+  readonly request: GatewayRequest;
+  /** Undefined where the service runs without authentication. */
+  readonly user: UserContext | undefined;
+  /** What the store said of the session that the call names. */
+  readonly session: SessionLookup;
+  readonly body: RequestBody;
+}
+
+/** Spec §8: endpoints of one group share their windows. */
+export type LimitGroup = 'mcp' | 'dcr' | 'authorize' | 'consent' | 'callback' | 'token';

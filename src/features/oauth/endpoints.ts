@@ -1,0 +1,93 @@
+// Spec §4.1, §4.6–§4.8: the endpoints of OAuth.
+import type { Endpoint, PublicEndpoint } from '../../core/endpoint.ts';
+import { type ErrorFormat, OAUTH } from '../../core/errors/render.ts';
+import { type GatewayRequest, header, jsonValueOf } from '../../core/message.ts';
+import type { OAuthEndpoints } from './oauth.ts';
+
+export interface OAuthEndpointOptions {
+  /** `OAUTH_POPUPS`: the pages of the login keep their opener. */
+  readonly popups: boolean;
+}
+
+export function createOAuthEndpoints(
+  oauth: OAuthEndpoints,
+  { popups }: OAuthEndpointOptions,
+): readonly Endpoint[] {
+  const { consent, callback } = oauth;
+  const loginPage = {
+    ...PUBLIC,
+    ...(popups && { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } }),
+  };
+  const consentEndpoint: PublicEndpoint | undefined = consent && {
+    ...loginPage,
+    ...FORM,
+    method: 'POST',
+    path: '/oauth/consent',
+    limit: 'consent',
+    hasErrorPages: true,
+    isNavigation: true,
+    judge: (request, body) => consent(body, cookieOf(request)),
+  };
+  const callbackEndpoint: PublicEndpoint | undefined = callback && {
+    ...loginPage,
+    method: 'GET',
+    path: '/oauth/callback',
+    limit: 'callback',
+    hasErrorPages: true,
+    isNavigation: true,
+    judge: (request) => callback(request.query, cookieOf(request)),
+  };
+
+  return [
+    {
+      ...loginPage,
+      method: 'GET',
+      path: '/oauth/authorize',
+      limit: 'authorize',
+      hasErrorPages: callback !== undefined,
+      isNavigation: consent !== undefined || callback !== undefined,
+      judge: (request) => oauth.authorize(request.query, cookieOf(request)),
+    },
+    ...(consentEndpoint ? [consentEndpoint] : []),
+    ...(callbackEndpoint ? [callbackEndpoint] : []),
+    {
+      ...PUBLIC,
+      ...FORM,
+      method: 'POST',
+      path: '/oauth/token',
+      limit: 'token',
+      judge: (request, body) => oauth.token(body, authorizationOf(request)),
+    },
+    {
+      ...PUBLIC,
+      method: 'POST',
+      path: '/oauth/register',
+      errors: REGISTRATION_ERRORS,
+      limit: 'dcr',
+      body: 'json',
+      maxBodyBytes: MAX_BODY_BYTES,
+      judge: (request, body) => oauth.register(jsonValueOf(body), authorizationOf(request)),
+    },
+    {
+      ...PUBLIC,
+      ...FORM,
+      method: 'POST',
+      path: '/oauth/revoke',
+      limit: 'token',
+      judge: (request, body) => oauth.revoke(body, authorizationOf(request)),
+    },
+  ];
+}
+
+const PUBLIC = { kind: 'public', errors: OAUTH } as const;
+
+const REGISTRATION_ERRORS: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
+
+/** Anybody may send these, token or not: enough for ten redirect URIs and all other members. */
+const MAX_BODY_BYTES = 65_536;
+
+const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
+
+const authorizationOf = (request: GatewayRequest) => header(request, 'authorization');
+
+const cookieOf = (request: GatewayRequest) => header(request, 'cookie');
