@@ -1,16 +1,11 @@
 // Clients say with `prompt` (OpenID Connect Core §3.1.2.1) what the provider is to show again.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
 import { authorizationUrl, register } from '../support/gateway/process-login.ts';
-import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
+import { REDIRECT_URI, startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
-let service: Service;
-
-beforeAll(async () => {
-  service = await startService({ mode: 'broker' });
-});
-
-afterAll(() => service?.close());
+const service = useShared(() => startService({ mode: 'broker' }));
 
 test.each(['login', 'consent', 'select_account', 'login select_account'])(
   '§4.6 broker: a log-in with prompt=%s comes back from the development provider with a code',

@@ -1,18 +1,14 @@
 // Three gateways over one Redis: whichever a request comes to, it is served.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
 import { spoil } from '../support/clients/mcp-client.ts';
 import { connect, createMemory } from '../support/clients/mcp-client-2.ts';
 import { INITIALIZE } from '../support/gateway/gateway.ts';
-import { type Replicas, startReplicas } from '../support/gateway/replicas.ts';
+import { startReplicas } from '../support/gateway/replicas.ts';
+import { useShared } from '../support/lifetimes.ts';
 import type { Client, Question } from '../support/oauth/login-steps.ts';
 
-let replicas: Replicas;
-
-beforeAll(async () => {
-  replicas = await startReplicas();
-});
-afterAll(() => replicas.close());
+const replicas = useShared(startReplicas);
 
 const none = () => Promise.resolve();
 

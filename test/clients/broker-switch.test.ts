@@ -1,15 +1,11 @@
 // A service that goes from proxy to broker mode keeps its users logged in.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connect, createMemory, spoil } from '../support/clients/mcp-client.ts';
 import { postForm, register } from '../support/gateway/process-login.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useFresh } from '../support/lifetimes.ts';
 
-let service: Service;
-
-beforeEach(async () => {
-  service = await startService();
-});
-afterEach(() => service.close());
+const service = useFresh(startService);
 
 const refresh = async (clientId: string, refreshToken: string) => {
   const answer = await postForm(`${service.baseUrl}/oauth/token`, {

@@ -1,5 +1,6 @@
 // What users do beside going straight on: back, twice, once more, without mouse or script.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   fieldsOf,
@@ -15,12 +16,7 @@ import { STATE } from '../support/oauth/login-steps.ts';
 
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 
-let own: LogInBrowser;
-
-beforeAll(async () => {
-  own = await startLogInBrowser();
-}, INSTALLATION_MS);
-afterAll(() => own?.close());
+const own = useShared(startLogInBrowser, INSTALLATION_MS);
 
 const atProvider = (on: LogInBrowser) => `${on.service.issuer}/login/**`;
 

@@ -1,12 +1,12 @@
 // What others could have a browser do.
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   fieldsOf,
   heading,
   INSTALLATION_MS,
-  type LogInBrowser,
   logInAtProvider,
   postForm,
   startLogInBrowser,
@@ -17,12 +17,7 @@ import { STATE } from '../support/oauth/login-steps.ts';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 const REFUSED = 'The log-in cannot go on';
 
-let own: LogInBrowser;
-
-beforeAll(async () => {
-  own = await startLogInBrowser();
-}, INSTALLATION_MS);
-afterAll(() => own?.close());
+const own = useShared(startLogInBrowser, INSTALLATION_MS);
 
 const consentUrl = () => `${own.service.baseUrl}/oauth/consent`;
 

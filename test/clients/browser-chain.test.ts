@@ -1,9 +1,9 @@
 // Redirects after the form: a browser holds all of them to the page's content security policy.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   INSTALLATION_MS,
-  type LogInBrowser,
   logInAtProvider,
   showChoice,
   startLogInBrowser,
@@ -14,12 +14,7 @@ import { STATE } from '../support/oauth/login-steps.ts';
 const CURSOR = 'cursor://anysphere.cursor-mcp/oauth/callback';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 
-let own: LogInBrowser;
-
-beforeAll(async () => {
-  own = await startLogInBrowser();
-}, INSTALLATION_MS);
-afterAll(() => own?.close());
+const own = useShared(startLogInBrowser, INSTALLATION_MS);
 
 const originsOf = (urls: readonly string[]) => urls.map((url) => new URL(url, 'http://x').origin);
 

@@ -1,11 +1,11 @@
 // Decisions 10: a click or key that was meant for something else approves nothing.
 import type { CDPSession, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   heading,
   INSTALLATION_MS,
-  type LogInBrowser,
   logInAtProvider,
   startLogInBrowser,
 } from '../support/oauth/login-browser.ts';
@@ -13,14 +13,9 @@ import { STATE } from '../support/oauth/login-steps.ts';
 
 const ASKED = 'Let “Test Client” log in as you?';
 
-let own: LogInBrowser;
+const own = useShared(startLogInBrowser, INSTALLATION_MS);
 let page: Page;
 let cdp: CDPSession;
-
-beforeAll(async () => {
-  own = await startLogInBrowser();
-}, INSTALLATION_MS);
-afterAll(() => own?.close());
 beforeEach(async () => {
   page = await own.page();
   cdp = await page.context().newCDPSession(page);

@@ -1,13 +1,13 @@
 // The way from the question to the client, as a user goes it.
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import { documentAnswer, startDocumentHost } from '../support/oauth/document-host.ts';
 import {
   approve,
   deny,
   heading,
   INSTALLATION_MS,
-  type LogInBrowser,
   logInAtProvider,
   startLogInBrowser,
 } from '../support/oauth/login-browser.ts';
@@ -16,12 +16,7 @@ import { STATE } from '../support/oauth/login-steps.ts';
 const ASKED = 'Let “Test Client” log in as you?';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 
-let own: LogInBrowser;
-
-beforeAll(async () => {
-  own = await startLogInBrowser();
-}, INSTALLATION_MS);
-afterAll(() => own?.close());
+const own = useShared(startLogInBrowser, INSTALLATION_MS);
 
 /** The rows of the page, by their terms. */
 async function rowsOf(page: Page): Promise<Record<string, string>> {

@@ -1,18 +1,15 @@
 // The same steps over three replicas: each request goes to the next, so that an answer to a
 // question, and a cancellation, come to another one than the call.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
 import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
 import { ERA_STEPS } from '../support/clients/era-steps.ts';
-import { type Replicas, startReplicas } from '../support/gateway/replicas.ts';
+import { startReplicas } from '../support/gateway/replicas.ts';
+import { useShared } from '../support/lifetimes.ts';
 
 const own = createEraCatalog();
-let replicas: Replicas;
 
-beforeAll(async () => {
-  replicas = await startReplicas({ catalog: own.catalog });
-});
-afterAll(() => replicas?.close());
+const replicas = useShared(() => startReplicas({ catalog: own.catalog }));
 
 test.for(ERA_CLIENTS.map((row) => [row.title, row] as const))(
   '§2.1 official client %s: logs in once and takes every step over three replicas, before and after a restart of all',

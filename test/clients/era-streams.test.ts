@@ -1,23 +1,22 @@
 // With MCP_STREAMS=true clients hear that a resource has changed, in the way of their era.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createEraCatalog, TODAY, TOMORROW } from '../support/catalogs/era-catalog.ts';
 import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
 /** On a busy machine; nothing here asserts by the clock. */
 const PATIENT = { timeout: 20_000 } as const;
 
 const { catalog, change } = createEraCatalog();
-let service: Service;
 
-beforeAll(async () => {
-  service = await startService({
+const service = useShared(() =>
+  startService({
     mode: 'broker',
     deps: { catalog },
     env: { MCP_STREAMS: 'true' },
-  });
-});
-afterAll(() => service?.close());
+  }),
+);
 
 const rows = ERA_CLIENTS.map((row) => [row.title, row] as const);
 

@@ -1,16 +1,12 @@
 import * as oauth from 'oauth4webapi';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
+import { REDIRECT_URI, startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
 const insecure = { [oauth.allowInsecureRequests]: true };
 
-let service: Service;
-
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.close());
+const service = useShared(startService);
 
 /** What the gateway publishes, read by a client that expects `issuer`. */
 async function discover(issuer: string): Promise<oauth.AuthorizationServer> {

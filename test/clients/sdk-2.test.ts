@@ -3,16 +3,12 @@ import {
   IssuerMismatchError,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createMemory } from '../support/clients/mcp-client.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
-let service: Service;
-
-beforeAll(async () => {
-  service = await startService();
-});
-afterAll(() => service.close());
+const service = useShared(startService);
 
 const newClient = () => new Client({ name: 'test', version: '1' });
 

@@ -1,7 +1,7 @@
 // Decisions 1 and 4: Redis by TLS and password, and replicas that share it.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import {
   type Env,
   endPosterns,
@@ -11,17 +11,17 @@ import {
 } from '../support/gateway/process.ts';
 import { endSession, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
 import { authorize, register } from '../support/gateway/process-login.ts';
-import { AUDIENCE, type Issuer, startIssuer } from '../support/oauth/issuer.ts';
+import { useShared } from '../support/lifetimes.ts';
+import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 import { type RedisOptions, type RedisServer, startRedis } from '../support/stores/redis.ts';
 
 const PASSWORD = 'hunter2-of-redis';
 
-let issuer: Issuer;
 let env: Env;
 const servers: RedisServer[] = [];
 
+const issuer = useShared(startIssuer);
 beforeAll(async () => {
-  issuer = await startIssuer();
   env = {
     OIDC_ISSUER: issuer.url,
     OIDC_AUDIENCE: AUDIENCE,
@@ -33,7 +33,6 @@ afterEach(async () => {
   await endPosterns();
   for (const server of servers.splice(0)) await server.close();
 });
-afterAll(() => issuer.close());
 
 async function redis(options: RedisOptions = {}): Promise<RedisServer> {
   const server = await startRedis(options);

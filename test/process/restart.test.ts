@@ -1,15 +1,14 @@
 // Decisions 4: whatever ends the process, sessions and registered clients live on in DATA_DIR.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { type Env, endPosterns, folder, startPostern } from '../support/gateway/process.ts';
 import { endSession, openSession, useSession } from '../support/gateway/process-http.ts';
 import { authorize, register } from '../support/gateway/process-login.ts';
-import { AUDIENCE, type Issuer, startIssuer } from '../support/oauth/issuer.ts';
+import { useShared } from '../support/lifetimes.ts';
+import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 
-let issuer: Issuer;
+const issuer = useShared(startIssuer);
 let env: Env;
-
 beforeAll(async () => {
-  issuer = await startIssuer();
   env = {
     OIDC_ISSUER: issuer.url,
     OIDC_AUDIENCE: AUDIENCE,
@@ -21,7 +20,6 @@ beforeAll(async () => {
   };
 });
 afterEach(endPosterns);
-afterAll(() => issuer.close());
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
   '§3.1 restart: sessions and registered clients outlive %s',

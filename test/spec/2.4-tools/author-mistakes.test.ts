@@ -1,5 +1,5 @@
 // What authors get wrong, and what they are told, in either era.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   DefinitionError,
@@ -10,7 +10,7 @@ import {
   elicit,
 } from '../../../src/index.ts';
 import { answeringCall, stateless } from '../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const form = elicit('Go on?', { type: 'object', properties: {} });
 const OBJECT = { type: 'object' } as const;
@@ -76,11 +76,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 
 const inSession = async (method: string, params: object) =>
   gateway.call(await gateway.open(), method, params);

@@ -1,5 +1,5 @@
 // Tools, prompts and resources of an author's own, by the public API.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   DefinitionError,
@@ -8,7 +8,7 @@ import {
   defineTool,
   requireUser,
 } from '../../../src/index.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const SECRET = 'a stack or a secret nobody may see';
 const hangUp = { awaited: false, heard: false, signals: new Set<AbortSignal>() };
@@ -105,14 +105,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const callTool = (name: string, args: object = {}) =>
   gateway.call(session, 'tools/call', { name, arguments: args });

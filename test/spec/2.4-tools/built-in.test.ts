@@ -1,16 +1,13 @@
 // src/catalog/index.ts: what the specification names is offered, whatever else is.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { builtInCatalog } from '../../../src/catalog/index.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog: builtInCatalog } });
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog: builtInCatalog } });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 test.each([
   { list: 'tools', name: 'service_ping' },

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway({
+  env: { SERVICE_DISPLAY_NAME: 'Acme Tools', NODE_ENV: 'staging' },
+});
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({
-    env: { SERVICE_DISPLAY_NAME: 'Acme Tools', NODE_ENV: 'staging' },
-  });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const call = async (method: string, params?: unknown) =>
   (await gateway.call(session, method, params)).json;

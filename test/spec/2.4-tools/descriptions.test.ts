@@ -1,5 +1,5 @@
 // What authors say of their tools, prompts, resources and templates is listed as they said it.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   DefinitionError,
@@ -8,7 +8,7 @@ import {
   defineResourceTemplate,
   defineTool,
 } from '../../../src/index.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const icons = [
   { src: 'https://a.example/i.svg', mimeType: 'image/svg+xml', sizes: ['any'] },
@@ -103,14 +103,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 test.each([
   {

@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { startGateway } from '../../support/gateway/gateway.ts';
 import { sendRaw, statusesOf } from '../../support/gateway/raw.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway();
 let port: number;
-
 beforeAll(async () => {
-  gateway = await startGateway();
   port = await gateway.listen();
 });
-afterAll(() => gateway.close());
 
 describe('§4.2 health', () => {
   test('§4.2 GET /health answers ok and the version', async () => {

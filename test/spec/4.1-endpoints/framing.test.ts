@@ -1,18 +1,15 @@
 // What the transport refuses before any route looks at a request (decisions 10).
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { sendRaw, statusesOf } from '../../support/gateway/raw.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway({ env: { MAX_TOKEN_BYTES: '8192' } });
 let port: number;
-
 beforeAll(async () => {
-  gateway = await startGateway({ env: { MAX_TOKEN_BYTES: '8192' } });
   port = await gateway.listen();
 });
-afterAll(() => gateway.close());
 
 const HOST = 'Host: localhost\r\n';
 const NEXT = `GET /health HTTP/1.1\r\n${HOST}\r\n`;

@@ -1,15 +1,12 @@
 import { connect, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway();
 let port: number;
-
 beforeAll(async () => {
-  gateway = await startGateway();
   port = await gateway.listen();
 });
-afterAll(() => gateway.close());
 
 interface Slow {
   readonly socket: Socket;

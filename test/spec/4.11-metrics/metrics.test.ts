@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const tool = (name: string, run: () => { content: []; isError?: boolean }) =>
   defineTool({ name, description: '', inputSchema: { type: 'object' }, run });
@@ -16,14 +17,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const exposition = async () => (await gateway.ask({ path: '/metrics' })).text;
 const value = (family: string, labels?: Record<string, string>) =>

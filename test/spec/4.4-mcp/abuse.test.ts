@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import { request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   definePrompt,
@@ -13,9 +13,11 @@ import {
 import { lastOf, openClient, type SessionClient } from '../../support/clients/session-client.ts';
 import { answeringCall, CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
-import { type Pair, startPair } from '../../support/gateway/pair.ts';
+import { startPair } from '../../support/gateway/pair.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
+import { useShared } from '../../support/lifetimes.ts';
 import { startRedis } from '../../support/stores/redis.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
@@ -144,11 +146,7 @@ const ENV = {
   MCP_RATE_LIMIT_MAX: '100000',
   MCP_GLOBAL_RATE_LIMIT_MAX: '100000',
 };
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startGateway({ env: ENV, deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ env: ENV, deps: { catalog } });
 
 const operations = (operation: string) =>
   seriesOf(gateway, 'redis_operations_total', { operation });
@@ -385,11 +383,7 @@ test('§4.1 one user has 50 streams at most, and another one still gets one', as
 });
 
 describe('§4.1 two replicas', () => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair({ env: ENV, deps: { catalog } });
-  });
-  afterAll(() => pair.close());
+  const pair = useShared(() => startPair({ env: ENV, deps: { catalog } }));
 
   test('§4.1 of two streams that a session opens at one moment, one stays', async () => {
     for (let round = 0; round < 10; round++) {

@@ -1,15 +1,13 @@
 // MAX_BODY_VALUES: what takes long to parse is not parsed (decisions 10).
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, expect, test } from 'vitest';
+import { startGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway();
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway();
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 /** A ping with `params.x`: four values and what is in `x`, itself included. */
 const ping = (x: string) => `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":${x}}}`;

@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { INITIALIZE } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
+const gateway = useGateway();
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway();
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const ISO_UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
@@ -296,11 +294,7 @@ describe('§4.4 transport', () => {
 });
 
 describe('§5 without authentication', () => {
-  let open: TestGateway;
-  beforeAll(async () => {
-    open = await startGateway({ env: { AUTH_REQUIRED: 'false', OIDC_ISSUER: '' } });
-  });
-  afterAll(() => open.close());
+  const open = useGateway({ env: { AUTH_REQUIRED: 'false', OIDC_ISSUER: '' } });
 
   const ask = (message: unknown, session?: string, headers = {}) =>
     open.ask({

@@ -1,21 +1,16 @@
 // docs/protocol.md: its commands and its tables, held to their word.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createMethods } from '../../../src/features/mcp/calls/methods.ts';
 import { SUPPORTED_VERSIONS } from '../../../src/features/mcp/protocol/revisions.ts';
 import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { blocksOf, pageOf } from '../../support/gateway/page-answers.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const page = pageOf('protocol');
 const answers = blocksOf(page, 'json');
 const commands = blocksOf(page, 'sh').filter((command) => command.startsWith('curl '));
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ env: { AUTH_REQUIRED: 'false' } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ env: { AUTH_REQUIRED: 'false' } });
 
 test.each(commands.map((command, at) => ({ command, at })))(
   '§4.4 the protocol page: command $at is answered as it says',

@@ -1,9 +1,9 @@
 // Decisions 10 "Input errors of tools": every wrong member is named, in the way of the revision.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { openClient, type SessionClient } from '../../support/clients/session-client.ts';
 import { stateless } from '../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const run = () => ({ content: [{ type: 'text', text: 'ran' }] }) as const;
 
@@ -55,11 +55,7 @@ const newer = defineTool({
 
 const catalog = createLocalCatalog({ tools: [form, newer] });
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog }, env: { MAX_BODY_VALUES: '100000' } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog }, env: { MAX_BODY_VALUES: '100000' } });
 
 const invocations = async () =>
   (await gateway.ask({ path: '/metrics' })).text.match(/^mcp_tool_invocations_total\{.*$/gm) ?? [];

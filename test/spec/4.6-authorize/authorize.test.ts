@@ -1,23 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const UPSTREAM = 'https://idp.example/authorize';
 const REDIRECT = 'https://client.example/cb?keep=1';
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 
-let gateway: TestGateway;
+const gateway = useGateway({
+  env: {
+    OAUTH_AUTHORIZATION_URL: `${UPSTREAM}?access_type=offline&p=a%20b`,
+    OAUTH_CLIENT_ID: 'static-client',
+  },
+});
 let svc: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({
-    env: {
-      OAUTH_AUTHORIZATION_URL: `${UPSTREAM}?access_type=offline&p=a%20b`,
-      OAUTH_CLIENT_ID: 'static-client',
-    },
-  });
   svc = await registerAt(gateway);
 });
-afterAll(() => gateway.close());
 
 async function registerAt(at: TestGateway): Promise<string> {
   const body = { redirect_uris: [REDIRECT, 'http://localhost:1234/cb'] };
@@ -258,11 +256,7 @@ describe('§4.6 authorize', () => {
 });
 
 describe('§7.3 authorize on a service that lacks settings', () => {
-  let bare: TestGateway;
-  beforeAll(async () => {
-    bare = await startGateway();
-  });
-  afterAll(() => bare.close());
+  const bare = useGateway();
 
   test('§7.3 no authorization URL: 500 server_error, after the client checks', async () => {
     const id = await registerAt(bare);

@@ -1,19 +1,18 @@
 // Decisions 10, RFC 6749 §4.1.2.1: what is wrong with a request, and who is told.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { BASE, type Broker, startBroker } from '../../support/oauth/broker.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { useShared } from '../../support/lifetimes.ts';
+import { BASE, startBroker } from '../../support/oauth/broker.ts';
 import { type Client, REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
 
 const LOOPBACK = 'http://127.0.0.1/callback';
 const PRIVATE = 'cursor://anysphere.cursor-mcp/oauth/callback';
 const HTML = 'text/html,application/xhtml+xml,*/*;q=0.8';
 
-let broker: Broker;
+const broker = useShared(startBroker);
 let client: Client;
 beforeAll(async () => {
-  broker = await startBroker();
   client = await broker.steps.register({ redirect_uris: [REDIRECT, LOOPBACK, PRIVATE] });
 });
-afterAll(() => broker.close());
 
 type Change = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 // Decisions 10: names of client documents are looked up by a resolver of their own, against a real
 // DNS server of the test's.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import {
   createPublicNetwork,
@@ -9,6 +9,7 @@ import {
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
+import { useFresh } from '../../support/lifetimes.ts';
 import {
   type DocumentHost,
   documentAnswer,
@@ -16,20 +17,18 @@ import {
   startDocumentHost,
 } from '../../support/oauth/document-host.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
-import { type DnsServer, startDnsServer } from './dns-server.ts';
+import { startDnsServer } from './dns-server.ts';
 
-let dns: DnsServer;
 let clock: ManualClock;
 let network: Network;
 const resolve = (host: string, signal = new AbortController().signal) =>
   network.resolve(host, signal);
 
+const dns = useFresh(startDnsServer);
 beforeEach(async () => {
-  dns = await startDnsServer();
   clock = manualClock(1_800_000_000_000);
   network = createPublicNetwork({ clock, dnsServers: [dns.address] });
 });
-afterEach(() => dns.close());
 
 const outcome = (looking: Promise<readonly string[]>) =>
   looking.catch((error: unknown) => String(error));

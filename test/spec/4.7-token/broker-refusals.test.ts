@@ -1,14 +1,11 @@
 // Decisions 10, RFC 6749 §4.1.2.1, §5.2: whose matter it is when the provider refuses.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { useShared } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import type { Client } from '../../support/oauth/login-steps.ts';
 
-let broker: Broker;
+const broker = useShared(startBroker);
 let client: Client;
-beforeAll(async () => {
-  broker = await startBroker();
-});
-afterAll(() => broker.close());
 beforeEach(async () => {
   client = await broker.steps.register();
 });

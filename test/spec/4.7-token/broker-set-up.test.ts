@@ -1,16 +1,13 @@
 // Decisions 10: a fault of the gateway's set-up is said to be one, and costs no client its tokens.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { hashOf } from '../../../src/core/seal/seal.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';
-import { BASE, type Broker, MCP, startBroker } from '../../support/oauth/broker.ts';
+import { useShared } from '../../support/lifetimes.ts';
+import { BASE, MCP, startBroker } from '../../support/oauth/broker.ts';
 import type { Client } from '../../support/oauth/login-steps.ts';
 
-let broker: Broker;
+const broker = useShared(startBroker);
 let client: Client;
-beforeAll(async () => {
-  broker = await startBroker();
-});
-afterAll(() => broker.close());
 beforeEach(async () => {
   client = await broker.steps.register();
 });

@@ -1,21 +1,18 @@
 // Decisions 10: a provider that stalls must not keep more than a hundred of our requests.
 import type { ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type Answer, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useShared } from '../../support/lifetimes.ts';
 import { type Client, createSteps } from '../../support/oauth/login-steps.ts';
-import { startUpstream, type Upstream } from '../../support/oauth/upstream.ts';
+import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const MAX = 100;
 
-let upstream: Upstream;
 let gateway: TestGateway;
 let stalled: ServerResponse[] = [];
 
-beforeAll(async () => {
-  upstream = await startUpstream();
-});
+const upstream = useShared(startUpstream);
 afterEach(() => gateway.close());
-afterAll(() => upstream.close());
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   stalled = [];

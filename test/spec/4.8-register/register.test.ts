@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const clock = manualClock(1_800_000_000_500);
-let gateway: TestGateway;
 
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { clock }, env: { DCR_CLIENT_TTL: '3600' } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { clock }, env: { DCR_CLIENT_TTL: '3600' } });
 
 const register = (body: unknown, headers = {}) =>
   gateway.ask({ method: 'POST', path: '/oauth/register', body, headers });

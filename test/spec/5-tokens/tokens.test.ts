@@ -14,6 +14,7 @@ import {
   startGateway,
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
 const ALGORITHMS = [
@@ -35,12 +36,11 @@ const own = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const foreign = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const OWN = { alg: 'RS256', kid: 'own' };
 
-let gateway: TestGateway;
 /** Every token that was sent, to look for in the log. */
 const sent = new Set<string>();
 
+const gateway = useGateway({ deps: { clock } });
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { clock } });
   const { issuer } = gateway;
   for (const alg of ALGORITHMS) await issuer.sign({}, { alg });
   const jwk = own.publicKey.export({ format: 'jwk' });
@@ -53,7 +53,6 @@ beforeAll(async () => {
   clock.advance(600_000);
   expect((await send(made())).status).toBe(200);
 });
-afterAll(() => gateway.close());
 
 const base64url = (value: unknown): string =>
   (Buffer.isBuffer(value)

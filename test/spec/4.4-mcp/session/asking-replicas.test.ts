@@ -1,5 +1,5 @@
 // Answers that arrive at another replica, and those that never arrive.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   clientOf,
   lastOf,
@@ -9,7 +9,8 @@ import {
 import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
 import { advanceSlowly, type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
-import { type Pair, startPair } from '../../../support/gateway/pair.ts';
+import { startPair } from '../../../support/gateway/pair.ts';
+import { useShared } from '../../../support/lifetimes.ts';
 
 const ADA = { action: 'accept', content: { name: 'Ada' } };
 const FORGED = { action: 'accept', content: { name: 'Mallory' } };
@@ -19,16 +20,13 @@ const answers = (value: unknown) => ({
 
 describe('§16 answers by way of another replica', () => {
   const { catalog } = createAskingCatalog();
-  let pair: Pair;
+  const pair = useShared(() => startPair({ deps: { catalog } }));
   let client: SessionClient;
   let elsewhere: SessionClient;
-
   beforeAll(async () => {
-    pair = await startPair({ deps: { catalog } });
     client = await openClient(pair.one, { capabilities: ABLE });
     elsewhere = await client.at(pair.other);
   });
-  afterAll(() => pair.close());
 
   test.each([
     { from: 'one replica', asking: () => client, answering: () => elsewhere },

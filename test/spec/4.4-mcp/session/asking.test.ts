@@ -1,6 +1,6 @@
 // Questions of tools to clients of the session era: requests on the stream, answers by POST.
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   clientOf,
   lastOf,
@@ -13,17 +13,14 @@ import {
   FORM,
   SAMPLE,
 } from '../../../support/clients/session-questions.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const { catalog, events } = createAskingCatalog();
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let client: SessionClient;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   client = await openClient(gateway, { capabilities: ABLE });
 });
-afterAll(() => gateway.close());
 
 const ADA = { action: 'accept', content: { name: 'Ada', age: 36 } };
 const HELLO = {

@@ -1,6 +1,6 @@
 // notifications/cancelled: the call ends at once for the client, and its signal says so to the tool.
 import { EventEmitter, once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import type { EventStream } from '../../../support/clients/event-stream.ts';
 import {
@@ -11,7 +11,8 @@ import {
 } from '../../../support/clients/session-client.ts';
 import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
-import { type Pair, startPair } from '../../../support/gateway/pair.ts';
+import { startPair } from '../../../support/gateway/pair.ts';
+import { useShared } from '../../../support/lifetimes.ts';
 
 /** `begun <key>`, `aborted <key>`; the test says `go <key>`. */
 const events = new EventEmitter().setMaxListeners(0);
@@ -64,14 +65,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let pair: Pair;
+const pair = useShared(() => startPair({ deps: { catalog } }));
 let client: SessionClient;
-
 beforeAll(async () => {
-  pair = await startPair({ deps: { catalog } });
   client = await openClient(pair.one);
 });
-afterAll(() => pair.close());
 
 const CANCELLED = {
   code: -32000,

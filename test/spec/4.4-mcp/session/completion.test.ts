@@ -1,7 +1,7 @@
 // completion/complete.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, definePrompt, defineResourceTemplate } from '../../../../src/index.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const CITIES: Readonly<Record<string, readonly string[]>> = {
   France: ['Paris', 'Perpignan', 'Lyon'],
@@ -72,14 +72,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const complete = async (params?: unknown) =>
   (await gateway.call(session, 'completion/complete', params)).json;

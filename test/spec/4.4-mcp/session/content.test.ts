@@ -1,12 +1,13 @@
 // What tools and prompts answer with, and how sessions of older revisions get it.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   type Content,
   createLocalCatalog,
   definePrompt,
   defineTool,
 } from '../../../../src/index.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const annotations = {
   audience: ['user'],
@@ -83,12 +84,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 
 async function openAs(protocolVersion: string): Promise<string> {
   const params = { ...INITIALIZE.params, protocolVersion };

@@ -1,18 +1,15 @@
 // The stream of a session and its subscriptions, among replicas.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openClient } from '../../../support/clients/session-client.ts';
 import { createWatched, updated } from '../../../support/clients/watched.ts';
-import { type Pair, startPair } from '../../../support/gateway/pair.ts';
+import { startPair } from '../../../support/gateway/pair.ts';
+import { useShared } from '../../../support/lifetimes.ts';
 
 const { catalog, change } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
 
 describe('§16 a stream among replicas', () => {
-  let pair: Pair;
-  beforeAll(async () => {
-    pair = await startPair({ env: STREAMS, deps: { catalog } });
-  });
-  afterAll(() => pair.close());
+  const pair = useShared(() => startPair({ env: STREAMS, deps: { catalog } }));
 
   test('§16 a second one at the other replica ends the first', async () => {
     const client = await openClient(pair.one);

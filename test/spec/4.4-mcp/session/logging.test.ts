@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import {
   clientOf,
@@ -10,8 +10,9 @@ import {
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway } from '../../../support/gateway/gateway.ts';
 import { startPair } from '../../../support/gateway/pair.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const LEVELS = [
   'debug',
@@ -61,12 +62,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 
 const setLevel = (client: SessionClient, level: unknown) =>
   client.ask('logging/setLevel', { level });

@@ -1,9 +1,9 @@
 // What goes on in a stream until its last event, the answer.
 import { EventEmitter, once } from 'node:events';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import { openClient, type SessionClient } from '../../../support/clients/session-client.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const gates = new EventEmitter();
 
@@ -57,14 +57,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let client: SessionClient;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   client = await openClient(gateway);
 });
-afterAll(() => gateway.close());
 
 test('§4.4 what a tool says after its result is heard by nobody', async () => {
   const answer = await client.call('late');

@@ -1,5 +1,5 @@
 // Answers of tools: plain JSON, or a stream of events where there is something to say before.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import { openEvents, type ServerEvent } from '../../../support/clients/event-stream.ts';
 import {
@@ -8,7 +8,7 @@ import {
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const catalog = createLocalCatalog({
   logging: true,
@@ -32,14 +32,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let client: SessionClient;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   client = await openClient(gateway);
 });
-afterAll(() => gateway.close());
 
 const TOLD = { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'told' }] } };
 const PROGRESS = {

@@ -2,24 +2,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   clientOf,
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
 import { createWatched, updated } from '../../../support/clients/watched.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const { catalog, change, watchers } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
 const EMPTY = { jsonrpc: '2.0', result: {}, id: 1 };
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startGateway({ env: STREAMS, deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ env: STREAMS, deps: { catalog } });
 
 const subscribe = (client: SessionClient, name: string) =>
   client.ask('resources/subscribe', { uri: `watched://${name}` });

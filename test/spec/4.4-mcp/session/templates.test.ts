@@ -1,11 +1,11 @@
 // resources/templates/list and resources whose URIs follow a template.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   defineResource,
   defineResourceTemplate,
 } from '../../../../src/index.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const echo = (variables: Readonly<Record<string, string>>) => ({ text: JSON.stringify(variables) });
 
@@ -75,14 +75,11 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
+const gateway = useGateway({ deps: { catalog } });
 let session: string;
-
 beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const read = async (uri: unknown) => (await gateway.call(session, 'resources/read', { uri })).json;
 

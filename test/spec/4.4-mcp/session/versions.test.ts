@@ -1,9 +1,10 @@
 // Every revision of the session era is served the same way; what a client asks for decides.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { openClient } from '../../../support/clients/session-client.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const catalog = createLocalCatalog({
   logging: true,
@@ -23,11 +24,7 @@ const catalog = createLocalCatalog({
 
 const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '0.1.0'];
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startGateway({ env: { MCP_STREAMS: 'true' }, deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ env: { MCP_STREAMS: 'true' }, deps: { catalog } });
 
 describe('§9 revisions of sessions', () => {
   test.each([

@@ -1,5 +1,5 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": what clients answer, and what they cannot be asked.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   accepted,
   answeringCall,
@@ -16,14 +16,9 @@ import {
   saidIn,
   WHO,
 } from '../../../support/clients/stateless-asking.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog: askingCatalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog: askingCatalog } });
 
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
 const answer = (name: string, inputResponses: object) =>

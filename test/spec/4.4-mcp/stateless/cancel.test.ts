@@ -1,10 +1,10 @@
 // MCP 2026-07-28 "Cancellation": who hangs up cancels; no message does.
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import { eventsIn, statelessRequest } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 interface Run {
   readonly began: Promise<AbortSignal>;
@@ -44,12 +44,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 beforeEach(() => {
   run = newRun();
 });

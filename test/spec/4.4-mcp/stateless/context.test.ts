@@ -1,5 +1,5 @@
 // MCP 2026-07-28: log messages and trace context, which each request asks for or brings.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   defineResource,
@@ -14,7 +14,8 @@ import {
   type StatelessOptions,
   stateless,
 } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const SEVERITIES = [
   'debug',
@@ -64,12 +65,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 
 const listening = (meta: StatelessOptions['meta'] = {}) => ({
   meta,

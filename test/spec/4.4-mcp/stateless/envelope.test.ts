@@ -1,5 +1,5 @@
 // MCP 2026-07-28 "_meta" and "Versioning": what each request says of itself.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
@@ -8,14 +8,9 @@ import {
   type StatelessOptions,
   stateless,
 } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway();
-});
-afterAll(() => gateway.close());
+const gateway = useGateway();
 
 const list = (options: StatelessOptions) => stateless(gateway, 'tools/list', {}, options);
 

@@ -1,5 +1,5 @@
 // MCP 2026-07-28 "Request Metadata": Mcp-Method and Mcp-Name say the same as the body.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   definePrompt,
@@ -12,8 +12,8 @@ import {
   stateless,
   statelessRequest,
 } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
 import { sendRaw, statusesOf } from '../../../support/gateway/raw.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const resource = (uri: string) =>
   defineResource({
@@ -50,12 +50,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 
 const named = (method: string, params: Record<string, unknown>, header: string | undefined) =>
   stateless(gateway, method, params, { id: 'mine', headers: { 'mcp-name': header } });

@@ -1,11 +1,12 @@
 // subscriptions/listen, 2026-07-28, with MCP_STREAMS=true.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog } from '../../../../src/index.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { SERVER_INFO, stateless, statelessRequest } from '../../../support/clients/stateless.ts';
 import { createWatched } from '../../../support/clients/watched.ts';
 import { advanceSlowly, manualClock } from '../../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const { catalog, change, watchers } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
@@ -14,11 +15,7 @@ const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 type Id = string | number;
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startGateway({ env: STREAMS, deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ env: STREAMS, deps: { catalog } });
 
 async function listen(
   notifications: unknown,

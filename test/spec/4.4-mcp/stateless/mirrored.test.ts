@@ -1,8 +1,8 @@
 // Arguments that are repeated in headers (x-mcp-header), and browsers that send them.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createLocalCatalog, DefinitionError, defineTool } from '../../../../src/index.ts';
 import { stateless } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const query = defineTool({
   name: 'query',
@@ -21,13 +21,7 @@ const query = defineTool({
   run: (args) => ({ content: [{ type: 'text', text: JSON.stringify(args) }] }),
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog: createLocalCatalog({ tools: [query] }) } });
-});
-
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog: createLocalCatalog({ tools: [query] }) } });
 
 const call = (args: object, headers: Readonly<Record<string, string>>) =>
   stateless(gateway, 'tools/call', { name: 'query', arguments: args }, { headers });

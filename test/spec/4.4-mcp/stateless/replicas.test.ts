@@ -1,5 +1,5 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests" over one Redis: a round each, and Redis down.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import {
   accepted,
   answeringCall,
@@ -9,18 +9,15 @@ import {
 } from '../../../support/clients/stateless.ts';
 import { askingCatalog } from '../../../support/clients/stateless-asking.ts';
 import { type Answer, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
-import { type RedisServer, startRedis } from '../../../support/stores/redis.ts';
+import { useShared } from '../../../support/lifetimes.ts';
+import { startRedis } from '../../../support/stores/redis.ts';
 
 const ADA = accepted({ name: 'Ada' });
 const SECRET = { OAUTH_STATE_SECRET: 'one-secret-for-both-of-the-replicas' };
 
-let redis: RedisServer;
 let gateways: TestGateway[] = [];
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
+const redis = useShared(startRedis);
 afterEach(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
   gateways = [];

@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Receiving Messages": progress and log come in a stream, for whoever asked.
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   definePrompt,
@@ -17,7 +17,7 @@ import {
   stateless,
   statelessRequest,
 } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const BOTH = 'application/json, text/event-stream';
 let goOn = () => {};
@@ -89,12 +89,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startGateway({ deps: { catalog } });
-});
-afterAll(() => gateway.close());
+const gateway = useGateway({ deps: { catalog } });
 
 const asking = (meta: StatelessOptions['meta'], accept: string | undefined = BOTH) => ({
   ...(meta && { meta }),
