@@ -45,7 +45,7 @@ const putBytes = (root: RootDatabase, name: string, key: string, bytes: Buffer) 
 const putValue = (root: RootDatabase, name: string, key: string, value: unknown) =>
   root.openDB({ name }).put(key, value);
 
-describe('§8.5 a damaged record', () => {
+describe('a damaged record', () => {
   test.each<{ what: string; damage: (root: RootDatabase, name: string, key: string) => unknown }>([
     // 0xc1 is no type of MessagePack.
     { what: 'cannot be read', damage: (...at) => putBytes(...at, Buffer.from([0xc1, 0xff])) },
@@ -88,7 +88,7 @@ describe('§8.5 a damaged record', () => {
   });
 });
 
-describe('§4.3 a store that closes under work', () => {
+describe('a store that closes under work', () => {
   /** Everything that a request or a timer may ask for. */
   const asked = (store: Store): Promise<unknown>[] => [
     store.sweepSessions(),

@@ -37,7 +37,7 @@ async function open(): Promise<Harness> {
 describeStore('Redis Cluster', open);
 describeUserSessions('Redis Cluster', open);
 
-describe('§8 a Redis Cluster with a node down', () => {
+describe('a Redis Cluster with a node down', () => {
   let cluster: RedisCluster;
   let store: Store;
   beforeAll(async () => {
@@ -87,7 +87,7 @@ describe('§8 a Redis Cluster with a node down', () => {
   });
 });
 
-describe('§8.5 messages over a Redis Cluster whose nodes go', () => {
+describe('messages over a Redis Cluster whose nodes go', () => {
   let cluster: RedisCluster;
   let store: Store;
   beforeEach(async () => {

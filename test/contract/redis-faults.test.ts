@@ -50,7 +50,7 @@ afterEach(async () => {
   await redis.close();
 });
 
-describe('§8.5 Redis that goes away', () => {
+describe('Redis that goes away', () => {
   test('§8.5 a killed Redis: every operation fails as unavailable, none hangs', async () => {
     store = open(redis.url);
     await store.ping();
@@ -128,7 +128,7 @@ describe('§8.5 Redis that goes away', () => {
   });
 });
 
-describe('§8.5 Redis that freezes', () => {
+describe('Redis that freezes', () => {
   test('§8.5 operations time out once, then fail at once, and work when it thaws', async () => {
     store = open(redis.url);
     await store.ping();
@@ -164,7 +164,7 @@ describe('§8.5 Redis that freezes', () => {
   });
 });
 
-describe('§8.5 Redis that refuses', () => {
+describe('Redis that refuses', () => {
   test('§8.5 a wrong password is said in the log, without the password', async () => {
     await redis.close();
     redis = await startRedis({ password: 'right' });
@@ -185,7 +185,7 @@ describe('§8.5 Redis that refuses', () => {
   });
 });
 
-describe('§8.5 messages over a broken connection', () => {
+describe('messages over a broken connection', () => {
   const CHANNEL = 'mcp:session:bus';
   const SOON = { timeout: 10_000 };
 

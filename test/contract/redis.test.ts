@@ -50,7 +50,7 @@ describeStore('password-protected Redis', async () => {
   };
 });
 
-describe('§2.8 what lies in Redis', () => {
+describe('the keys and values in Redis', () => {
   let redis: RedisServer;
   let store: Store;
   beforeAll(async () => {

@@ -52,7 +52,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     return session;
   };
 
-  describe(`§2.1 sessions in the ${name} store`, () => {
+  describe(`sessions in the ${name} store`, () => {
     test('§2.1 a session comes back as it was stored, byte for byte', async () => {
       for (const members of [
         {},
@@ -186,7 +186,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     });
   });
 
-  describe(`§2.2 values in the ${name} store`, () => {
+  describe(`values in the ${name} store`, () => {
     test('§2.2 a value comes back until its time is over', async () => {
       const value = '{"client_name":"𝄞 \\" \\u0000","list":[]}';
       await store.set('dcr:client:svc-aaaaaaaaaaaa', value, 60);
@@ -210,7 +210,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     });
   });
 
-  describe(`§8 sliding windows in the ${name} store`, () => {
+  describe(`sliding windows in the ${name} store`, () => {
     const windowsOf = (perIp: number, global: number): LimitWindow[] => {
       serial += 1;
       const of = (scope: 'ip' | 'global', max: number) => ({
@@ -334,7 +334,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     });
   });
 
-  describe(`§3.1 messages in the ${name} store`, () => {
+  describe(`messages in the ${name} store`, () => {
     const newChannel = () => {
       serial += 1;
       return `${channelKey('mcp:session:')}:${serial}`;
@@ -500,7 +500,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     });
   });
 
-  describe(`§3.3 single use in the ${name} store`, () => {
+  describe(`single use in the ${name} store`, () => {
     const KEY = 'oauth:test:key';
 
     test('§3.3 add writes only where nothing is, for one of many', async () => {

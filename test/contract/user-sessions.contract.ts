@@ -51,7 +51,7 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
     return ids.filter((_, at) => alive[at]);
   }
 
-  describe(`§3.1 sessions of one user in the ${name} store`, () => {
+  describe(`sessions of one user in the ${name} store`, () => {
     test('§3.1 one more than allowed ends the one that expires first', async () => {
       const [first, second, third] = await beginMany('ada', MAX);
       const before = await store.countSessions();

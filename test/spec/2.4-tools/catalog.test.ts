@@ -12,7 +12,7 @@ beforeAll(async () => {
 const call = async (method: string, params?: unknown) =>
   (await gateway.call(session, method, params)).json;
 
-describe('§2.4 tools', () => {
+describe('tools', () => {
   test('§2.4 tools/list describes service_ping with a Draft 7 schema', async () => {
     const { tools } = (await call('tools/list')).result;
     expect(tools).toContainEqual({
@@ -56,7 +56,7 @@ describe('§2.4 tools', () => {
   });
 });
 
-describe('§2.6 prompts', () => {
+describe('prompts', () => {
   test('§2.6 prompts/list describes both prompts and their arguments', async () => {
     const { prompts } = (await call('prompts/list', {})).result;
     const argument = (name: string, required: boolean) => ({
@@ -122,7 +122,7 @@ describe('§2.6 prompts', () => {
   });
 });
 
-describe('§2.7 resources', () => {
+describe('resources', () => {
   test('§2.7 resources/list describes both', async () => {
     const { resources } = (await call('resources/list')).result;
     const described = (uri: string, name: string) => ({

@@ -37,7 +37,7 @@ test.each(mistakes)('§2.4 types: of %s the compiler says what is wrong', async 
   expect((await firstErrors).get(name)).toContain(expected);
 });
 
-describe('§2.4 types: what run gets', () => {
+describe('types: what run gets', () => {
   const described = { name: 'x', description: 'X.' };
 
   test('§2.4 types: arguments are those of the schema', () => {

@@ -50,7 +50,7 @@ const NOT_FOUND = {
   id: 1,
 };
 
-describe('§3.1 session states', () => {
+describe('session states', () => {
   test('§3.1 absent → active: X-Session-Expires-At is now + TTL, gauge and counter go up', async () => {
     const { headers } = await gateway.rpc(INITIALIZE);
     expect(headers['x-session-expires-at']).toBe(new Date(clock.now() + TTL * 1000).toISOString());
@@ -136,7 +136,7 @@ describe('§3.1 session states', () => {
   });
 });
 
-describe('§4.5 DELETE /mcp', () => {
+describe('DELETE /mcp', () => {
   test.each([
     { what: 'an unknown id', session: '6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f' },
     { what: 'an id that is no UUID', session: '../../etc/passwd' },
@@ -183,7 +183,7 @@ describe('§4.5 DELETE /mcp', () => {
   });
 });
 
-describe('§3.1 a call whose body dawdles', () => {
+describe('a call whose body arrives slowly', () => {
   test.each([
     { what: 'session ended', status: 404, ends: true, advance: 2000, expires: 3600 },
     { what: 'token expired', status: 401, ends: false, advance: 20_000, expires: 10 },
@@ -215,7 +215,7 @@ describe('§3.1 a call whose body dawdles', () => {
   });
 });
 
-describe('§5.7 a session and its user', () => {
+describe('a session and its user', () => {
   test('§5.7 another user’s token: the same 404, and the owner’s session lives on', async () => {
     const session = await gateway.open();
     const eve = await gateway.issuer.sign({ sub: 'eve' });
@@ -234,7 +234,7 @@ describe('§5.7 a session and its user', () => {
   });
 });
 
-describe('§7.2 session ids', () => {
+describe('session ids', () => {
   test.each(['x', '', '6F1F4A4E-5B7F-4F0E-9D6C-0A1B2C3D4E5F', `${'a'.repeat(4000)}`, 'index'])(
     '§7.2 the id "%s" was never one: 404, and the store is not asked',
     async (session) => {
@@ -258,7 +258,7 @@ describe('§7.2 session ids', () => {
   });
 });
 
-describe('§3.1 two replicas on one Redis', () => {
+describe('two replicas on one Redis', () => {
   let redis: RedisServer;
   let replicas: readonly TestGateway[];
 
@@ -332,7 +332,7 @@ describe('§3.1 two replicas on one Redis', () => {
   });
 });
 
-describe('§7.3 while the shared store is down', () => {
+describe('while the shared store is down', () => {
   let redis: RedisServer;
   let down: TestGateway;
   let session: string;

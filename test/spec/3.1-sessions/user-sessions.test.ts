@@ -17,7 +17,7 @@ const counted = async (gateways: readonly TestGateway[], status: string) => {
   return (await Promise.all(counts)).reduce<number>((sum, count) => sum + (count ?? 0), 0);
 };
 
-describe('§3.1 a user at MCP_USER_SESSIONS_MAX', () => {
+describe('a user at MCP_USER_SESSIONS_MAX', () => {
   let pair: Pair;
   let both: readonly TestGateway[];
   beforeAll(async () => {
@@ -120,7 +120,7 @@ describe('§3.1 a user at MCP_USER_SESSIONS_MAX', () => {
   });
 });
 
-describe('§3.1 who has no limit', () => {
+describe('who has no limit', () => {
   test.each([
     { what: 'MCP_USER_SESSIONS_MAX=0', env: { MCP_USER_SESSIONS_MAX: '0' } },
     { what: 'nobody logs in', env: { AUTH_REQUIRED: 'false', MCP_USER_SESSIONS_MAX: '1' } },

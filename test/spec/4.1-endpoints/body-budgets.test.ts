@@ -99,7 +99,7 @@ async function inTwoParts(body: Omit<Body, 'length'>, text: string): Promise<Slo
   return slow;
 }
 
-describe('§12 8 MiB of bodies without a valid token', () => {
+describe('8 MiB of bodies without a valid token', () => {
   const STALLED = { path: REGISTER, length: 64 * KIBIBYTE };
 
   test('§12 stalled ones make room for a new one, and are told why', async () => {
@@ -165,7 +165,7 @@ describe('§12 8 MiB of bodies without a valid token', () => {
   });
 });
 
-describe('§12 8 MiB of bodies per user', () => {
+describe('8 MiB of bodies per user', () => {
   const LARGE = { path: '/mcp', length: MEBIBYTE };
 
   test('§12 a user whose bodies stall can go on, and so can everybody else', async () => {
@@ -241,7 +241,7 @@ describe('§12 8 MiB of bodies per user', () => {
   });
 });
 
-describe('§4.4 what a waiting call keeps of its body', () => {
+describe('what a waiting call keeps of its body', () => {
   const junk = 'x'.repeat(1_000_000);
   const sessionCall = (params: object) => ({
     headers: {},
@@ -275,7 +275,7 @@ describe('§4.4 what a waiting call keeps of its body', () => {
   });
 });
 
-describe('§12 1 KiB per second after the first 5 s', () => {
+describe('1 KiB per second after the first 5 s', () => {
   test.each([
     ['/mcp', { error: { code: -32000, message: 'Request Timeout' } }],
     [REGISTER, { error: 'invalid_client_metadata' }],

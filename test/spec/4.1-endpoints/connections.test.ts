@@ -76,7 +76,7 @@ const answerOf = async (slow: Slow, request: string): Promise<string> => {
 const closedOf = (all: readonly Slow[]) =>
   all.flatMap(({ isClosed }, at) => (isClosed ? [at] : []));
 
-describe('§12 MAX_CONNECTIONS', () => {
+describe('MAX_CONNECTIONS', () => {
   test('§12 of connections that send nothing the oldest makes room', async () => {
     await start(5);
     const idle = await openMany(5);

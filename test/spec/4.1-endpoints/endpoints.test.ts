@@ -9,7 +9,7 @@ beforeAll(async () => {
   port = await gateway.listen();
 });
 
-describe('§4.2 health', () => {
+describe('health', () => {
   test('§4.2 GET /health answers ok and the version', async () => {
     const { status, json } = await gateway.ask({ path: '/health' });
     expect(status).toBe(200);
@@ -43,7 +43,7 @@ describe('§4.2 health', () => {
   });
 });
 
-describe('§4.9 metadata', () => {
+describe('metadata', () => {
   test.each([
     { path: '', resource: '' },
     { path: '/mcp', resource: '/mcp' },
@@ -113,7 +113,7 @@ describe('§4.9 metadata', () => {
   });
 });
 
-describe('§4.1 paths and methods', () => {
+describe('paths and methods', () => {
   test.each([
     { path: '/mcp', allow: 'POST, DELETE', wrong: 'PUT' },
     { path: '/health', allow: 'GET, HEAD', wrong: 'POST' },
@@ -183,7 +183,7 @@ describe('§4.1 paths and methods', () => {
   });
 });
 
-describe('§4.1 malformed and smuggled HTTP', () => {
+describe('malformed and smuggled HTTP', () => {
   const HOST = 'Host: localhost\r\n';
   test.each([
     {

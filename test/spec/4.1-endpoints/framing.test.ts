@@ -18,7 +18,7 @@ const CHUNKED_BODY = '2\r\n{}\r\n0\r\n\r\n';
 const bodyOf = (received: string) =>
   JSON.parse(received.slice(received.indexOf('\r\n\r\n') + 4) || 'null');
 
-describe('§4.1 Transfer-Encoding', () => {
+describe('Transfer-Encoding', () => {
   test('§4.1 HTTP/1.0 has none: 400, then nothing', async () => {
     const received = await sendRaw(
       port,
@@ -126,7 +126,7 @@ describe('§4.1 Transfer-Encoding', () => {
   });
 });
 
-describe('§4.12 header sections', () => {
+describe('header sections', () => {
   /** A request whose header section has this many bytes. */
   function withHeaders(path: string, bytes: number, connection = ''): string {
     const headers = `${HOST}${connection}`;

@@ -69,7 +69,7 @@ const unescaped = (html: string): string =>
     .replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
     .replace(/&(lt|gt|quot|amp);/g, (_, name: string) => CHARACTERS[name] ?? '');
 
-describe('§4.1 pages', () => {
+describe('documentation pages', () => {
   test.each(PAGES)('§4.1 GET %s is a page that runs nothing and loads nothing foreign', (path) => {
     const page = site.find(path);
     expect(page).toMatchObject({
@@ -209,7 +209,7 @@ describe('§4.1 pages', () => {
   });
 });
 
-describe('§4.1 pages over HTTP', () => {
+describe('documentation pages over HTTP', () => {
   async function ask(method: string, path: string, headers: Record<string, string> = {}) {
     const answer = createPipeline({
       router: createRouter([]),
@@ -272,7 +272,7 @@ describe('§4.1 pages over HTTP', () => {
   });
 });
 
-describe('§4.1 documents', () => {
+describe('metadata documents', () => {
   const documents = ['.', 'docs', 'docs/decisions'].flatMap((at) =>
     readdirSync(new URL(`${at}/`, root))
       .filter((name) => name.endsWith('.md'))

@@ -265,7 +265,7 @@ async function untilRecorded({ served, clock }: Running, onTurn = () => {}): Pro
 const GET = (path: string, ...more: readonly string[]) =>
   [`GET ${path} HTTP/1.1`, 'Host: localhost', ...more, '', ''].join('\r\n');
 
-describe('§4.1 streams as they come', () => {
+describe('what a stream sends', () => {
   test('§4.1 the head of a stream arrives before its first piece', async () => {
     const source = createSource();
     const { port } = await start({ '/stream': () => streamed(source) });
@@ -452,7 +452,7 @@ describe('§4.1 streams as they come', () => {
   });
 });
 
-describe('§4.1 streams that are quiet', () => {
+describe('keep-alive comments on quiet streams', () => {
   test('§4.1 a comment every 15 s keeps a quiet stream alive', async () => {
     const source = createSource();
     const { port, clock } = await start({ '/stream': () => streamed(source) });
@@ -490,7 +490,7 @@ describe('§4.1 streams that are quiet', () => {
   });
 });
 
-describe('§4.1 streams whose caller is gone', () => {
+describe('streams whose caller is gone', () => {
   test('§4.1 a caller who hangs up ends the stream while its next piece is pending', async () => {
     const source = createSource();
     const service = await start({ '/stream': () => streamed(source) });
@@ -569,7 +569,7 @@ describe('§4.1 streams whose caller is gone', () => {
   });
 });
 
-describe('§4.1 streams whose caller does not read', () => {
+describe('streams whose caller does not read', () => {
   test('§4.1 a caller who does not read is not sent more, and is cut off after 30 s', async () => {
     const flood = createFlood('x'.repeat(65_536), 2000);
     const service = await start({ '/stream': () => streamed(flood) });
@@ -679,7 +679,7 @@ describe('§4.1 streams whose caller does not read', () => {
   });
 });
 
-describe('§4.1 streams that break', () => {
+describe('streams that break', () => {
   test('§4.1 a stream that throws closes its connection, with one error in the log', async () => {
     const [broken, good] = [createSource(), createSource()];
     const { port, served, recorded, errors } = await start({
@@ -727,7 +727,7 @@ describe('§4.1 streams that break', () => {
   });
 });
 
-describe('§4.11 streams are recorded', () => {
+describe('streams are recorded', () => {
   test('§4.11 a stream is recorded once, after its end, with its whole time', async () => {
     const source = createSource();
     const { port, clock, served, recorded } = await start({ '/stream': () => streamed(source) });
@@ -754,7 +754,7 @@ describe('§4.11 streams are recorded', () => {
   });
 });
 
-describe('§4.3 streams while the service closes', () => {
+describe('streams while the service closes', () => {
   test('§4.3 an open stream is waited for, and its connection closes with it', async () => {
     const source = createSource();
     const { port, server, clock } = await start({ '/stream': () => streamed(source) });

@@ -83,7 +83,7 @@ async function askMany({ socket }: Reader): Promise<void> {
   await turns();
 }
 
-describe('§12 a caller who takes none of its answers', () => {
+describe('a caller who reads no replies', () => {
   test('§12 is cut off after 30 s, and not before', async () => {
     const reader = await openUnread();
     await askMany(reader);
@@ -136,7 +136,7 @@ describe('§12 a caller who takes none of its answers', () => {
   });
 });
 
-describe('§12 how fast answers are taken', () => {
+describe('how fast replies must be read', () => {
   /** Seconds after which a caller is cut off who takes so many bytes at each of these seconds. */
   function cutOffAfter(bytes: number, every = 1): number | undefined {
     const pace = createReplyPace();

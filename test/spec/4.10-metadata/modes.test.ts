@@ -24,7 +24,7 @@ const start = async (env: Record<string, string>) => {
   return createSteps(gateway);
 };
 
-describe('§4.10 metadata by mode', () => {
+describe('metadata by mode', () => {
   const METADATA = ['oauth-authorization-server', 'openid-configuration'];
 
   test.each([
@@ -71,7 +71,7 @@ describe('§4.10 metadata by mode', () => {
   });
 });
 
-describe('§4.6 consent in proxy mode', () => {
+describe('consent in proxy mode', () => {
   test('§4.6 off by default: neither page nor callback is there', async () => {
     const steps = await start(PROXY);
     const client = await steps.register();
@@ -113,7 +113,7 @@ test('§4.6 OAUTH_CONSENT=off in broker mode with open registration is warned of
   expect(warnings()).toEqual([]);
 });
 
-describe('§4.8 registration by mode', () => {
+describe('registration by mode', () => {
   test('§4.8 DCR_ACCESS_TOKEN: registration needs it, and nothing else does', async () => {
     const steps = await start({ ...PROXY, DCR_ACCESS_TOKEN: 'a-secret-of-the-house' });
     const register = (authorization?: string) =>
@@ -147,7 +147,7 @@ describe('§4.8 registration by mode', () => {
   });
 });
 
-describe('§4.12 popups', () => {
+describe('popups', () => {
   test.each([
     { popups: 'true', policy: 'unsafe-none' },
     { popups: 'false', policy: 'same-origin' },
@@ -163,7 +163,7 @@ describe('§4.12 popups', () => {
   });
 });
 
-describe('§10 start-up errors of broker mode', () => {
+describe('start-up errors of broker mode', () => {
   const problems = (env: Record<string, string>) => {
     try {
       loadConfig({ OIDC_ISSUER: 'https://id.example', ...env });

@@ -27,7 +27,7 @@ const exposition = async () => (await gateway.ask({ path: '/metrics' })).text;
 const value = (family: string, labels?: Record<string, string>) =>
   seriesOf(gateway, family, labels);
 
-describe('§4.11 the endpoint', () => {
+describe('the metrics endpoint', () => {
   test('§4.11 OpenMetrics text that ends with # EOF, without authentication', async () => {
     const { status, headers, text } = await gateway.ask({ path: '/metrics' });
     expect(status).toBe(200);
@@ -72,7 +72,7 @@ describe('§4.11 the endpoint', () => {
   });
 });
 
-describe('§4.11 the families move', () => {
+describe('every metric moves', () => {
   /** How much a series grows while something is done. */
   async function growth(
     family: string,

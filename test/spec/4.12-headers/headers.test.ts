@@ -32,7 +32,7 @@ afterAll(async () => {
   await production.close();
 });
 
-describe('§4.12 security headers', () => {
+describe('security headers', () => {
   test.each([
     { what: 'an answer', ask: { path: '/health' } },
     { what: 'an unknown path', ask: { path: '/nope' } },
@@ -78,7 +78,7 @@ describe('§4.12 security headers', () => {
   });
 });
 
-describe('§4.12 CORS', () => {
+describe('CORS', () => {
   test.each([
     { origin: 'https://app.example' },
     { origin: 'vscode-file://vscode-app' },
@@ -120,7 +120,7 @@ describe('§4.12 CORS', () => {
   });
 });
 
-describe('§7.4 foreign origins', () => {
+describe('foreign origins', () => {
   test.each([
     'https://evil.example',
     'null',
@@ -164,7 +164,7 @@ describe('§7.4 foreign origins', () => {
   });
 });
 
-describe('§4.12 the Host header', () => {
+describe('the Host header', () => {
   const status = async (
     at: TestGateway,
     host: string,

@@ -151,7 +151,7 @@ const gateway = useGateway({ env: ENV, deps: { catalog } });
 const operations = (operation: string) =>
   seriesOf(gateway, 'redis_operations_total', { operation });
 
-describe('§4.4 what is repeated must be short', () => {
+describe('only short values are repeated in errors', () => {
   test.each([256, 257])('§4.4 a progressToken of %i characters', async (length) => {
     const progressToken = 't'.repeat(length);
     const client = await openClient(gateway);
@@ -382,7 +382,7 @@ test('§4.1 one user has 50 streams at most, and another one still gets one', as
   for (const stream of [...streams, other]) stream.hangUp();
 });
 
-describe('§4.1 two replicas', () => {
+describe('two replicas', () => {
   const pair = useShared(() => startPair({ env: ENV, deps: { catalog } }));
 
   test('§4.1 of two streams that a session opens at one moment, one stays', async () => {

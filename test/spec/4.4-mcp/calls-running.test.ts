@@ -95,7 +95,7 @@ function expectRefused({ status, headers, json }: Answer, id: unknown): void {
   });
 }
 
-describe('§12 MCP_USER_CALLS_MAX', () => {
+describe('MCP_USER_CALLS_MAX', () => {
   test('§12 one more than so many calls of a user is 429, with its id and without headers of a limit', async () => {
     await start();
     const ada = await logIn('ada');
@@ -197,7 +197,7 @@ test('§12 without authentication there is no limit per user', async () => {
   expect((await callTool(gateway, 'quick')).status).toBe(200);
 });
 
-describe('§12 4,096 calls in a process', () => {
+describe('4,096 calls in a process', () => {
   test('§12 one more is 503 with Retry-After, once they have run for over a second', async () => {
     const clock = manualClock();
     const calls = createCalls({ maxPerUser: 0, clock });

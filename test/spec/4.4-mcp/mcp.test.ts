@@ -14,7 +14,7 @@ const ISO_UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 const initialize = (params: unknown) =>
   gateway.rpc({ jsonrpc: '2.0', id: 'init', method: 'initialize', params });
 
-describe('§4.4 initialize', () => {
+describe('initialize', () => {
   test('§4.4 initialize makes a session and says who serves', async () => {
     const { status, headers, json } = await gateway.rpc(INITIALIZE);
     expect(status).toBe(200);
@@ -87,7 +87,7 @@ describe('§4.4 initialize', () => {
   });
 });
 
-describe('§4.4 envelope', () => {
+describe('the JSON-RPC envelope', () => {
   test.each([
     { what: 'broken JSON', body: '{"jsonrpc":', code: -32700 },
     { what: 'no body', body: '', code: -32700 },
@@ -185,7 +185,7 @@ describe('§4.4 envelope', () => {
   });
 });
 
-describe('§4.4 transport', () => {
+describe('the HTTP transport', () => {
   test.each([
     { type: 'text/plain' },
     { type: 'application/x-www-form-urlencoded' },
@@ -293,7 +293,7 @@ describe('§4.4 transport', () => {
   });
 });
 
-describe('§5 without authentication', () => {
+describe('without authentication', () => {
   const open = useGateway({ env: { AUTH_REQUIRED: 'false', OIDC_ISSUER: '' } });
 
   const ask = (message: unknown, session?: string, headers = {}) =>

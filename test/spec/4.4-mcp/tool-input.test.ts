@@ -64,7 +64,7 @@ const invocations = async () =>
 const WRONG = { cty: 'Rome', days: 'two', units: 'metrics' };
 const NAMED = ['arguments/city', 'arguments/days', 'arguments/units', '"cty"'];
 
-describe('§4.4 each revision hears of wrong arguments in its way, all of them', () => {
+describe('each revision reports all wrong arguments in its own way', () => {
   test.each(['2025-06-18', '2025-03-26', '2024-11-05', '0.1.0'])(
     '§4.4 a session of %s: -32602 with all of it in data.details',
     async (protocolVersion) => {
@@ -118,7 +118,7 @@ describe('§4.4 each revision hears of wrong arguments in its way, all of them',
   );
 });
 
-describe('§4.4 what is said of a member lets a model mend it', () => {
+describe('the report on an argument lets a model correct it', () => {
   let client: SessionClient;
   beforeAll(async () => {
     client = await openClient(gateway);

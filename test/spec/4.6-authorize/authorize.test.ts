@@ -42,7 +42,7 @@ const queryOf = (changes: Changes = {}) => {
 };
 const authorize = (query: string, at = gateway) => at.ask({ path: `/oauth/authorize?${query}` });
 
-describe('§4.6 authorize', () => {
+describe('the authorization endpoint', () => {
   test('§4.6 redirects to the provider with every parameter and the static client', async () => {
     const { status, headers, text } = await authorize(
       queryOf({ resource: 'https://a.example', prompt: 'login' }),
@@ -255,7 +255,7 @@ describe('§4.6 authorize', () => {
   );
 });
 
-describe('§7.3 authorize on a service that lacks settings', () => {
+describe('authorization where settings are missing', () => {
   const bare = useGateway();
 
   test('§7.3 no authorization URL: 500 server_error, after the client checks', async () => {

@@ -25,7 +25,7 @@ function answerOf(location: string | undefined): [string, Record<string, string>
   return [url.href.split('?')[0] ?? '', Object.fromEntries(url.searchParams)];
 }
 
-describe('§13 broker: state', () => {
+describe('the state parameter', () => {
   test('§13 broker: a client may leave state out, and it is left out of every answer', async () => {
     const { steps } = broker;
     const expected = { code: expect.any(String), iss: BASE };
@@ -63,7 +63,7 @@ const WRONG: readonly { what: string; change: Change; error: string }[] = [
   },
 ];
 
-describe('§13 broker: a request of a good client that is wrong otherwise', () => {
+describe('a wrong request of a known client', () => {
   test.each(WRONG)('§13 broker: $what, on loopback: redirected', async ({ change, error }) => {
     for (const redirect_uri of [LOOPBACK, 'http://127.0.0.1:50123/callback']) {
       const { status, headers } = await visit({ ...change, redirect_uri });

@@ -56,7 +56,7 @@ async function begin(client: Client) {
   return { cookie, state: asked.searchParams.get('state') ?? '' };
 }
 
-describe('§13 broker: iss of the provider', () => {
+describe('the iss parameter of the provider', () => {
   test('§13 broker: promised at the beginning, it is demanded by a replica that cannot ask', async () => {
     const client = await start(false);
     broker.gateway.issuer.document = SENDS;

@@ -44,7 +44,7 @@ beforeEach(() => answerTokens({ access_token: 'a', token_type: 'Bearer' }));
 const answerTokens = (tokens: object) =>
   upstream.answer((res) => void res.end(JSON.stringify(tokens)));
 
-describe('§13 broker: the way to the provider', () => {
+describe('the way to the provider', () => {
   test('§13 broker: it is asked by its own client, with state, PKCE and callback of our own', async () => {
     const { asked } = await steps.approve(client, { resource: `${BASE}/mcp` });
     const { searchParams: sent } = asked;
@@ -159,7 +159,7 @@ describe('§13 broker: the way to the provider', () => {
   });
 });
 
-describe('§13 broker: consent', () => {
+describe('consent', () => {
   test('§13 broker: the page says who asks, who vouches, and where the log-in goes', async () => {
     const { text, headers } = await steps.authorize(client);
     for (const shown of ['Test', 'nobody', 'client.example', 'openid', 'profile']) {
@@ -329,7 +329,7 @@ describe('§13 broker: consent', () => {
   });
 });
 
-describe('§13 broker: the callback', () => {
+describe('the callback', () => {
   test('§13 broker: the client gets a code of ours, its own state, and our issuer', async () => {
     const back = await steps.logIn(client);
     expect(back.origin + back.pathname).toBe(REDIRECT);

@@ -82,7 +82,7 @@ async function authorize(hosts: string, network: Network, accept: string) {
   return { answer, line: gateway.log.find(({ clientId }) => clientId === ID) };
 }
 
-describe.each(FAILURES)('§14 document failures: $what', ({ reason, network }) => {
+describe.each(FAILURES)('a document cannot be read: $what', ({ reason, network }) => {
   test('§14 document failures: the page says what happened and what an operator can do, and nothing of the inside', async () => {
     const { answer, line } = await authorize('claude.ai', network(), 'text/html');
     expect(answer.status).toBe(400);

@@ -13,7 +13,7 @@ beforeEach(async () => {
 const lastLine = (of: Broker, at: string) =>
   of.gateway.log.filter(({ path }) => path === at).at(-1);
 
-describe('§4.7 broker: the provider refuses a request of the gateway', () => {
+describe('the provider refuses a request of the gateway', () => {
   test.each([
     ['invalid_request', 'DPoP proof is missing'],
     ['invalid_dpop_proof', 'no proof'],
@@ -82,7 +82,7 @@ describe('§4.7 broker: the provider refuses a request of the gateway', () => {
   });
 });
 
-describe('§4.7 broker: dex says invalid_request of a spent refresh token', () => {
+describe('dex answers invalid_request to a spent refresh token', () => {
   let dex: Broker;
   beforeAll(async () => {
     dex = await startBroker({ OIDC_PROVIDER: 'dex', OIDC_AUDIENCE: 'https://gw.example/mcp' });
@@ -116,7 +116,7 @@ describe('§4.7 broker: dex says invalid_request of a spent refresh token', () =
   });
 });
 
-describe('§13 broker: the provider refuses the log-in', () => {
+describe('the provider refuses the login', () => {
   const callBack = async (answer: Readonly<Record<string, string>>) => {
     const { cookie, asked } = await broker.steps.approve(client);
     const state = asked.searchParams.get('state') ?? '';

@@ -18,7 +18,7 @@ const tokenSignedBySecret = () =>
 /** The last line of the log about a token request. */
 const lastLine = () => broker.gateway.log.filter(({ path }) => path === '/oauth/token').at(-1);
 
-describe('§4.7 broker: an access token that the gateway would refuse is not handed out', () => {
+describe('an access token that the gateway would refuse is not handed out', () => {
   test.each([
     {
       what: 'of another audience',
@@ -128,7 +128,7 @@ describe('§4.7 broker: an access token that the gateway would refuse is not han
   });
 });
 
-describe('§4.7 broker: the provider refuses the gateway’s own credentials', () => {
+describe('the provider refuses the gateway’s own credentials', () => {
   const refusals = [
     { status: 401, body: { error: 'invalid_client', error_description: 'secret is wrong' } },
     { status: 400, body: { error: 'unauthorized_client' } },

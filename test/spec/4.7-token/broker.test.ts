@@ -60,7 +60,7 @@ async function refreshTokenOf(owner: Client, token: string): Promise<string> {
   return token;
 }
 
-describe('§4.7 broker: the code', () => {
+describe('authorization codes', () => {
   test('§4.7 broker: the provider gets its own code, our verifier, callback and credentials', async () => {
     const { status, headers, json } = await steps.redeem(client, await steps.logIn(client));
     expect(status).toBe(200);
@@ -166,7 +166,7 @@ describe('§4.7 broker: the code', () => {
   });
 });
 
-describe('§4.7 broker: refresh tokens', () => {
+describe('refresh tokens', () => {
   /** Whoever waits for the other looks again as time goes on. */
   async function twoAtOnce(token: string) {
     const pending = Promise.all([steps.refresh(client, token), steps.refresh(client, token)]);
@@ -321,7 +321,7 @@ describe('§4.7 broker: refresh tokens', () => {
   });
 });
 
-describe('§4.1 broker: revocation', () => {
+describe('revocation', () => {
   const revoke = (owner: Client, token: string) =>
     steps.post('/oauth/revoke', { token, client_id: owner.id, token_type_hint: 'refresh_token' });
 

@@ -19,7 +19,7 @@ async function redeem(client: Client, mode: string): Promise<void> {
   expect([status, text]).toEqual([200, expect.any(String)]);
 }
 
-describe('§4.7 log', () => {
+describe('what is logged of a login', () => {
   test.each(['broker', 'proxy'])(
     '§4.7 log: a log-in has client and user, in %s mode',
     async (mode) => {

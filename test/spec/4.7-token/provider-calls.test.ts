@@ -61,7 +61,7 @@ function expectBusy({ status, headers, json }: Answer): void {
   });
 }
 
-describe('§12 provider calls, literal mode', () => {
+describe('calls of the provider in proxy mode', () => {
   test('§12 provider calls: the 101st is refused at once, at token and at revoke', async () => {
     await start({});
     const before = upstream.received.length;
@@ -91,7 +91,7 @@ describe('§12 provider calls, literal mode', () => {
   });
 });
 
-describe('§12 provider calls, broker mode', () => {
+describe('calls of the provider in broker mode', () => {
   const steps = createSteps({ ask: (request) => gateway.ask(request) });
   const BROKER = {
     OAUTH_MODE: 'broker',

@@ -55,7 +55,7 @@ const token = (body: unknown, headers = {}, at = gateway) =>
 const form = (fields: Record<string, string>) => new URLSearchParams(fields);
 const last = () => upstream.received.at(-1);
 
-describe('§4.7 token', () => {
+describe('the token endpoint', () => {
   test.each([
     { how: 'a form', body: () => form(codeGrant({ resource: 'https://a.example' })) },
     { how: 'JSON', body: () => codeGrant({ resource: 'https://a.example' }) },
@@ -371,7 +371,7 @@ describe('§4.7 token', () => {
   });
 });
 
-describe('§4.1 revoke', () => {
+describe('the revocation endpoint', () => {
   test.each([
     {
       how: 'a form',

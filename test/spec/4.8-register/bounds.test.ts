@@ -24,7 +24,7 @@ async function logIn(client: Client): Promise<void> {
   expect((await broker.steps.redeem(client, await broker.steps.logIn(client))).status).toBe(200);
 }
 
-describe('§4.8 register: size', () => {
+describe('the size of a registration', () => {
   test.each(['broker', 'proxy'])(
     '§4.8 register: a record has at most 8 KiB, in %s mode',
     async (mode) => {
@@ -49,7 +49,7 @@ describe('§4.8 register: size', () => {
   );
 });
 
-describe('§4.8 register: time', () => {
+describe('how long a registration lasts', () => {
   test('§4.8 register: in broker mode one day, until its client gets a token', async () => {
     broker = await startBroker();
     const [unused, used] = [await broker.steps.register(), await broker.steps.register()];
@@ -112,7 +112,7 @@ describe('§4.8 register: time', () => {
   });
 });
 
-describe('§4.8 register: the gateway’s own origin', () => {
+describe('redirect URIs of the gateway’s own origin', () => {
   test.each([
     { base: BASE, uri: `${BASE}/callback` },
     { base: BASE, uri: `${BASE}:443/oauth/callback` },

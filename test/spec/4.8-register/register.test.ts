@@ -11,7 +11,7 @@ const register = (body: unknown, headers = {}) =>
 
 const REDIRECT = 'https://client.example/callback';
 
-describe('§4.8 registration', () => {
+describe('the registration endpoint', () => {
   test('§4.8 redirect_uris alone are enough, defaults are filled in', async () => {
     const { status, headers, json } = await register({ redirect_uris: [REDIRECT] });
     expect(status).toBe(201);
@@ -163,7 +163,7 @@ describe('§4.8 registration', () => {
   });
 });
 
-describe('§4.8 redirect URIs', () => {
+describe('redirect URIs', () => {
   test.each([
     'https://client.example/cb',
     'https://client.example',
@@ -227,7 +227,7 @@ describe('§4.8 redirect URIs', () => {
   });
 });
 
-describe('§3.2 a registered client', () => {
+describe('a registered client', () => {
   const authorize = (clientId: string, redirectUri = REDIRECT) =>
     gateway.ask({
       path: `/oauth/authorize?${new URLSearchParams({ client_id: clientId, redirect_uri: redirectUri })}`,

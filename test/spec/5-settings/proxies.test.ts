@@ -30,7 +30,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   }
 }
 
-describe('§14 proxies: the settings', () => {
+describe('the settings of a proxy', () => {
   test.each([
     [{}, undefined, undefined, []],
     [{ HTTPS_PROXY: 'http://p.example:3128' }, undefined, 'http://p.example:3128', []],
@@ -103,7 +103,7 @@ describe('§14 proxies: the settings', () => {
   );
 });
 
-describe('§14 proxies: which URL goes through one', () => {
+describe('which URLs go through a proxy', () => {
   const settings = { httpProxy: 'http://a.example', httpsProxy: 'http://b.example' };
   const by = (noProxy: readonly string[], url: string) =>
     createProxyRule({ ...settings, noProxy })(new URL(url));
@@ -240,7 +240,7 @@ describe.each([
     await upstream.close();
   });
 
-  describe('§14 proxies: documents of clients', () => {
+  describe('client ID metadata documents', () => {
     const ID = 'https://client.example/oauth/client.json';
     let host: DocumentHost;
     let outbound: Outbound;

@@ -17,7 +17,7 @@ function problemsOf(env: Readonly<Record<string, string>>): readonly string[] {
   return [];
 }
 
-describe('§10 the README', () => {
+describe('the README', () => {
   test('§10 the settings of the README for production start as they are written', () => {
     const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
     const [, block = ''] = /^## Production$.*?^```sh$\n(.*?)^```$/ms.exec(readme) ?? [];
@@ -27,7 +27,7 @@ describe('§10 the README', () => {
   });
 });
 
-describe('§10 what is missing', () => {
+describe('what is missing', () => {
   test('§10 a misspelt variable is named beside what is wrong', () => {
     expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([
       expect.stringMatching(
@@ -59,7 +59,7 @@ describe('§10 what is missing', () => {
   });
 });
 
-describe('§10 defaults', () => {
+describe('defaults', () => {
   test('§10 an issuer is all that is needed', () => {
     expect(loadConfig({ OIDC_ISSUER: ISSUER })).toMatchObject({
       port: 3000,
@@ -146,7 +146,7 @@ describe('§10 defaults', () => {
   });
 });
 
-describe('§10 start-up errors', () => {
+describe('start-up errors', () => {
   test.each([
     {
       variable: 'PORT',

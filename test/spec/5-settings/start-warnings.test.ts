@@ -30,7 +30,7 @@ async function warningsOf(env: Env): Promise<readonly string[]> {
   return gateway.log.flatMap(({ level, msg }) => (level === 'warn' ? [msg] : []));
 }
 
-describe('§10 foot-guns at start', () => {
+describe('warnings about risky settings', () => {
   test.each<{ what: string; env: Env }>([
     { what: 'a public gateway in broker mode', env: HEALTHY },
     {
@@ -145,7 +145,7 @@ describe('§10 foot-guns at start', () => {
   });
 });
 
-describe('§10 BASE_URL', () => {
+describe('BASE_URL', () => {
   const problemsOf = (baseUrl: string): readonly string[] => {
     try {
       loadConfig({ OIDC_ISSUER: 'https://idp.example', BASE_URL: baseUrl });
@@ -173,7 +173,7 @@ describe('§10 BASE_URL', () => {
   );
 });
 
-describe('§10 misspelt variables', () => {
+describe('misspelt variables', () => {
   test.each([
     ['MCP_RATE_LIMIT', 'MCP_RATE_LIMIT_MAX'],
     ['MCP_SESSION_TTL', 'MCP_SESSION_TTL_SECONDS'],

@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-describe('§10 OAUTH_STATE_SECRET on two replicas', () => {
+describe('OAUTH_STATE_SECRET on two replicas', () => {
   let clock: ManualClock;
   const open: TestGateway[] = [];
 
@@ -107,7 +107,7 @@ describe('§10 OAUTH_STATE_SECRET on two replicas', () => {
   });
 });
 
-describe('§10 seals', () => {
+describe('seals', () => {
   const seal = createSeal([ONE]);
 
   test('§10 a sealed text opens in its context, by one of the secrets', () => {
@@ -162,7 +162,7 @@ describe('§10 seals', () => {
   });
 });
 
-describe('§10 the secret kept in DATA_DIR', () => {
+describe('the secret kept in DATA_DIR', () => {
   const file = () => join(dataDir, 'oauth-state-secret');
 
   async function startAndClose(): Promise<void> {

@@ -80,7 +80,7 @@ async function publish(...keys: readonly never[]): Promise<void> {
   await gateway.open();
 }
 
-describe('§5 keys without kid', () => {
+describe('tokens and keys without a kid', () => {
   test('§5 a key without kid that gives way to one with kid: its token is accepted', async () => {
     const old = newKey();
     await publish(jwkOf(old.publicKey));
@@ -119,7 +119,7 @@ describe('§5 keys without kid', () => {
   });
 });
 
-describe('§5 which keys are used', () => {
+describe('which keys are used', () => {
   const rsa = (options: object = {}) =>
     generateKeyPairSync('rsa', { modulusLength: 2048, ...options });
 

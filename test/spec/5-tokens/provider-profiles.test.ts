@@ -52,7 +52,7 @@ function problemsOf(env: Env): readonly string[] {
   return [];
 }
 
-describe('§5 providers: defaults', () => {
+describe('the defaults of each provider', () => {
   const usual = {
     oauthAddedScopes: [],
     oauthAddedParameters: [],
@@ -175,7 +175,7 @@ describe('§5 providers: defaults', () => {
   );
 });
 
-describe('§5 providers: start-up errors', () => {
+describe('start-up errors by provider', () => {
   test.each([
     { variable: 'OIDC_PROVIDER', wrong: ['azure', 'Entra', 'none'] },
     { variable: 'OAUTH_ADDED_SCOPES', wrong: [',', 'a"b', 'a\\b', 'é'] },
@@ -405,7 +405,7 @@ describe('§5 providers: start-up errors', () => {
   });
 });
 
-describe('§5 providers: tokens', () => {
+describe('the tokens of each provider', () => {
   let gateway: TestGateway | undefined;
   let provider: Issuer | undefined;
 
@@ -514,7 +514,7 @@ describe('§5 providers: tokens', () => {
   });
 });
 
-describe('§5 providers: requests', () => {
+describe('what each provider is asked', () => {
   const MCP = `${BASE_URL}/mcp`;
   const settings = (provider: Provider, env: Env = {}) =>
     load(provider, {

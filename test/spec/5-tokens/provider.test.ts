@@ -111,7 +111,7 @@ const FAULTS: readonly Behaviour[] = [
   'redirect',
 ];
 
-describe('§5 a provider out of order', () => {
+describe('a provider that is out of order', () => {
   test.each(FAULTS)('§5 never fetched, provider %s: 503, and it heals by itself', async (fault) => {
     await start(fault);
     expectUnavailable(await send(await token()));
@@ -174,7 +174,7 @@ describe('§5 a provider out of order', () => {
   });
 });
 
-describe('§5 fetching the key set', () => {
+describe('fetching the key set', () => {
   test('§5 2,000 first requests at once: one fetch, and all are served', async () => {
     await start('down');
     expectUnavailable(await send(await token()));
@@ -245,7 +245,7 @@ describe('§5 fetching the key set', () => {
   });
 });
 
-describe("§5 the provider's discovery document", () => {
+describe("the provider's discovery document", () => {
   const metadata = () => gateway.ask({ path: '/.well-known/oauth-authorization-server' });
 
   test.each(['https://login.example', 'https://login.example/', 'https://login.example/tenant/'])(

@@ -42,7 +42,7 @@ const MODES = [
   { mode: 'with OIDC_PROVIDER=dex', env: DEX },
 ] as const;
 
-describe.each(MODES)('§5.2 kinds of tokens, $mode', ({ env }) => {
+describe.each(MODES)('kinds of tokens, $mode', ({ env }) => {
   beforeAll(() => start(env));
   afterAll(() => gateway.close());
 
@@ -143,7 +143,7 @@ describe.each(MODES)('§5.2 kinds of tokens, $mode', ({ env }) => {
   });
 });
 
-describe('§7.1 details name what is wrong and what is allowed', () => {
+describe('details name what is wrong and what is allowed', () => {
   beforeAll(() => start());
   afterAll(() => gateway.close());
 
@@ -254,7 +254,7 @@ describe('§7.1 details name what is wrong and what is allowed', () => {
   });
 });
 
-describe('§5 MAX_TOKEN_BYTES', () => {
+describe('MAX_TOKEN_BYTES', () => {
   afterEach(() => gateway.close());
 
   test('§5 MAX_TOKEN_BYTES is the longest token that is accepted', async () => {
@@ -274,7 +274,7 @@ describe('§5 MAX_TOKEN_BYTES', () => {
   });
 });
 
-describe('§5.2 inspectToken: the same judgement without the signature', () => {
+describe('inspectToken: the same judgement without the signature', () => {
   beforeAll(() => start());
   afterAll(() => gateway.close());
 
@@ -353,7 +353,7 @@ describe('§5.2 inspectToken: the same judgement without the signature', () => {
   );
 });
 
-describe('§5.6 the challenge', () => {
+describe('the challenge', () => {
   afterEach(() => gateway.close());
 
   test.each([

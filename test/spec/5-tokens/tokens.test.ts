@@ -129,7 +129,7 @@ async function expectRefusedAtOnce(token: string, reason = 'invalid_token'): Pro
   expect(gateway.issuer.fetches).toEqual(before);
 }
 
-describe('§7.1 reasons', () => {
+describe('why a token is refused', () => {
   test.each([
     { reason: 'invalid_issuer', over: { iss: 'https://other.example' } },
     { reason: 'invalid_audience', over: { aud: 'https://other.example' } },
@@ -201,7 +201,7 @@ describe('§7.1 reasons', () => {
   });
 });
 
-describe('§5 signature', () => {
+describe('the signature of a token', () => {
   test.each(ALGORITHMS)('§5 a token signed with %s is accepted', async (alg) => {
     const before = gateway.issuer.fetches.keys;
     expect((await send(await gateway.issuer.sign({}, { alg }))).status).toBe(200);
@@ -308,7 +308,7 @@ describe('§5 signature', () => {
   });
 });
 
-describe('§5 attacks on the header', () => {
+describe('attacks on the header', () => {
   test.each(
     [
       'none',
@@ -461,7 +461,7 @@ describe('§5 attacks on the header', () => {
   );
 });
 
-describe('§5 form', () => {
+describe('the form of a token', () => {
   test('§7.1 a token that has not exactly three parts: invalid_token', async () => {
     const token = made();
     const [header = '', payload = '', signature = ''] = token.split('.');
@@ -587,7 +587,7 @@ describe('§5 form', () => {
   }
 });
 
-describe('§5 claims', () => {
+describe('the claims of a token', () => {
   const raw = (member: string) => {
     const { exp: _, ...others } = claims();
     return JSON.stringify(others).replace('{', `{${member},`);
@@ -753,7 +753,7 @@ describe('§5 claims', () => {
   });
 });
 
-describe('§5 time', () => {
+describe('the times of a token', () => {
   test('§5 exp has a tolerance of 5 seconds', async () => {
     const accepted = made(OWN, claims({ exp: seconds() - 4.999 }));
     expect((await send(accepted)).status).toBe(200);
@@ -777,7 +777,7 @@ describe('§5 time', () => {
   });
 });
 
-describe('§5 settings', () => {
+describe('settings of the token check', () => {
   let other: TestGateway;
   beforeAll(async () => {
     other = await startGateway({
@@ -825,7 +825,7 @@ describe('§5 settings', () => {
   });
 });
 
-describe('§5 secrets', () => {
+describe('tokens and secrets are not repeated', () => {
   test('§5 no token, nor a part of one, is ever in the log', () => {
     const log = JSON.stringify(gateway.log);
     expect(sent.size).toBeGreaterThan(300);

@@ -30,7 +30,7 @@ const initialize = async (ip: string, sub = 'user-1', headers: Record<string, st
 const operations = (operation: string) =>
   seriesOf(gateway, 'redis_operations_total', { operation, status: 'success' });
 
-describe('§8 strangers lock nobody out', () => {
+describe('strangers lock nobody out', () => {
   test('§8.1 calls without a valid token have a global window of their own', async () => {
     await start({ MCP_GLOBAL_RATE_LIMIT_MAX: '2' });
     await anonymous('10.0.0.1');
@@ -159,7 +159,7 @@ describe('§8 strangers lock nobody out', () => {
   );
 });
 
-describe('§8.2 what is counted for an address', () => {
+describe('what is counted for an address', () => {
   test.each([
     ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', true],
     ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
@@ -175,7 +175,7 @@ describe('§8.2 what is counted for an address', () => {
   });
 });
 
-describe('§8 a limit per user', () => {
+describe('a limit per user', () => {
   test('§8.1 counts a user over all addresses, and nobody else', async () => {
     await start({ MCP_USER_RATE_LIMIT_MAX: '2' });
     expect((await initialize('10.0.0.1')).status).toBe(200);
@@ -225,7 +225,7 @@ describe('§8 a limit per user', () => {
   });
 });
 
-describe('§8 a refusal is remembered', () => {
+describe('a refusal is remembered', () => {
   test('§8.1 while one of an address holds, neither token nor store is looked at', async () => {
     await start({ MCP_RATE_LIMIT_MAX: '1' });
     await anonymous('10.0.0.1');
@@ -291,7 +291,7 @@ describe('§8 a refusal is remembered', () => {
   });
 });
 
-describe('§8 what is counted when', () => {
+describe('when a request is counted', () => {
   test('§5.2 a key that is not at hand: the address is counted before the look-up', async () => {
     await start({ MCP_RATE_LIMIT_MAX: '1' });
     await expect.poll(() => gateway.issuer.fetches.keys).toBe(1);
@@ -382,7 +382,7 @@ describe('§8 what is counted when', () => {
   });
 });
 
-describe('§8 a flood does not fill the log', () => {
+describe('a flood does not fill the log', () => {
   const linesOf = (key: string) =>
     gateway.log.filter(({ error, level }) => error === key && level !== 'debug');
 

@@ -21,7 +21,7 @@ const call = (headers: Readonly<Record<string, string>> = {}, remoteAddress = '1
   gateway.ask({ method: 'POST', path: '/mcp', headers, remoteAddress });
 const from = (ip: string) => call({ 'x-forwarded-for': ip });
 
-describe('§8 the three groups', () => {
+describe('the three groups', () => {
   const groups = [
     { name: 'mcp', prefix: 'MCP', ask: { method: 'POST', path: '/mcp' }, admitted: 401 },
     {
@@ -218,7 +218,7 @@ describe('§8 the three groups', () => {
   });
 });
 
-describe('§8.2 the caller’s address', () => {
+describe('the caller’s address', () => {
   /** Whether two requests count against the same address. */
   async function share(
     one: readonly [headers: Record<string, string>, socket?: string],

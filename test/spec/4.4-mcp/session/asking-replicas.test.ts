@@ -18,7 +18,7 @@ const answers = (value: unknown) => ({
   content: [{ type: 'text', text: JSON.stringify(value) }],
 });
 
-describe('§16 answers by way of another replica', () => {
+describe('answers that reach another replica', () => {
   const { catalog } = createAskingCatalog();
   const pair = useShared(() => startPair({ deps: { catalog } }));
   let client: SessionClient;
@@ -67,7 +67,7 @@ describe('§16 answers by way of another replica', () => {
   });
 });
 
-describe('§16 answers that do not come', () => {
+describe('answers that never come', () => {
   const { catalog, events } = createAskingCatalog();
   let clock: ManualClock;
   let gateway: TestGateway;

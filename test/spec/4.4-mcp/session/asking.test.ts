@@ -43,7 +43,7 @@ const answers = (value: unknown) => ({
 });
 const asks = (...kinds: readonly (keyof typeof QUESTION)[]) => client.call('asks', { kinds });
 
-describe('§4.4 questions to the client', () => {
+describe('requests to the client', () => {
   test.each([
     { kind: 'form', answer: ADA },
     { kind: 'form', answer: { action: 'decline' } },
@@ -123,7 +123,7 @@ describe('§4.4 questions to the client', () => {
   });
 });
 
-describe('§4.4 answers that do not answer', () => {
+describe('replies that answer nothing', () => {
   test('§4.4 an error of the client is -32603 for the call, with a sentence', async () => {
     const stream = await asks('model');
     const { id } = await stream.next();
@@ -206,7 +206,7 @@ describe('§4.4 answers that do not answer', () => {
   });
 });
 
-describe('§4.4 clients that cannot be asked', () => {
+describe('clients that cannot be asked', () => {
   test.each([
     { capabilities: {}, kinds: ['form'], names: 'elicitation' },
     { capabilities: { elicitation: { url: {} } }, kinds: ['form'], names: 'elicitation' },

@@ -104,7 +104,7 @@ async function held(
 /** What a call answers that was left alone. */
 const whole = (key: string) => ({ content: [{ type: 'text', text: key }] });
 
-describe('§4.4 notifications/cancelled', () => {
+describe('notifications/cancelled', () => {
   test.each([1, 0, -7, 1.5, 'a', '', '1', 'ü"\n'])(
     '§4.4 it ends the call %j at once, even if the tool does not heed it',
     async (id) => {
@@ -211,7 +211,7 @@ describe('§4.4 notifications/cancelled', () => {
   });
 });
 
-describe('§3.1 whose call it is', () => {
+describe('whose calls may be cancelled', () => {
   test('§3.1 the call of another session with the same id lives on, and no other user ends it', async () => {
     const sibling = await openClient(pair.one);
     const token = await pair.one.issuer.sign({ sub: 'mallory' });
@@ -226,7 +226,7 @@ describe('§3.1 whose call it is', () => {
   });
 });
 
-describe('§4.4 cancelled by way of another replica', () => {
+describe('cancelled through another replica', () => {
   test.each([5, '5', 'a "quoted" one'])('§4.4 the call %j ends', async (id) => {
     const call = await held(id);
     const elsewhere = await client.at(pair.other);

@@ -90,7 +90,7 @@ const whole = (...values: readonly string[]) => ({
   hasMore: false,
 });
 
-describe('§4.4 completion/complete', () => {
+describe('completion/complete', () => {
   test.each([
     { ref: TRAVEL, name: 'country', value: '', completion: whole('France', 'Italy') },
     { ref: TRAVEL, name: 'country', value: 'I', completion: whole('Italy') },

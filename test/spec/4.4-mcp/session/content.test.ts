@@ -93,7 +93,7 @@ async function openAs(protocolVersion: string): Promise<string> {
   return headers['mcp-session-id'] ?? expect.unreachable();
 }
 
-describe('§2.5 content of every kind', () => {
+describe('content of every kind', () => {
   const { text, image, audio, embedded, embeddedBlob, link } = CONTENT;
   const audioAsText = { type: 'text', text: expect.stringContaining('audio/wav') };
   const linkAsText = { type: 'text', text: expect.stringContaining(link.uri) };
@@ -130,7 +130,7 @@ describe('§2.5 content of every kind', () => {
   );
 });
 
-describe('§2.5 structured results', () => {
+describe('structured results', () => {
   let session: string;
   beforeAll(async () => {
     session = await gateway.open();

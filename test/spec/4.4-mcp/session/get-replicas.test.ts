@@ -8,7 +8,7 @@ import { useShared } from '../../../support/lifetimes.ts';
 const { catalog, change } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
 
-describe('§16 a stream among replicas', () => {
+describe('one stream for each session among replicas', () => {
   const pair = useShared(() => startPair({ env: STREAMS, deps: { catalog } }));
 
   test('§16 a second one at the other replica ends the first', async () => {

@@ -12,7 +12,7 @@ const UNKNOWN = '5f0c1f0e-6d5a-4c3e-9b57-0a2f4f8f9a11';
 
 const reasonOf = (text: string) => JSON.parse(text).error.data?.reason;
 
-describe('§15 GET /mcp without MCP_STREAMS', () => {
+describe('GET /mcp without MCP_STREAMS', () => {
   test.each([{}, { MCP_STREAMS: 'false' }])(
     '§15 with %j it is 405, even in a session',
     async (env) => {
@@ -32,7 +32,7 @@ describe('§15 GET /mcp without MCP_STREAMS', () => {
   );
 });
 
-describe('§15 who gets the stream', () => {
+describe('who gets the stream', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway({ env: STREAMS, deps: { catalog } });
@@ -178,7 +178,7 @@ test('§8.1 a stream is counted, and refused, by the limit of /mcp', async () =>
   }
 });
 
-describe('§15 how long a stream lasts', () => {
+describe('how long a stream lasts', () => {
   let clock: ManualClock;
   let gateway: TestGateway;
   const start = async () => {

@@ -56,7 +56,7 @@ const template = (name: string, complete?: Readonly<Record<string, () => readonl
 const watch = () => () => {};
 const values = () => ['one'];
 
-describe('§4.4 capabilities', () => {
+describe('capabilities', () => {
   const STREAMS = { MCP_STREAMS: 'true' };
   const ALL: LocalEntries = {
     tools: [tool('t')],
@@ -160,7 +160,7 @@ describe('§4.4 capabilities', () => {
   });
 });
 
-describe('§4.4 lists in pages', () => {
+describe('lists in pages', () => {
   const names = ['ä/1', 'b', 'c', 'd', 'e', 'f', 'g'];
   const toolNames = ['t1', 't2', 't3', 't4', 't5', 't6', 't7'];
   const entries = {

@@ -83,7 +83,7 @@ async function heard(client: SessionClient): Promise<readonly string[]> {
   });
 }
 
-describe('§4.4 logging/setLevel', () => {
+describe('logging/setLevel', () => {
   test('§4.4 before any setLevel a session hears info and above', async () => {
     expect(await heard(await openClient(gateway))).toEqual(LEVELS.slice(1));
   });
@@ -176,7 +176,7 @@ describe('§4.4 logging/setLevel', () => {
   });
 });
 
-describe('§4.4 progress', () => {
+describe('progress', () => {
   test.each(['token', '', 7, 0])(
     '§4.4 progress carries the token %j as it came',
     async (progressToken) => {

@@ -39,7 +39,7 @@ async function record(redis: Redis): Promise<[string, string][]> {
   return heard;
 }
 
-describe('§16 messages between replicas', () => {
+describe('messages between replicas', () => {
   let pair: Pair;
   let redis: Redis;
   let heard: [string, string][];
@@ -160,7 +160,7 @@ describe('§16 messages between replicas', () => {
   });
 });
 
-describe('§16 what an operator hears of messages that were dropped', () => {
+describe('what is logged of messages that were dropped', () => {
   const SECRETS = [
     'a-secret-of-the-first-of-two-replicas',
     'a-secret-of-the-other-of-two-replicas',
@@ -205,7 +205,7 @@ describe('§16 what an operator hears of messages that were dropped', () => {
   });
 });
 
-describe('§16 messages of another time', () => {
+describe('messages of other versions', () => {
   let pair: Pair | undefined;
   afterEach(() => pair?.close());
 

@@ -50,7 +50,7 @@ const LOGGED = {
   params: { level: 'info', logger: 'teller', data: { told: 'info' } },
 };
 
-describe('§4.4 what is answered with a stream', () => {
+describe('which calls are answered with a stream', () => {
   test.each([
     { says: {}, messages: [] },
     { says: { progress: true }, messages: [] },
@@ -130,7 +130,7 @@ describe('§4.4 what is answered with a stream', () => {
   );
 });
 
-describe('§4.4 streamed answers', () => {
+describe('streamed answers', () => {
   test('§4.12 a streamed answer has the headers of every answer, and those of a stream', async () => {
     const answer = await client.call(
       'tells',

@@ -23,7 +23,7 @@ const subscribe = (client: SessionClient, name: string) =>
 const unsubscribe = (client: SessionClient, name: string) =>
   client.ask('resources/unsubscribe', { uri: `watched://${name}` });
 
-describe('§4.4 resources/subscribe', () => {
+describe('resources/subscribe', () => {
   test('§4.4 it answers {}, and each change is told on the stream', async () => {
     const client = await openClient(gateway);
     const stream = await client.watch();

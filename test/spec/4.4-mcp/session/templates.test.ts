@@ -83,7 +83,7 @@ beforeAll(async () => {
 
 const read = async (uri: unknown) => (await gateway.call(session, 'resources/read', { uri })).json;
 
-describe('§2.7 templated reads', () => {
+describe('templated reads', () => {
   test.each([
     { uri: 'item://1', variables: { id: '1' } },
     { uri: 'item://a%20b%2Fc', variables: { id: 'a b/c' } },

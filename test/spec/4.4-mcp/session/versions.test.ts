@@ -26,7 +26,7 @@ const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '0.1.0
 
 const gateway = useGateway({ env: { MCP_STREAMS: 'true' }, deps: { catalog } });
 
-describe('§9 revisions of sessions', () => {
+describe('revisions of sessions', () => {
   test.each([
     ...VERSIONS.map((asked) => ({ asked, answered: asked })),
     ...['2026-07-28', '2025-11-26', '1999-01-01', '', 'draft'].map((asked) => ({

@@ -24,7 +24,7 @@ const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retr
 const answer = (name: string, inputResponses: object) =>
   answeringCall(gateway, name, { inputResponses });
 
-describe('§15 answers', () => {
+describe('answers to what a tool asked', () => {
   test.each<{ what: string; inputResponses: object }>([
     { what: 'none', inputResponses: {} },
     { what: 'one of a wrong key', inputResponses: { Who: ADA } },
@@ -119,7 +119,7 @@ describe('§15 answers', () => {
   });
 });
 
-describe('§15 what the client did not declare is not asked', () => {
+describe('a client is not asked for what it did not declare', () => {
   test.each([
     { tool: 'once', declared: {}, lacking: ['elicitation'] },
     { tool: 'once', declared: { elicitation: { url: {} } }, lacking: ['elicitation'] },

@@ -26,7 +26,7 @@ const gateway = useGateway({ deps: { catalog: askingCatalog } });
 
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
 
-describe('§15 a question', () => {
+describe('a tool asks the client', () => {
   test('§15 it is a result of its own, with the server’s name and nothing of the tool’s', async () => {
     const { status, headers, json } = await call('once');
     expect(status).toBe(200);
@@ -158,7 +158,7 @@ describe('§15 a question', () => {
   });
 });
 
-describe('§15 prompts and resources ask, too', () => {
+describe('prompts and resources ask, too', () => {
   test.each([
     { method: 'prompts/get', params: { name: 'asks' } },
     { method: 'resources/read', params: { uri: 'test://asks' } },

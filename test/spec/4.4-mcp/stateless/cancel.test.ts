@@ -75,7 +75,7 @@ async function post(meta: Readonly<Record<string, unknown>>): Promise<Sent> {
   return { sent, response: new Promise((resolve) => sent.once('response', resolve)) };
 }
 
-describe('§15 a call whose client hangs up', () => {
+describe('a call whose client hangs up', () => {
   test.each([
     { what: 'before its JSON has come', meta: {} },
     { what: 'while its stream is open', meta: { progressToken: 1 } },

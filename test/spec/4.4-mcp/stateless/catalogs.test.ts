@@ -11,7 +11,7 @@ import {
 import { SERVER_INFO, stateless } from '../../../support/clients/stateless.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
 
-describe('§15 other catalogues', () => {
+describe('catalogues other than the default', () => {
   let gateway: TestGateway;
   afterEach(() => gateway.close());
   const serve = async (entries: LocalEntries) => {

@@ -72,7 +72,7 @@ const listening = (meta: StatelessOptions['meta'] = {}) => ({
   headers: { accept: 'application/json, text/event-stream' },
 });
 
-describe('§15 log messages', () => {
+describe('log messages', () => {
   test.each(SEVERITIES)('§15 logLevel %s: that, and what is more severe', async (level) => {
     const { text } = await callTool(gateway, 'logs', {}, listening({ [LOG_LEVEL]: level }));
     const said = eventsIn(text).slice(0, -1);
@@ -108,7 +108,7 @@ describe('§15 log messages', () => {
   });
 });
 
-describe('§15 trace context', () => {
+describe('trace context', () => {
   const TRACE = {
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01',
     tracestate: 'rojo=00f067aa0ba902b7',
@@ -150,7 +150,7 @@ describe('§15 trace context', () => {
   });
 });
 
-describe('§15 what the client declared', () => {
+describe('what the client declared', () => {
   const NONE = { elicitation: false, sampling: false, roots: false };
 
   test.each([

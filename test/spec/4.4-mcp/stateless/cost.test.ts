@@ -49,7 +49,7 @@ const CALLS = [
   { method: 'initialize', params: {} },
 ];
 
-describe('§4.11 no session round trip', () => {
+describe('a call needs no session in the store', () => {
   test.each(CALLS)('§4.11 $method of $params is one operation of the store', async (row) => {
     await start();
     expect(await operations()).toEqual({});
@@ -85,7 +85,7 @@ describe('§4.11 no session round trip', () => {
   });
 });
 
-describe('§4.11 the era is a label', () => {
+describe('the era is a label of the metrics', () => {
   test.each([
     { name: 'works', status: 'success' },
     { name: 'refuses', status: 'error' },
@@ -133,7 +133,7 @@ describe('§4.11 the era is a label', () => {
   });
 });
 
-describe('§5 the same token check', () => {
+describe('the token check is the same', () => {
   const askWith = (authorization: string | undefined) => {
     const { message, headers } = statelessRequest('tools/list');
     return gateway.ask({
@@ -165,7 +165,7 @@ describe('§5 the same token check', () => {
   }
 });
 
-describe('§8 the same limits', () => {
+describe('the limits are the same', () => {
   test('§8 both eras share one counter, and a refusal looks the same', async () => {
     await start({ MCP_RATE_LIMIT_MAX: '4' });
     const session = await gateway.open();

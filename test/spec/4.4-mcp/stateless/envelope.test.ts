@@ -14,7 +14,7 @@ const gateway = useGateway();
 
 const list = (options: StatelessOptions) => stateless(gateway, 'tools/list', {}, options);
 
-describe('§15 members of _meta', () => {
+describe('members of _meta', () => {
   test.each([
     { what: 'missing', capabilities: undefined },
     { what: 'null', capabilities: null },
@@ -56,7 +56,7 @@ describe('§15 members of _meta', () => {
   );
 });
 
-describe('§15 the version claimed', () => {
+describe('the version that a request claims', () => {
   const claiming = (version: string, headers: StatelessOptions['headers'] = {}) =>
     list({
       id: 'mine',

@@ -30,7 +30,7 @@ afterAll(() => gateway.close());
 
 const sessions = () => seriesOf(gateway, 'mcp_sessions_active');
 
-describe('§15 a request with a claim is of the stateless era', () => {
+describe('a request that claims a version is of the stateless era', () => {
   test('§15 initialize is an unknown method there, and makes no session', async () => {
     const before = await sessions();
     const { status, headers, json } = await stateless(gateway, 'initialize', INITIALIZE.params, {
@@ -90,7 +90,7 @@ describe('§15 a request with a claim is of the stateless era', () => {
   });
 });
 
-describe('§15 without a claim the header decides', () => {
+describe('without a claim the header decides', () => {
   const bodies = [
     { what: 'no params', params: undefined },
     { what: 'empty params', params: {} },
@@ -170,7 +170,7 @@ describe('§15 without a claim the header decides', () => {
   });
 });
 
-describe('§15 what is no request', () => {
+describe('what is no request', () => {
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled' };
 
   test.each([

@@ -72,7 +72,7 @@ async function statusOf(message: object, headers: Record<string, string>, furthe
   return statusesOf(await sendRaw(await gateway.listen(), `${head}\r\n\r\n${body}`));
 }
 
-describe('§15 Mcp-Method', () => {
+describe('Mcp-Method', () => {
   test.each([
     { what: 'missing', header: undefined },
     { what: 'empty', header: '' },
@@ -100,7 +100,7 @@ describe('§15 Mcp-Method', () => {
   });
 });
 
-describe('§15 Mcp-Name', () => {
+describe('Mcp-Name', () => {
   const calls = [
     { method: 'tools/call', params: { name: 'tool' }, other: 'prompt with spaces' },
     { method: 'prompts/get', params: { name: 'prompt with spaces' }, other: 'tool' },

@@ -41,7 +41,7 @@ const updated = (id: Id, name: 'a' | 'b') => ({
   params: { uri: `watched://${name}`, _meta: { [SUBSCRIPTION_ID]: id } },
 });
 
-describe('§15 subscriptions/listen', () => {
+describe('subscriptions/listen', () => {
   const [a, b] = ['watched://a', 'watched://b'];
 
   test.each([
@@ -129,7 +129,7 @@ describe('§15 subscriptions/listen', () => {
   });
 });
 
-describe('§15 where nobody can listen', () => {
+describe('servers that nobody can listen to', () => {
   const started: TestGateway[] = [];
   afterEach(async () => {
     for (const one of started.splice(0)) await one.close();
@@ -154,7 +154,7 @@ describe('§15 where nobody can listen', () => {
   });
 });
 
-describe('§15 the end of listening', () => {
+describe('the end of listening', () => {
   const result = {
     jsonrpc: '2.0',
     id: 'mine',

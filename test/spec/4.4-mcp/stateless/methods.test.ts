@@ -21,7 +21,7 @@ const CALLS = [
   { method: 'prompts/get', params: { name: 'user-context' } },
 ];
 
-describe('§15 the specification’s catalogue', () => {
+describe('the methods, with the specification’s catalogue', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startGateway();
@@ -152,7 +152,7 @@ describe('§15 the specification’s catalogue', () => {
   });
 });
 
-describe('§15 without authentication', () => {
+describe('without authentication', () => {
   test.each([
     { method: 'prompts/get', params: { name: 'user-context' } },
     { method: 'resources/read', params: { uri: 'user://profile' } },

@@ -41,7 +41,7 @@ const stateIn = ({ json }: Answer): string => {
   return json.result.requestState;
 };
 
-describe('§15 two replicas', () => {
+describe('two replicas', () => {
   test.each<{ what: string; env: Readonly<Record<string, string>> }>([
     { what: 'with OAUTH_STATE_SECRET', env: SECRET },
     { what: 'without a secret of the settings', env: {} },
@@ -96,7 +96,7 @@ describe('§15 two replicas', () => {
   });
 });
 
-describe('§15 Redis down', () => {
+describe('Redis down', () => {
   afterEach(() => redis.restart());
 
   /** Neither a question that cannot be answered, nor a refusal of what the client did right. */

@@ -50,7 +50,7 @@ function expectRefused({ status, json }: Answer): void {
 
 const ANSWERED = { inputResponses: { sure: ADA } };
 
-describe('§15 requestState', () => {
+describe('requestState', () => {
   test('§15 what was answered before it is known by it alone', async () => {
     const { json } = await call('rounds', { ...ANSWERED, requestState: await stateOf() });
     expect(JSON.parse(json.result.content[0].text)).toEqual({ who: ADA, sure: ADA });
@@ -155,7 +155,7 @@ describe('§15 requestState', () => {
   });
 });
 
-describe('§15 a restart between the rounds', () => {
+describe('a restart between the rounds', () => {
   type Env = Readonly<Record<string, string>>;
 
   test.each<{ what: string; env: Env; later?: Env }>([

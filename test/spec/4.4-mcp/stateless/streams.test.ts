@@ -96,7 +96,7 @@ const asking = (meta: StatelessOptions['meta'], accept: string | undefined = BOT
   headers: { accept },
 });
 
-describe('§15 a streamed answer', () => {
+describe('a streamed answer', () => {
   test('§15 progress and log in order, the response last, then the end', async () => {
     const meta = { progressToken: 'mine', [LOG_LEVEL]: 'info' };
     const { status, headers, text } = await callTool(gateway, 'talks', {}, asking(meta));
@@ -200,7 +200,7 @@ describe('§15 a streamed answer', () => {
   );
 });
 
-describe('§15 otherwise the answer is plain JSON', () => {
+describe('answers in plain JSON', () => {
   const all = { progressToken: 1, [LOG_LEVEL]: 'debug' };
 
   test.each<{ what: string; meta?: StatelessOptions['meta']; accept?: string }>([
