@@ -1,7 +1,7 @@
 // Spec §4.4, §4.7, §4.8, decisions 3: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
-import { excessOf } from '../core/json.ts';
+import { findExceededBound } from '../core/json-bounds.ts';
 import type { RequestBody } from '../core/message.ts';
 import type { BodyBudgets, BodyOwner, CountedBody } from './body-budgets.ts';
 import { createPieces, type Pieces } from './body-pieces.ts';
@@ -131,7 +131,7 @@ function decode(bytes: Buffer): string {
 }
 
 function parse(text: string, maxValues: number): unknown {
-  const excess = excessOf(text, { levels: MAX_LEVELS, values: maxValues });
+  const excess = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });
   if (excess === 'values') {
     fail('body_too_large', {
       details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,

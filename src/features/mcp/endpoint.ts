@@ -1,12 +1,14 @@
 // Spec §4.4, §4.5: POST and DELETE /mcp, and GET with MCP_STREAMS=true.
+
 import { asGatewayError, fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../core/errors/render.ts';
+import { isObject } from '../../core/json.ts';
 import { header, type Reply } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import type { Codec, McpCall } from './era-handler.ts';
 import { eraOfMessage } from './protocol/era-of-message.ts';
-import { idOf, isObject, type Message, metaOf, parseMessage } from './protocol/json-rpc.ts';
+import { idOf, type Message, metaOf, parseMessage } from './protocol/json-rpc.ts';
 import type { Era } from './protocol/revisions.ts';
 import { traceIdOf, traceOf } from './protocol/trace-context.ts';
 import { checkVersionHeader } from './protocol/version-header.ts';

@@ -1,5 +1,7 @@
 // Spec §4.4: the methods that both eras share, in one table.
+
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import type {
   Arguments,
   Catalog,
@@ -9,7 +11,6 @@ import type {
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { isObject } from '../protocol/json-rpc.ts';
 import type { CallTool } from './call-tool.ts';
 import type { CallContext } from './context.ts';
 

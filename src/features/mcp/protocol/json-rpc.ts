@@ -1,5 +1,6 @@
 // Spec §4.4, §7.1, decisions 3: the JSON-RPC 2.0 envelope.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 
 export type RequestId = string | number;
 
@@ -37,8 +38,8 @@ export interface Outgoing {
 /** @throws GatewayError `invalid_request` saying which member is wrong. */
 export function parseMessage(value: unknown): Message {
   if (Array.isArray(value)) return refuse('Batches are not supported; send one request.');
-  if (typeof value !== 'object' || value === null) return refuse('The body must be a JSON object.');
-  const { jsonrpc, id, method, params, ...rest } = value as Readonly<Record<string, unknown>>;
+  if (!isObject(value)) return refuse('The body must be a JSON object.');
+  const { jsonrpc, id, method, params, ...rest } = value;
   if (jsonrpc !== '2.0') return refuse('jsonrpc must be "2.0".');
   if (method === undefined && ('result' in rest || 'error' in rest)) {
     return { kind: 'response', id, result: rest.result };
@@ -64,18 +65,15 @@ const refuse = (details: string): never => fail('invalid_request', { details });
  *
  * @throws GatewayError `invalid_params` when it is anything but an object.
  */
-export function paramsOf(params: unknown): Readonly<Record<string, unknown>> {
+export function paramsOf(params: unknown): JsonObject {
   if (params === undefined) return {};
   return isObject(params)
     ? params
     : fail('invalid_params', { details: 'params must be an object' });
 }
 
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** The `_meta` of any params; empty where there is none. */
-export function metaOf(params: unknown): Readonly<Record<string, unknown>> {
+export function metaOf(params: unknown): JsonObject {
   const meta = isObject(params) ? params._meta : undefined;
   return isObject(meta) ? meta : {};
 }

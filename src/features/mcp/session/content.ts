@@ -1,6 +1,6 @@
 // MCP: kinds of content that a revision does not have reach its clients as text.
+import { isObject } from '../../../core/json.ts';
 import type { Content } from '../catalog/content.ts';
-import { isObject } from '../protocol/json-rpc.ts';
 
 /** The revision that brought each kind beside text, image and resource. */
 const SINCE: Readonly<Record<string, string>> = {

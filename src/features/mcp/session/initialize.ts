@@ -1,8 +1,8 @@
 // Spec §4.4, decisions 3: initialize, which makes a session.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { parseObject } from '../../../core/json.ts';
+import { isObject, parseObject } from '../../../core/json.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
-import { isObject, paramsOf } from '../protocol/json-rpc.ts';
+import { paramsOf } from '../protocol/json-rpc.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
 import type { NewSession } from './sessions.ts';
 

@@ -1,7 +1,9 @@
 // The session era, 2024-11-05 to 2025-11-25 (Spec §4.4, decisions 3): sessions that begin with
 // `initialize`, notifications, and requests to the client.
+
 import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
+import { isObject } from '../../../core/json.ts';
 import { header, json, type Reply } from '../../../core/message.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { type CallContext, createContext, createSignal, isLogSeverity } from '../calls/context.ts';
@@ -20,7 +22,6 @@ import type { Catalog, LogSeverity, ServiceInfo } from '../catalog/catalog.ts';
 import type { Codec, McpCall } from '../era-handler.ts';
 import {
   idOf,
-  isObject,
   isRequestId,
   type Message,
   type Notification,

@@ -1,12 +1,14 @@
 // MCP 2026-07-28 "_meta", "Request Metadata": what each request says of itself, in the body and in
 // headers that must say the same.
+
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';
 import { isLogSeverity } from '../calls/context.ts';
 import type { LogSeverity } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
 import { PROTOCOL_VERSION } from '../protocol/era-of-message.ts';
-import { isObject, metaOf, type Request } from '../protocol/json-rpc.ts';
+import { metaOf, type Request } from '../protocol/json-rpc.ts';
 import { eraOf, SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import { checkHeader } from './mirrored-headers.ts';
 

@@ -1,9 +1,11 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
-import { isObject, isShort, paramsOf, type Request } from '../protocol/json-rpc.ts';
+import { isShort, paramsOf, type Request } from '../protocol/json-rpc.ts';
 import type { EventStreams } from '../streaming/listening-streams.ts';
 import type { Updates } from '../streaming/resource-updates.ts';
 import { serverInfoOf } from './server-info.ts';

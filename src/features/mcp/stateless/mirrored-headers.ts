@@ -1,11 +1,12 @@
 // MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
 // limits without reading bodies; so they must not say anything else.
+
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { decodeUtf8 } from '../../../core/json.ts';
+import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';
+import { decodeUtf8 } from '../../../core/utf8.ts';
 import type { Method } from '../calls/methods.ts';
 import type { MirroredParam } from '../catalog/define/mirrored.ts';
-import { isObject } from '../protocol/json-rpc.ts';
 
 /** @throws GatewayError `header_mismatch` naming the header. */
 export function checkHeader(name: string, value: string | undefined, said: unknown): void {

@@ -2,11 +2,11 @@
 // and bound to its user, to the call and to its time.
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { parseObject } from '../../../core/json.ts';
+import { isObject, parseObject } from '../../../core/json.ts';
 import { hashOf, type Seal } from '../../../core/seal/seal.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import { isObject, type Request } from '../protocol/json-rpc.ts';
+import type { Request } from '../protocol/json-rpc.ts';
 
 /** The client's answers so far, by key. */
 export type Given = Readonly<Record<string, unknown>>;

@@ -1,6 +1,8 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
+
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import { InputRequired } from '../calls/input-required.ts';
 import { readAnswers } from '../catalog/client-answers.ts';
 import {
@@ -10,7 +12,6 @@ import {
   type ClientRequests,
   lackingCapabilities,
 } from '../catalog/client-requests.ts';
-import { isObject } from '../protocol/json-rpc.ts';
 import { type BoundCall, boundPart, type Given, type RequestState } from './request-state.ts';
 
 export interface Round {

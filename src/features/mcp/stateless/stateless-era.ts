@@ -1,6 +1,8 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
+
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import { header } from '../../../core/message.ts';
 import { createContext, createSignal } from '../calls/context.ts';
 import { inputErrorResult } from '../calls/input-error.ts';
@@ -17,7 +19,7 @@ import type { Calls } from '../calls/running-calls.ts';
 import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
 import type { MirroredParam } from '../catalog/define/mirrored.ts';
 import type { Codec, McpCall } from '../era-handler.ts';
-import { isObject, type Request } from '../protocol/json-rpc.ts';
+import type { Request } from '../protocol/json-rpc.ts';
 import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import { type Line, openLine, takesEventStream } from '../streaming/response-stream.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';

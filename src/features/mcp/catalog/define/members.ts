@@ -1,7 +1,8 @@
 // What an author may write into a definition: the compiler knows from the types, JavaScript does not.
+
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
+import { isObject } from '../../../../core/json.ts';
 import { nearestName } from '../../../../core/nearest.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
 import { kindOf } from './kind.ts';
 
 /** `text` and `function` are required, `any` is not, or is checked elsewhere. */

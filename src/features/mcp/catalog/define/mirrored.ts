@@ -1,6 +1,7 @@
 // MCP 2026-07-28 "x-mcp-header": arguments of a tool that clients repeat in headers.
+
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
+import { isObject } from '../../../../core/json.ts';
 import type { ObjectSchema } from '../descriptions.ts';
 
 /** One argument that comes in a header as well. */

@@ -1,7 +1,8 @@
 // What a schema refuses in a value, in words by which a model can mend it.
+
 import type { ErrorObject } from 'ajv';
+import { isObject } from '../../../../core/json.ts';
 import { nearestName } from '../../../../core/nearest.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
 
 /** One thing that is wrong, and where. */
 interface Problem {

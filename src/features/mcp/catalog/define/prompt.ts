@@ -1,6 +1,7 @@
 // Spec §2.6: prompts, typed from their lists of arguments.
+
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
+import { isObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { PromptResult } from '../content.ts';
 import type { Described, PromptDescription } from '../descriptions.ts';

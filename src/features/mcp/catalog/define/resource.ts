@@ -1,8 +1,9 @@
 // Spec §2.7: resources, and templates of them.
+
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { fail } from '../../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../../core/json.ts';
 import type { UserContext } from '../../../../core/user-context.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
 import type { Context } from '../catalog.ts';
 import type { CacheHint, ResourceContent } from '../content.ts';
 import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';

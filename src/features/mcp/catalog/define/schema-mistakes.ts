@@ -1,7 +1,8 @@
 // What is wrong with a schema itself, in words for its author.
+
 import type { ErrorObject } from 'ajv';
+import { isObject } from '../../../../core/json.ts';
 import { nearestName } from '../../../../core/nearest.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
 

@@ -1,8 +1,9 @@
 // JSON Schema, compiled once where a tool is defined, or for one answer of a client.
+
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
+import { isObject } from '../../../../core/json.ts';
 import type { ObjectSchema } from '../descriptions.ts';
 import { MIRROR } from './mirrored.ts';
 import { describeErrors } from './problems.ts';

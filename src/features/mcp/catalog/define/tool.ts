@@ -1,6 +1,7 @@
 // Spec §2.4: tools, each typed from its own schemas.
+
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { isObject } from '../../protocol/json-rpc.ts';
+import { isObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { Content, ToolResult } from '../content.ts';
 import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';

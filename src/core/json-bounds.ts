@@ -1,0 +1,61 @@
+// Bounds of JSON text, checked before it is parsed.
+
+/** What JSON text may have at most. */
+export interface JsonBounds {
+  /** Arrays and objects around one another. */
+  readonly levels: number;
+  /** Objects, arrays, strings, numbers, `true`, `false` and `null`; names of members aside. */
+  readonly values: number;
+}
+
+/**
+ * Which bound JSON text breaks first. Looked at before parsing: many small values cost far more
+ * memory and time than their text, and what looks at a deep value by calling itself fills the stack
+ * (RFC 8259 §9 lets parsers set limits). For text that is not JSON the result means nothing.
+ */
+export function findExceededBound(
+  text: string,
+  { levels, values }: JsonBounds,
+): keyof JsonBounds | undefined {
+  // A level takes two characters, and so does a value with its comma.
+  if (text.length < 2 * Math.min(levels, values) - 1) return undefined;
+  let depth = 0;
+  let count = 1;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) at = endOfString(text, at);
+    else if (character === COMMA) count++;
+    else if (character === OPEN_ARRAY || character === OPEN_OBJECT) {
+      depth++;
+      if (!closesNext(text, at)) count++;
+      if (depth > levels) return 'levels';
+    } else if (character === CLOSE_ARRAY || character === CLOSE_OBJECT) depth--;
+    if (count > values) return 'values';
+  }
+  return undefined;
+}
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** Whether the array or object that opens at `start` is empty. */
+function closesNext(text: string, start: number): boolean {
+  let at = start + 1;
+  while (text.charCodeAt(at) <= SPACE) at++;
+  const character = text.charCodeAt(at);
+  return character === CLOSE_ARRAY || character === CLOSE_OBJECT;
+}
+
+function endOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) {
+    at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  }
+  return at;
+}
