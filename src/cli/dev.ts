@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
+import { getErrorCode } from '../core/errors/error-code.ts';
 import { loadCatalog } from './catalog-file/load.ts';
 import type { Options } from './command-line.ts';
 import { banner } from './dev-banner.ts';
@@ -9,7 +10,7 @@ import { listenNear } from './dev-provider/listen.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
 import { prepareEnv } from './env-file.ts';
 import { serve } from './serve.ts';
-import { codeOf, StartError } from './start-error.ts';
+import { StartError } from './start-error.ts';
 
 const CLIENT_ID = 'postern-dev';
 
@@ -101,7 +102,7 @@ async function load(options: DevProviderOptions): Promise<RequestListener> {
   try {
     return await createDevProvider(options);
   } catch (error) {
-    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+    if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new StartError([
       'The development provider is missing: npm left out the optional package oidc-provider (--omit=optional, or it could not be fetched). Install again with --include=optional; or set OIDC_ISSUER to a provider of yours, or AUTH_REQUIRED=false for no log-in.',
     ]);

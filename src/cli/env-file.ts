@@ -1,10 +1,12 @@
 // The file .env of the current folder: variables for those that the environment does not set.
+
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { settings } from '../core/config/settings.ts';
+import { getErrorCode } from '../core/errors/error-code.ts';
 import type { Options } from './command-line.ts';
-import { codeOf, StartError } from './start-error.ts';
+import { StartError } from './start-error.ts';
 
 export interface EnvFile {
   readonly path: string;
@@ -48,7 +50,7 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    const code = codeOf(error);
+    const code = getErrorCode(error);
     // A folder of that name is a virtual environment of Python.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;
     throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);

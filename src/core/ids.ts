@@ -1,7 +1,7 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
 /** Spec §2.1: session ids are random UUIDs (version 4). */
-export const newSessionId: () => string = randomUUID;
+export const generateSessionId: () => string = randomUUID;
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -9,7 +9,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 export const isSessionId = (value: string): boolean => uuid.test(value);
 
 /** Requests of ours to a client: nobody else's id looks so by chance. */
-export const newQuestionId: () => string = randomUUID;
+export const generateQuestionId: () => string = randomUUID;
 
 /** True for what could be an answer's id at all. */
 export const isQuestionId = (value: unknown): value is string =>
@@ -22,9 +22,12 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const clientId = /^svc-[A-Za-z0-9]{12}$/;
 
 /** Spec §2.2: `svc-` and 12 characters (71 bits of randomness). */
-export const newClientId = (): string =>
+export const generateClientId = (): string =>
   DYNAMIC_CLIENT_PREFIX +
   Array.from({ length: 12 }, () => alphabet[randomInt(alphabet.length)]).join('');
 
 /** True for what could be a dynamic client's id at all. */
 export const isDynamicClientId = (value: string): boolean => clientId.test(value);
+
+/** 256 bits that nobody can guess, as base64url. */
+export const generateSecret = (): string => randomBytes(32).toString('base64url');

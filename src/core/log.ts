@@ -1,4 +1,5 @@
 import { type DestinationStream, pino } from 'pino';
+import { getErrorCode } from './errors/error-code.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -52,8 +53,7 @@ export function describeCause(cause: unknown): string {
       messages.push(String(at));
       break;
     }
-    const code = (at as { code?: unknown }).code;
-    messages.push(at.message || (typeof code === 'string' ? code : at.name));
+    messages.push(at.message || (getErrorCode(at) ?? at.name));
     at = at.cause;
   }
   return messages.join(': ');

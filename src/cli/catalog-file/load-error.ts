@@ -1,14 +1,17 @@
 // What is wrong with the author's file: where, and no stack of ours.
+
 import { relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { codeOf, StartError } from '../start-error.ts';
+import { getErrorCode } from '../../core/errors/error-code.ts';
+import { StartError } from '../start-error.ts';
 
 /** Our own code, be it src/ or dist/. */
 const OWN = new URL('../../', import.meta.url).href;
 
 export function explainLoadError(error: unknown): Error {
   if (!(error instanceof Error)) return new StartError([`The catalogue threw ${String(error)}.`]);
-  if (codeOf(error) === 'ERR_UNKNOWN_FILE_EXTENSION') return new StartError([endingProblem(error)]);
+  if (getErrorCode(error) === 'ERR_UNKNOWN_FILE_EXTENSION')
+    return new StartError([endingProblem(error)]);
   const place = headOf(error) ?? frameOf(error);
   if (place !== undefined) return new StartError([`${place}: ${error.message}${hintFor(error)}`]);
   return error instanceof SyntaxError ? withoutStack(error) : new StartError([error.message]);

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
-import { codeOf, StartError } from '../start-error.ts';
+import { getErrorCode } from '../../core/errors/error-code.ts';
+import { StartError } from '../start-error.ts';
 
 const ATTEMPTS = 20;
 const HIGHEST_PORT = 65_535;
@@ -19,7 +20,7 @@ export async function listenNear(server: Server, port: number): Promise<number> 
 const listen = (server: Server, port: number): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const onError = (error: Error) =>
-      codeOf(error) === 'EADDRINUSE' ? resolve(false) : reject(error);
+      getErrorCode(error) === 'EADDRINUSE' ? resolve(false) : reject(error);
     server.once('error', onError);
     server.listen(port, '127.0.0.1', () => {
       server.off('error', onError);

@@ -1,10 +1,12 @@
 // Decisions 10: the secret of a gateway with the embedded store lies in DATA_DIR. Whoever can read
 // it, or choose it, can read and forge what it seals.
+
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf, DataDirError } from '../store/embedded/lock.ts';
-import { newSecret } from './seal.ts';
+import { getErrorCode } from '../errors/error-code.ts';
+import { generateSecret } from '../ids.ts';
+import { DataDirError } from '../store/embedded/lock.ts';
 
 const FILE = 'oauth-state-secret';
 const MIN_BYTES = 32;
@@ -34,9 +36,9 @@ async function openIfThere(file: string): Promise<FileHandle | undefined> {
   try {
     return await open(file, FLAGS);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    if (codeOf(error) === 'ELOOP') return refuse(file, 'is a link');
-    if (codeOf(error) === 'EACCES') return refuse(file, 'cannot be read by this process');
+    if (getErrorCode(error) === 'ENOENT') return undefined;
+    if (getErrorCode(error) === 'ELOOP') return refuse(file, 'is a link');
+    if (getErrorCode(error) === 'EACCES') return refuse(file, 'cannot be read by this process');
     throw error;
   }
 }
@@ -75,9 +77,9 @@ function refuse(file: string, what: string): never {
 
 /** Whole or not at all: a file cut short by a crash would stop every later start. */
 async function makeSecret(dataDir: string, file: string): Promise<string> {
-  const secret = newSecret();
+  const secret = generateSecret();
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const draft = `${file}.${newSecret().slice(0, 8)}`;
+  const draft = `${file}.${generateSecret().slice(0, 8)}`;
   const handle = await open(draft, 'wx', 0o600);
   try {
     await handle.writeFile(`${secret}\n`);

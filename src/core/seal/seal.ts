@@ -1,5 +1,5 @@
 // Authenticated encryption of what lies in the shared store.
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface Seal {
   /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
@@ -106,10 +106,3 @@ const keyOf = (secret: string): Key => ({
 
 const derive = (secret: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, bytes));
-
-/** 256 bits that nobody can guess, as base64url. */
-export const newSecret = (): string => randomBytes(32).toString('base64url');
-
-/** What is stored in place of a secret: it is as long as a key, so that it cannot be found by trial. */
-export const hashOf = (text: string): string =>
-  createHash('sha256').update(text).digest('base64url');

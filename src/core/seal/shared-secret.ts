@@ -1,6 +1,6 @@
+import { generateSecret } from '../ids.ts';
 import { sharedSecretKey } from '../store/keys.ts';
 import { type Store, StoreUnavailable } from '../store/store.ts';
-import { newSecret } from './seal.ts';
 
 const TEN_YEARS_SECONDS = 315_360_000;
 
@@ -9,7 +9,7 @@ export async function sharedSecret(store: Store, prefix: string): Promise<string
   const key = sharedSecretKey(prefix);
   const kept = await store.get(key);
   if (kept !== undefined) return kept;
-  const secret = newSecret();
+  const secret = generateSecret();
   if (await store.add(key, secret, TEN_YEARS_SECONDS)) return secret;
   return (await store.get(key)) ?? lost();
 }

@@ -1,5 +1,5 @@
 // Spec §8, decisions 10: in which windows a request is counted.
-import { hashOf } from '../../core/seal/seal.ts';
+import { hashSha256 } from '../../core/sha256.ts';
 import { limitKey } from '../../core/store/keys.ts';
 import type { LimitScope, LimitWindow } from '../../core/store/store.ts';
 import { addressKey } from './address-key.ts';
@@ -20,7 +20,7 @@ export function userWindow(rule: LimitRule, caller: Caller): LimitWindow | undef
   const { user: max } = rule.max;
   const sub = subOf(caller);
   if (sub === undefined || max === undefined) return undefined;
-  return windowOf(rule, 'user', max, `user:${hashOf(sub)}`);
+  return windowOf(rule, 'user', max, `user:${hashSha256(sub)}`);
 }
 
 /** Those that count beside the address, in their order. */

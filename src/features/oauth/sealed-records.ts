@@ -1,5 +1,7 @@
 // Records of a log-in under way: found by a secret that only its bearer knows, and sealed.
-import { hashOf, newSecret, type Seal } from '../../core/seal/seal.ts';
+import { generateSecret } from '../../core/ids.ts';
+import type { Seal } from '../../core/seal/seal.ts';
+import { hashSha256 } from '../../core/sha256.ts';
 import { oauthKey } from '../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../core/store/record-version.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -23,7 +25,7 @@ export function createSealedRecords<Value extends object>(
   name: string,
   ttlSeconds: number,
 ): SealedRecords<Value> {
-  const keyOf = (secret: string) => oauthKey(name, hashOf(secret));
+  const keyOf = (secret: string) => oauthKey(name, hashSha256(secret));
 
   function read(key: string, sealed: string | undefined): Value | undefined {
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
@@ -36,7 +38,7 @@ export function createSealedRecords<Value extends object>(
 
   return {
     async put(value) {
-      const secret = newSecret();
+      const secret = generateSecret();
       const key = keyOf(secret);
       await store.set(
         key,

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
+import { getErrorCode } from '../../core/errors/error-code.ts';
 
 export interface SiteFile {
   /** Where it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
@@ -38,13 +39,10 @@ async function filesIn(folder: URL): Promise<readonly string[]> {
     const names = await readdir(folder, { recursive: true });
     return names.map((name) => name.replaceAll('\\', '/'));
   } catch (error) {
-    if (isMissing(error)) return [];
+    if (getErrorCode(error) === 'ENOENT') return [];
     throw error;
   }
 }
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
 const pathOf = (name: string): string =>
   name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;

@@ -1,8 +1,9 @@
 // Spec §4.1: the documentation pages, read once at start and served from memory.
-import { createHash } from 'node:crypto';
+
 import { escapeHtml } from '../../core/html.ts';
 import type { Log } from '../../core/log.ts';
 import type { Reply } from '../../core/message.ts';
+import { hashSha256 } from '../../core/sha256.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
 import { readPages, type SiteFile } from './read-pages.ts';
 
@@ -64,7 +65,7 @@ interface Page {
 function pageOf({ type, bytes }: SiteFile, baseUrl: string): Page {
   const isPage = type === PAGE_HEADERS['Content-Type'];
   const body = isPage ? Buffer.from(filled(bytes.toString('utf8'), baseUrl)) : bytes;
-  const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
+  const etag = `"${hashSha256(body).slice(0, 27)}"`;
   const headers = { ...(isPage && PAGE_HEADERS), 'Content-Type': type, ...CACHING, ETag: etag };
   return { etag, reply: { status: 200, headers, body } };
 }

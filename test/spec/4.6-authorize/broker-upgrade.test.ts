@@ -1,6 +1,8 @@
 // Decisions 10: a rolling upgrade, in which replicas of two versions share one store.
+
 import { afterEach, expect, test } from 'vitest';
-import { createSeal, hashOf } from '../../../src/core/seal/seal.ts';
+import { createSeal } from '../../../src/core/seal/seal.ts';
+import { hashSha256 } from '../../../src/core/sha256.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
@@ -10,7 +12,7 @@ let broker: Broker;
 afterEach(() => broker.close());
 
 /** Where a record lies, and how it is sealed, as 0.1.0 has it. */
-const keyOf = (kind: string, secret: string) => oauthKey(kind, hashOf(secret));
+const keyOf = (kind: string, secret: string) => oauthKey(kind, hashSha256(secret));
 const open = (key: string, sealed: string | undefined) =>
   JSON.parse(createSeal([SECRET]).open(key, sealed ?? '') ?? 'null') as Record<string, unknown>;
 

@@ -1,6 +1,7 @@
 // Decisions 10, RFC 8707: what the provider is asked to make tokens for.
+
 import { afterEach, expect, test } from 'vitest';
-import { hashOf } from '../../../src/core/seal/seal.ts';
+import { hashSha256 } from '../../../src/core/sha256.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';
 import { type Broker, MCP, startBroker } from '../../support/oauth/broker.ts';
 
@@ -74,7 +75,7 @@ test('§4.7 broker: what 0.1.0 knew of a refresh token still counts, and it can 
   broker = await startBroker();
   const { steps, last, store } = broker;
   const [client, thief] = [await steps.register(), await steps.register()];
-  const keyOf = (token: string) => oauthKey('refresh', hashOf(token));
+  const keyOf = (token: string) => oauthKey('refresh', hashSha256(token));
   await store.set(keyOf('r-old'), client.id, 3600);
   await broker.refreshTokenOf(client, 'r-new');
   expect(await store.get(keyOf('r-new'))).toBe(client.id);

@@ -1,7 +1,8 @@
 // lmdb maps store.mdb into memory and believes what it finds there: a file that is cut off, or of
 // another program, would end the process by a signal, without a word. It is looked at before.
+
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { codeOf } from './lock.ts';
+import { getErrorCode } from '../../errors/error-code.ts';
 import { hasPagesBehind, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';
 
 /** @throws Error when lmdb cannot open the file safely. A file that is not there is none. */
@@ -20,7 +21,7 @@ function openIfThere(file: string): number | undefined {
   try {
     return openSync(file, 'r');
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (getErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

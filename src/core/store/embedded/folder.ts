@@ -1,11 +1,13 @@
 // DATA_DIR: made, locked and opened.
+
 import { chmod, mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
+import { getErrorCode } from '../../errors/error-code.ts';
 import { describeCause } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
 import { checkFile } from './check-file.ts';
-import { codeOf, DataDirError, lockFolder } from './lock.ts';
+import { DataDirError, lockFolder } from './lock.ts';
 
 export interface Folder {
   readonly root: RootDatabase;
@@ -64,8 +66,8 @@ async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (error) {
-    if (codeOf(error) === 'EEXIST' && (await stat(path)).isDirectory()) return;
-    if (codeOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
+    if (getErrorCode(error) === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (getErrorCode(error) !== 'ENOENT' || dirname(path) === path) throw error;
     await makeFolder(dirname(path));
     await mkdir(path, { mode: 0o700 });
   }

@@ -3,6 +3,7 @@ import { rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { getErrorCode } from '../../errors/error-code.ts';
 
 /** A wrong DATA_DIR: one line for the operator, no stack. */
 export class DataDirError extends Error {
@@ -31,7 +32,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   try {
     await listen(server, path);
   } catch (cause) {
-    if (codeOf(cause) !== 'EADDRINUSE') throw cause;
+    if (getErrorCode(cause) !== 'EADDRINUSE') throw cause;
     if (!(await isDead(path))) throw inUse();
     await rm(path, { force: true });
     if (!(await takeOver(server, path))) throw inUse();
@@ -45,7 +46,7 @@ async function takeOver(server: Server, path: string): Promise<boolean> {
   try {
     await listen(server, path);
   } catch (cause) {
-    if (codeOf(cause) === 'EADDRINUSE') return false;
+    if (getErrorCode(cause) === 'EADDRINUSE') return false;
     throw cause;
   }
   const own = await inode(path);
@@ -90,11 +91,7 @@ const isDead = (path: string): Promise<boolean> =>
       socket.destroy();
       resolve(false);
     });
-    socket.once('error', (error) => resolve(DEAD.has(codeOf(error))));
+    socket.once('error', (error) => resolve(DEAD.has(getErrorCode(error))));
   });
 
 const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT']);
-
-/** The code by which the system names an error, such as `ENOENT`. */
-export const codeOf = (cause: unknown): unknown =>
-  cause instanceof Error && 'code' in cause ? cause.code : undefined;

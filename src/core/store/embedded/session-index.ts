@@ -1,7 +1,8 @@
 // Decisions 4 and 10: sessions by the time they are due, all of them, and those of one user. The times
 // may lag behind touches; whoever needs them right enters them again.
+
 import type { Database, RootDatabase } from 'lmdb';
-import { hashOf } from '../../seal/seal.ts';
+import { hashSha256 } from '../../sha256.ts';
 
 /** What writes is to be called inside a transaction. */
 export interface SessionIndex {
@@ -36,7 +37,7 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
   const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
 
   const rangeOf = (userId: string) => {
-    const user = hashOf(userId);
+    const user = hashSha256(userId);
     return { start: [user, 0], end: [user, Number.MAX_VALUE] };
   };
 
@@ -44,7 +45,7 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
     const dueAt = times.get(id);
     if (dueAt === undefined) return false;
     all.remove([dueAt, id]);
-    if (userId !== undefined) ofUsers.remove([hashOf(userId), dueAt, id]);
+    if (userId !== undefined) ofUsers.remove([hashSha256(userId), dueAt, id]);
     times.remove(id);
     return true;
   }
@@ -56,7 +57,7 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
       leave(id, userId);
       times.put(id, dueAt);
       all.put([dueAt, id], true);
-      if (userId !== undefined) ofUsers.put([hashOf(userId), dueAt, id], true);
+      if (userId !== undefined) ofUsers.put([hashSha256(userId), dueAt, id], true);
     },
     leave,
     due: (now, limit) =>

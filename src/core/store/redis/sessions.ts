@@ -1,6 +1,7 @@
 // Spec §2.1, decisions 4: sessions and their index, on one server and on a cluster.
+
 import type { Clock } from '../../clock.ts';
-import { hashOf } from '../../seal/seal.ts';
+import { hashSha256 } from '../../sha256.ts';
 import { sessionIndexKey, sessionKey, userSessionsKey } from '../keys.ts';
 import { RECORD_VERSION } from '../record-version.ts';
 import type { SessionRecord, SessionSteps } from '../store.ts';
@@ -36,7 +37,7 @@ export function createRedisSessions({
 }: SessionsOptions): SessionSteps {
   const index = sessionIndexKey(prefix);
   const keyOf = (id: string) => sessionKey(prefix, id);
-  const setOf = (userId: string) => userSessionsKey(prefix, hashOf(userId));
+  const setOf = (userId: string) => userSessionsKey(prefix, hashSha256(userId));
   const onCluster = createClusterUserSessions({ link, clock, keyOf, end: removeSession });
 
   const leave = async (set: string, id: string) =>

@@ -1,11 +1,12 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
+
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Reply } from '../../../core/message.ts';
-import { hashOf } from '../../../core/seal/seal.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { subscriptionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
@@ -53,7 +54,8 @@ export function createStreams(deps: StreamsDeps): Streams {
   const open = new Map<string, Own>();
   let opened = 0;
   let isFailing = false;
-  const keyOf = (sessionId: string, uri: string) => subscriptionKey(prefix, sessionId, hashOf(uri));
+  const keyOf = (sessionId: string, uri: string) =>
+    subscriptionKey(prefix, sessionId, hashSha256(uri));
 
   replicas.listen((message) => {
     if (message.about !== 'stream') return;

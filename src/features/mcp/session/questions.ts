@@ -2,7 +2,7 @@
 // its own request; the answers come by POSTs, to any replica.
 import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
-import { isQuestionId, newQuestionId } from '../../../core/ids.ts';
+import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
 import { questionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
 import { readAnswers } from '../catalog/client-answers.ts';
@@ -97,7 +97,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     const questions = Object.entries(requests).map(([key, request]) => {
       // What JSON cannot say fails here, and not when it is on its way.
       JSON.stringify(request);
-      return { key, request, id: newQuestionId() };
+      return { key, request, id: generateQuestionId() };
     });
     const note = ({ id }: { readonly id: string }) =>
       store.set(questionKey(prefix, asker.sessionId, id), replicas.own, NOTED_SECONDS);

@@ -1,7 +1,7 @@
 // Spec §2.1, §3.1, decisions 4: sessions, active while their record is in the store.
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isSessionId, newSessionId } from '../../../core/ids.ts';
+import { generateSessionId, isSessionId } from '../../../core/ids.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
@@ -72,7 +72,7 @@ export function createSessions(
 
   return {
     async create(user, session) {
-      const sessionId = newSessionId();
+      const sessionId = generateSessionId();
       const now = clock.now();
       const owner = user && { userId: user.sub };
       const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };

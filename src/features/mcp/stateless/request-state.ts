@@ -1,9 +1,11 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.
+
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, parseObject } from '../../../core/json.ts';
-import { hashOf, type Seal } from '../../../core/seal/seal.ts';
+import type { Seal } from '../../../core/seal/seal.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { Request } from '../protocol/json-rpc.ts';
@@ -72,5 +74,5 @@ export function boundPart({ user, request }: BoundCall): BoundCall {
 function bindingOf({ user, request: { method, params } }: BoundCall): string {
   const { name, uri, arguments: args } = isObject(params) ? params : {};
   const call = JSON.stringify([user?.sub ?? null, method, name, uri, args]);
-  return `mcp:request-state:${hashOf(call)}`;
+  return `mcp:request-state:${hashSha256(call)}`;
 }

@@ -1,5 +1,6 @@
 // From the approval to the provider: state, PKCE and callback of our own.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { generateSecret } from '../../../core/ids.ts';
 import { type Reply, seeOther } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { parseScope } from '../../../core/scope.ts';

@@ -50,11 +50,11 @@ export function createRefreshTokens(
   ttlSeconds: number,
 ): RefreshTokens {
   // Version 0.1.0 writes and compares the bare client id here: what is more lies in other records.
-  const ownerKey = (token: string) => oauthKey('refresh', hashOf(token));
-  const grantKey = (token: string) => oauthKey('refresh-grant', hashOf(token));
+  const ownerKey = (token: string) => oauthKey('refresh', hashSha256(token));
+  const grantKey = (token: string) => oauthKey('refresh-grant', hashSha256(token));
   // A key of its own: a refresh under way at this moment binds the token once more.
-  const tombstoneKey = (token: string) => oauthKey('refresh-revoked', hashOf(token));
-  const successorKey = (token: string) => oauthKey('refresh-successor', hashOf(token));
+  const tombstoneKey = (token: string) => oauthKey('refresh-revoked', hashSha256(token));
+  const successorKey = (token: string) => oauthKey('refresh-successor', hashSha256(token));
 
   return {
     async find(refreshToken) {

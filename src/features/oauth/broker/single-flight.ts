@@ -1,8 +1,10 @@
 // One of many that ask the same at the same moment does the work, on whatever replica; the others
 // get its answer, and so do those who ask again within a few seconds.
+
 import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
-import { hashOf, newSecret } from '../../../core/seal/seal.ts';
+import { generateSecret } from '../../../core/ids.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { RecordsDeps } from '../sealed-records.ts';
@@ -44,7 +46,7 @@ export function createSingleFlight<Result>(
   const running = new Map<string, Promise<Result>>();
 
   return function once(name, work, isFinal) {
-    const hash = hashOf(name);
+    const hash = hashSha256(name);
     const known = running.get(hash);
     if (known !== undefined) return known;
     const begun = onceOfAll(hash, work, isFinal).finally(() => running.delete(hash));
@@ -101,7 +103,7 @@ export function createSingleFlight<Result>(
         : outcome.result;
     }
 
-    const own = newSecret();
+    const own = generateSecret();
     const deadline = clock.monotonic() + FLIGHT_SECONDS * 1000;
     while (clock.monotonic() < deadline) {
       const found = await landed();

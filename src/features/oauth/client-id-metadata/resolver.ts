@@ -3,6 +3,7 @@
 // silent holds one of them for half a minute, while calls to the provider wait behind it.
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../../../core/clock.ts';
+import { getErrorCode } from '../../../core/errors/error-code.ts';
 import { createTurns } from './turns.ts';
 
 /** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
@@ -43,8 +44,8 @@ const createLookUp = (clock: Clock, servers?: readonly string[]): Resolve =>
 /** @throws the error that says most: that there is none of one family says little. */
 function explain(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
-  const telling = errors.find((error) => codeOf(error) !== 'ENODATA') ?? errors[0];
-  const code = codeOf(telling);
+  const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
+  const code = getErrorCode(telling);
   if (SILENT.has(code)) {
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
   }
@@ -53,6 +54,3 @@ function explain(answers: readonly PromiseSettledResult<unknown>[], host: string
 }
 
 const SILENT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);
-
-const codeOf = (error: unknown): unknown =>
-  error instanceof Error && 'code' in error ? error.code : undefined;

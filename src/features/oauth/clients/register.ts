@@ -2,9 +2,9 @@
 import { readBearerToken } from '../../../core/bearer-token.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { newClientId } from '../../../core/ids.ts';
+import { generateClientId } from '../../../core/ids.ts';
 import { json, type PendingReply } from '../../../core/message.ts';
-import { hashOf } from '../../../core/seal/seal.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import type { RedirectUriRules } from './redirect-uri.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
@@ -20,7 +20,7 @@ export const createRegister = (clients: RegisteredClients, clock: Clock, rules: 
   async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
     checkAccessToken(rules.accessToken, authorization);
     const client = {
-      client_id: newClientId(),
+      client_id: generateClientId(),
       ...parseClientMetadata(body, rules.redirectUris),
       client_id_issued_at: Math.floor(clock.now() / 1000),
       client_secret_expires_at: 0 as const,

@@ -1,5 +1,5 @@
 // What a browser approved before, so that it is not asked again.
-import { hashOf } from '../../../core/seal/seal.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
@@ -23,14 +23,14 @@ export function createApprovals(store: Store, settings: ApprovalsSettings): Appr
   const { ttlSeconds, scopesOf } = settings;
 
   const clientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>
-    oauthKey('approved-client', hashOf(JSON.stringify([browserHash, clientId, redirectUri])));
+    oauthKey('approved-client', hashSha256(JSON.stringify([browserHash, clientId, redirectUri])));
 
   function approvalKey(request: AuthorizationRequest, browserHash: string): string {
     const { clientId, redirectUri, parameters } = request;
     const scopes = [...new Set(scopesOf(parameters.get('scope')))].sort();
     return oauthKey(
       'approval',
-      hashOf(JSON.stringify([browserHash, clientId, redirectUri, scopes])),
+      hashSha256(JSON.stringify([browserHash, clientId, redirectUri, scopes])),
     );
   }
 

@@ -1,5 +1,6 @@
 // The browser in which a log-in began: a cookie that only it has, of which only the hash is stored.
-import { hashOf, newSecret } from '../../../core/seal/seal.ts';
+import { generateSecret } from '../../../core/ids.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 
 export interface Browser {
   /** Stands in records for the cookie. */
@@ -27,15 +28,15 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   const secretOf = (cookie: string | undefined) => value.exec(cookie ?? '')?.[1];
   return {
     of(cookie) {
-      const secret = secretOf(cookie) ?? newSecret();
+      const secret = secretOf(cookie) ?? generateSecret();
       return {
-        hash: hashOf(secret),
+        hash: hashSha256(secret),
         headers: { 'Set-Cookie': `${name}=${secret}; ${attributes}` },
       };
     },
     hashOf(cookie) {
       const secret = secretOf(cookie);
-      return secret === undefined ? undefined : hashOf(secret);
+      return secret === undefined ? undefined : hashSha256(secret);
     },
   };
 }

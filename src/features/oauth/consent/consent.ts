@@ -1,9 +1,10 @@
 // Consent of our own: a provider that knows one client only cannot ask for each of ours (the
 // confused deputy of the MCP specification).
+
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import { newSecret } from '../../../core/seal/seal.ts';
 import { aboutClient, clientIdIn } from '../clients/about-client.ts';
 import type { AuthorizationRequest, ReadRequest } from '../request/authorization-request.ts';
 import { createNameCheck } from '../request/parameter-names.ts';
@@ -64,7 +65,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
     const { client, query, redirectUri, parameters } = request;
     // The provider knows such a client itself, and asks for it by its own name.
     if (client === undefined) return proceed(request, browser);
-    const csrf = newSecret();
+    const csrf = generateSecret();
     const page = consentPage({
       client,
       redirectUri,
