@@ -1,5 +1,4 @@
 // The file .env of the current folder: variables for those that the environment does not set.
-
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';

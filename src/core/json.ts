@@ -10,10 +10,12 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const isStringArray = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
-/** The object that the text, or its bytes in UTF-8, spells, or undefined. */
-export function parseObject(source: Buffer | string): JsonObject | undefined {
+/** The object that the text, or its bytes in UTF-8, spells; undefined for anything else. */
+export function parseObject(source: Uint8Array | string): JsonObject | undefined {
+  const text = typeof source === 'string' ? source : decodeUtf8(source);
+  if (text === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(typeof source === 'string' ? source : utf8.decode(source));
+    const value: unknown = JSON.parse(text);
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

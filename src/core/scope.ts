@@ -1,4 +1,4 @@
-// RFC 6749 §3.3: the scope parameter.
+// RFC 6749 §3.3: scope = scope-token *( SP scope-token ).
 
 /** What the metadata offers, and what a client gets that asks for nothing (Spec §4.9). */
 export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
@@ -7,7 +7,8 @@ export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
 export const parseScope = (scope = ''): readonly string[] =>
   scope.split(' ').filter((name) => name !== '');
 
-const GRAMMAR = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+/** Whether a text is one scope: printable ASCII without space, quote and backslash. */
+export const isScopeToken = (text: string): boolean => /^[\x21\x23-\x5B\x5D-\x7E]+$/.test(text);
 
 /** Whether every reader takes the parameter apart as `parseScope` does. */
-export const isWellFormedScope = (scope: string): boolean => GRAMMAR.test(scope);
+export const isWellFormedScope = (scope: string): boolean => scope.split(' ').every(isScopeToken);

@@ -1,5 +1,4 @@
 // What is wrong with the author's file: where, and no stack of ours.
-
 import { relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { getErrorCode } from '../../core/errors/error-code.ts';

@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isObject } from '../../core/json.ts';
 import type { Catalog } from '../../features/mcp/catalog/catalog.ts';
 import { StartError } from '../start-error.ts';
 import { explainLoadError } from './load-error.ts';
@@ -30,8 +31,4 @@ async function importDefault(path: string): Promise<unknown> {
 }
 
 const isCatalog = (exported: unknown): exported is Catalog =>
-  typeof exported === 'object' &&
-  exported !== null &&
-  'offers' in exported &&
-  'callTool' in exported &&
-  typeof exported.callTool === 'function';
+  isObject(exported) && 'offers' in exported && typeof exported.callTool === 'function';

@@ -2,6 +2,7 @@ import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { isObject } from '../../core/json.ts';
 
 /** What the development provider signs tokens and cookies with. */
 export interface ProviderKeys {
@@ -41,9 +42,4 @@ async function readKeys(file: string): Promise<ProviderKeys | undefined> {
 }
 
 const isKeys = (kept: unknown): kept is ProviderKeys =>
-  typeof kept === 'object' &&
-  kept !== null &&
-  'signing' in kept &&
-  typeof kept.signing === 'object' &&
-  'cookie' in kept &&
-  typeof kept.cookie === 'string';
+  isObject(kept) && isObject(kept.signing) && typeof kept.cookie === 'string';

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isScopeToken } from '../scope.ts';
 import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
 
 /** How a setting's text is read. `parse` returns undefined for what is not allowed. */
@@ -87,8 +88,7 @@ export const trustProxy: Rule<TrustProxy> = {
     'all, none, a number of proxies from 1 to 100, or a comma list of addresses and CIDR ranges',
 };
 
-/** RFC 6749 §3.3, without the comma, which separates scopes in a variable. */
 export const scope: Rule<string> = {
-  parse: (text) => (/^[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+$/.test(text) ? text : undefined),
+  parse: (text) => (isScopeToken(text) ? text : undefined),
   allowed: 'a scope',
 };

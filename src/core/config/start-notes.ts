@@ -1,15 +1,16 @@
 // What an operator should hear once, at start (decisions 10).
 import type { Log } from '../log.ts';
+import { isOnThisMachine } from '../loopback.ts';
 import type { Config } from './config.ts';
 
 /** Foot-guns at warn; what may well be meant so at info: a healthy start says nothing at warn. */
 export function sayAtStart(config: Config, log: Log): void {
-  const isPublic = !isLoopback(new URL(config.baseUrl).hostname);
+  const isPublic = !isOnThisMachine(new URL(config.baseUrl).hostname);
   for (const { isThere, say } of isPublic ? [...ANYWHERE, ...IN_PUBLIC] : ANYWHERE) {
     if (isThere(config)) log.warn(say);
   }
   sayWhoCanLogIn(config, log);
-  if (!config.authRequired && isLoopback(config.host)) {
+  if (!config.authRequired && isOnThisMachine(config.host)) {
     log.info('AUTH_REQUIRED=false lets everybody in on this machine.', { host: config.host });
   }
 }
@@ -26,7 +27,7 @@ const ANYWHERE: readonly FootGun[] = [
     say: 'BASE_URL is not set, while the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or HOST=127.0.0.1.',
   },
   {
-    isThere: ({ authRequired, host }) => !authRequired && !isLoopback(host),
+    isThere: ({ authRequired, host }) => !authRequired && !isOnThisMachine(host),
     say: 'AUTH_REQUIRED=false lets everybody in who reaches this address. Remove it, or set HOST=127.0.0.1.',
   },
   {
@@ -109,9 +110,6 @@ function sayWhoCanLogIn(config: Config, log: Log): void {
 
 const isPlainHttp = (url: string | undefined): boolean =>
   url !== undefined && new URL(url).protocol === 'http:';
-
-const isLoopback = (host: string): boolean =>
-  /^((.+\.)?localhost|\[?::1\]?|127\.[\d.]+)$/.test(host);
 
 /** `0.0.0.0`, `::`, and the long forms of the latter. */
 const isEveryAddress = (host: string): boolean => /^(0\.0\.0\.0|[0:]+)$/.test(host);

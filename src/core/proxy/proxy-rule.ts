@@ -1,6 +1,7 @@
 // Decisions 10: which proxy a URL is reached by. NO_PROXY means what it means to curl and Go.
 import { BlockList, isIP } from 'node:net';
 import type { ProxySettings } from '../config/config.ts';
+import { isOnThisMachine, normalizeHost } from '../loopback.ts';
 
 /** The URL of the proxy, or undefined where the URL is to be reached directly. */
 export type ProxyRule = (url: URL) => string | undefined;
@@ -8,24 +9,20 @@ export type ProxyRule = (url: URL) => string | undefined;
 type Exemption = (host: string, port: number) => boolean;
 
 export function createProxyRule({ httpProxy, httpsProxy, noProxy }: ProxySettings): ProxyRule {
-  const exemptions = [isLoopback, ...noProxy.map(readExemption)];
+  const exemptions = [isOnThisMachine, ...noProxy.map(readExemption)];
   return ({ protocol, hostname, port }) => {
     const isHttps = protocol === 'https:';
-    const host = plainHost(hostname);
+    const host = normalizeHost(hostname);
     const to = Number(port) || (isHttps ? 443 : 80);
     if (exemptions.some((isExempt) => isExempt(host, to))) return undefined;
     return isHttps ? httpsProxy : httpProxy;
   };
 }
 
-const LOOPBACK = blockList(['127.0.0.0/8', '::1/128']);
-
-const isLoopback: Exemption = (host) => isBelow(host, 'localhost') || isIn(LOOPBACK, host);
-
 function readExemption(entry: string): Exemption {
   if (entry === '*') return () => true;
   const [, host = entry, port] = isIP(entry) ? [] : (/^(.+):(\d+)$/.exec(entry) ?? []);
-  const isHost = readHost(plainHost(host));
+  const isHost = readHost(normalizeHost(host));
   return (asked, to) => (port === undefined || Number(port) === to) && isHost(asked);
 }
 
@@ -43,13 +40,6 @@ function readHost(host: string): (asked: string) => boolean {
   const list = blockList([`${address}/${prefix ?? bits}`]);
   return (asked) => isIn(list, asked);
 }
-
-/** A host as it is compared: lower case, without the brackets of IPv6 and the dot of the root. */
-const plainHost = (host: string): string =>
-  host
-    .toLowerCase()
-    .replace(/^\[(.*)\]$/, '$1')
-    .replace(/\.$/, '');
 
 const isBelow = (host: string, parent: string): boolean =>
   host === parent || host.endsWith(`.${parent}`);

@@ -1,6 +1,5 @@
 // Decisions 10: the secret of a gateway with the embedded store lies in DATA_DIR. Whoever can read
 // it, or choose it, can read and forge what it seals.
-
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 // Spec §4.4, §4.5: POST and DELETE /mcp, and GET with MCP_STREAMS=true.
-
 import { asGatewayError, fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../core/errors/render.ts';
 import { isObject } from '../../core/json.ts';

@@ -1,5 +1,4 @@
 // Decisions 10: a rolling upgrade, in which replicas of two versions share one store.
-
 import { afterEach, expect, test } from 'vitest';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { hashSha256 } from '../../../src/core/sha256.ts';

@@ -1,5 +1,4 @@
 // Decisions 10, "Judge first, admit after" and "Counting": what counts where, and who is locked out.
-
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';

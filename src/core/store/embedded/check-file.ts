@@ -1,6 +1,5 @@
 // lmdb maps store.mdb into memory and believes what it finds there: a file that is cut off, or of
 // another program, would end the process by a signal, without a word. It is looked at before.
-
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { getErrorCode } from '../../errors/error-code.ts';
 import { hasPagesBehind, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';

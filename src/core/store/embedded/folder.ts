@@ -1,5 +1,4 @@
 // DATA_DIR: made, locked and opened.
-
 import { chmod, mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';

@@ -1,6 +1,5 @@
 // Decisions 4 and 10: sessions by the time they are due, all of them, and those of one user. The times
 // may lag behind touches; whoever needs them right enters them again.
-
 import type { Database, RootDatabase } from 'lmdb';
 import { hashSha256 } from '../../sha256.ts';
 

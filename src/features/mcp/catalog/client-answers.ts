@@ -1,5 +1,4 @@
 // What clients answer to our questions, read without trust.
-
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { Answers, ClientRequest, ClientRequests } from './client-requests.ts';

@@ -1,6 +1,5 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
-
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';

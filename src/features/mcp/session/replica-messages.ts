@@ -1,7 +1,7 @@
 // Decisions 10: what replicas say to each other is sealed, so that who may only publish on the shared
 // Redis cannot answer or cancel in a user's name.
 import type { Clock } from '../../../core/clock.ts';
-import { parseObject } from '../../../core/json.ts';
+import { isObject, parseObject } from '../../../core/json.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 
 /** Each is about one session; `id` is that of a JSON-RPC request in it. */
@@ -87,9 +87,4 @@ function createMemory(clock: Clock): (nonce: string) => boolean {
 const ABOUT: ReadonlySet<unknown> = new Set(['answer', 'cancelled', 'stream']);
 
 const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
-  typeof value === 'object' &&
-  value !== null &&
-  'about' in value &&
-  ABOUT.has(value.about) &&
-  'sessionId' in value &&
-  typeof value.sessionId === 'string';
+  isObject(value) && ABOUT.has(value.about) && typeof value.sessionId === 'string';

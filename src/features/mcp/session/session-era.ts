@@ -1,6 +1,5 @@
 // The session era, 2024-11-05 to 2025-11-25 (Spec §4.4, decisions 3): sessions that begin with
 // `initialize`, notifications, and requests to the client.
-
 import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
 import { isObject } from '../../../core/json.ts';

@@ -1,6 +1,5 @@
 // MCP 2026-07-28 "_meta", "Request Metadata": what each request says of itself, in the body and in
 // headers that must say the same.
-
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';

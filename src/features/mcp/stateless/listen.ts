@@ -1,7 +1,6 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
-
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject } from '../../../core/json.ts';
+import { isObject, isStringArray } from '../../../core/json.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
@@ -61,7 +60,7 @@ function urisIn(params: unknown): readonly string[] {
     return fail('invalid_params', { details: 'params.notifications must be an object' });
   }
   const { resourceSubscriptions: uris = [] } = notifications;
-  return Array.isArray(uris) && uris.every((uri) => typeof uri === 'string')
+  return isStringArray(uris)
     ? uris
     : fail('invalid_params', {
         details: 'params.notifications.resourceSubscriptions must be an array of URIs',

@@ -1,6 +1,5 @@
 // MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
 // limits without reading bodies; so they must not say anything else.
-
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';

@@ -1,9 +1,8 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.
-
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject, parseObject } from '../../../core/json.ts';
+import { isObject, isStringArray, parseObject } from '../../../core/json.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
@@ -38,9 +37,6 @@ export interface BoundCall {
 /** Long enough for somebody to look something up, or to have lunch. */
 const LIFETIME_MS = 3_600_000;
 
-const isKeys = (asked: unknown): asked is readonly string[] =>
-  Array.isArray(asked) && asked.every((key) => typeof key === 'string');
-
 /** `seal` may wait for the shared store, once. */
 export function createRequestState(seal: () => Promise<Seal>, clock: Clock): RequestState {
   const sealer = () => seal().catch((cause: unknown) => fail('internal_error', { cause }));
@@ -60,7 +56,7 @@ export function createRequestState(seal: () => Promise<Seal>, clock: Clock): Req
           details: 'params.requestState is not of this call, or is over an hour old; call anew',
         });
       }
-      return { answers, ...(isKeys(asked) && { asked }) };
+      return { answers, ...(isStringArray(asked) && { asked }) };
     },
   };
 }

@@ -4,7 +4,6 @@ import { generateSecret } from '../../../core/ids.ts';
 import { type Reply, seeOther } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { parseScope } from '../../../core/scope.ts';
-import { newSecret } from '../../../core/seal/seal.ts';
 import type { Browser } from '../consent/browser.ts';
 import {
   authorizationExtras,
@@ -71,8 +70,8 @@ export const createLogin = (deps: LoginDeps) =>
       parameters.get('scope'),
       resources,
     );
-    const codeVerifier = newSecret();
-    const nonce = parseScope(scope).includes('openid') ? newSecret() : undefined;
+    const codeVerifier = generateSecret();
+    const nonce = parseScope(scope).includes('openid') ? generateSecret() : undefined;
     const state = await logins.put({
       browser: browser.hash,
       clientId: request.clientId,

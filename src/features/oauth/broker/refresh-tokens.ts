@@ -1,7 +1,6 @@
 // What the gateway knows of refresh tokens: whose they are and what for. Only their hashes are stored.
-
 import { isStringArray, parseObject } from '../../../core/json.ts';
-import { hashOf } from '../../../core/seal/seal.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import { RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { RecordsDeps } from '../sealed-records.ts';

@@ -1,6 +1,5 @@
 // One of many that ask the same at the same moment does the work, on whatever replica; the others
 // get its answer, and so do those who ask again within a few seconds.
-
 import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';

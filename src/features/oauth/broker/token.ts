@@ -1,7 +1,6 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import { hashSha256 } from '../../../core/sha256.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
 import type { ProviderCalls } from '../provider/provider-calls.ts';
 import {

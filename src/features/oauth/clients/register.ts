@@ -47,6 +47,6 @@ function checkSize(client: RegisteredClient): void {
 function checkAccessToken(expected: string | undefined, authorization: string | undefined): void {
   if (expected === undefined) return;
   const token = readBearerToken(authorization);
-  if (token !== undefined && hashOf(token) === hashOf(expected)) return;
+  if (token !== undefined && hashSha256(token) === hashSha256(expected)) return;
   fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
 }

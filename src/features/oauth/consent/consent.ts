@@ -1,6 +1,5 @@
 // Consent of our own: a provider that knows one client only cannot ask for each of ours (the
 // confused deputy of the MCP specification).
-
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';

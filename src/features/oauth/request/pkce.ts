@@ -1,5 +1,5 @@
 // RFC 7636: Proof Key for Code Exchange, with S256 alone.
-import { createHash } from 'node:crypto';
+import { hashSha256 } from '../../../core/sha256.ts';
 
 /** RFC 7636 §4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
@@ -8,8 +8,7 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 export const isCodeChallenge = (text: string): boolean => CHALLENGE.test(text);
 
-export const createCodeChallenge = (verifier: string): string =>
-  createHash('sha256').update(verifier).digest('base64url');
+export const createCodeChallenge = (verifier: string): string => hashSha256(verifier);
 
 /** RFC 7636 §4.6: whether the challenge was made from the verifier. */
 export const verifyPkce = (challenge: string, verifier: string): boolean =>

@@ -1,5 +1,4 @@
 // What an author may write into a definition: the compiler knows from the types, JavaScript does not.
-
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import { nearestName } from '../../../../core/nearest.ts';

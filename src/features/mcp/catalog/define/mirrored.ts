@@ -1,5 +1,4 @@
 // MCP 2026-07-28 "x-mcp-header": arguments of a tool that clients repeat in headers.
-
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import type { ObjectSchema } from '../descriptions.ts';

@@ -1,5 +1,4 @@
 // What a schema refuses in a value, in words by which a model can mend it.
-
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
 import { nearestName } from '../../../../core/nearest.ts';

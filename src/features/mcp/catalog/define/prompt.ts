@@ -1,5 +1,4 @@
 // Spec §2.6: prompts, typed from their lists of arguments.
-
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';

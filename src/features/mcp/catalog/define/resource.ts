@@ -1,5 +1,4 @@
 // Spec §2.7: resources, and templates of them.
-
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { fail } from '../../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../../core/json.ts';

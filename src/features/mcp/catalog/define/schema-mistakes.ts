@@ -1,5 +1,4 @@
 // What is wrong with a schema itself, in words for its author.
-
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
 import { nearestName } from '../../../../core/nearest.ts';

@@ -1,5 +1,4 @@
 // JSON Schema, compiled once where a tool is defined, or for one answer of a client.
-
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';

@@ -1,5 +1,4 @@
 // Spec §2.4: tools, each typed from its own schemas.
-
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
