@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
 import { findExceededBound } from '../core/json-bounds.ts';
 import type { RequestBody } from '../core/message.ts';
+import { decodeUtf8 } from '../core/utf8.ts';
 import type { BodyBudgets, BodyOwner, CountedBody } from './body-budgets.ts';
 import { createPieces, type Pieces } from './body-pieces.ts';
 
@@ -120,15 +121,8 @@ const NO_BYTES = Buffer.alloc(0);
 const tooLarge = (maxBytes: number) =>
   new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-function decode(bytes: Buffer): string {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return fail('parse_error', { details: 'The body is not UTF-8.' });
-  }
-}
+const decode = (bytes: Buffer): string =>
+  decodeUtf8(bytes) ?? fail('parse_error', { details: 'The body is not UTF-8.' });
 
 function parse(text: string, maxValues: number): unknown {
   const excess = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });

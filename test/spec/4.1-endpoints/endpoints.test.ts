@@ -256,9 +256,14 @@ describe('malformed and smuggled HTTP', () => {
     }
   });
 
-  test('§4.4 invalid UTF-8 in a body: 400 -32700', async () => {
+  test.each([
+    { what: 'invalid UTF-8', body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]) },
+    {
+      what: 'a byte order mark',
+      body: Buffer.from('\uFEFF{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
+    },
+  ])('§4.4 $what in a body: 400 -32700', async ({ body }) => {
     const token = await gateway.issuer.sign();
-    const body = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]);
     const answer = await fetch(`http://127.0.0.1:${port}/mcp`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
