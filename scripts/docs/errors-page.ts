@@ -6,18 +6,18 @@ const rows: readonly (readonly [string, ErrorRow])[] = Object.entries(catalogue)
 /** `docs/errors.md`, from the error catalogue. */
 export const errorsPage = (): string => `# Errors
 
-Every error that the service answers is in one of two forms. \`details\` and \`error_description\` say
-what went wrong and what is allowed; programs should look at \`reason\` or \`error\` only.
+The gateway answers errors in one of two forms. \`details\` and \`error_description\` say what happened
+and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only: the texts may change.
 
-What to do when a log-in fails stands on the [first page](index.md#when-a-log-in-fails).
+To fix a failing login, start with [the table on the first page](index.md#when-a-login-fails).
 
-The column _In the log_ is what the line of the log has as \`error\`: one answer can have several causes,
-which the log tells apart.
+The column _In the log_ is the \`error\` of the line in the gateway's log. It tells causes apart that
+callers see as the same error.
 
 ## JSON-RPC
 
-\`/mcp\` and everything outside \`/oauth/\`; the refusals 403, 404, 405 and 429 have this form
-everywhere.
+\`/mcp\` and everything else outside \`/oauth/\` answer in this form. 403, 404, 405 and 429 have it on every
+endpoint.
 
 \`\`\`json
 {
@@ -31,32 +31,34 @@ everywhere.
 }
 \`\`\`
 
-A 401 carries the header \`WWW-Authenticate\`, which leads clients to the log-in; a 429 carries
-\`Retry-After\` (seconds) and \`data.retryAfter\`.
+A 401 has the header \`WWW-Authenticate\`, by which clients find the login. A 429 has \`Retry-After\`
+(seconds) and \`data.retryAfter\`.
 
 ${table(['Status', 'Code', 'Message', 'data.reason', 'In the log', 'Meaning'], rows.flatMap(jsonrpcCells))}
 ## OAuth
 
-\`/oauth/authorize\`, \`/oauth/token\`, \`/oauth/register\` and \`/oauth/revoke\` (RFC 6749, RFC 7591).
+\`/oauth/*\` answers in this form (RFC 6749, RFC 7591).
 
-With \`OAUTH_MODE=proxy\` errors are never redirects. With \`OAUTH_MODE=broker\` an authorization request
-whose client and redirect URI are good, but that is wrong otherwise, is answered at the redirect URI
-(RFC 6749 §4.1.2.1): at once on this computer (loopback) or where this browser approved the client before,
-else by a page with a button that names the host.
+With \`OAUTH_MODE=proxy\`, errors are never redirects. With \`OAUTH_MODE=broker\`, an authorization request
+with a known client and redirect URI and another mistake is reported to the client at its redirect URI
+(RFC 6749 §4.1.2.1). The browser goes there at once if the address is on this computer (loopback), or if the
+user approved the client before in this browser. Otherwise the user sees a page with a button that names
+the host.
 
-A 502 that speaks of the gateway's set-up is no fault of client or user, who lose nothing: the warning in
-the log says what was found, what was expected, and which setting to change. The client can try again
-with the refresh token that it has.
+A 502 that says that the gateway is misconfigured is not the fault of the client or the user, and
+neither loses anything. The warning in the log says what was found, what was expected, and which setting to
+change. The client can try again with the refresh token that it has.
 
 \`\`\`json
 {
   "error": "invalid_client",
-  "error_description": "The client is unknown or expired; register again."
+  "error_description": "The client is unknown or its registration has expired. Register again."
 }
 \`\`\`
 
 ${table(['Status', 'error', 'In the log', 'Meaning'], rows.flatMap(oauthCells))}
-What the identity provider itself answers to \`/oauth/token\` and \`/oauth/revoke\` comes back unchanged.
+With \`OAUTH_MODE=proxy\`, the identity provider's own answers to \`/oauth/token\` and \`/oauth/revoke\` are
+returned unchanged.
 `;
 
 type Cells = readonly (readonly string[])[];

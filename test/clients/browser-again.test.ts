@@ -104,10 +104,10 @@ test('§4.6 consent: the callback opened again is a page that says what to do', 
   const callback = seen.requests.find((url) => url.includes('/oauth/callback?')) ?? '';
   const reply = await page.goto(callback);
   expect(reply?.status()).toBe(400);
-  expect(await heading(page)).toBe('The log-in cannot go on');
+  expect(await heading(page)).toBe('Login failed');
   expect(await page.locator('main').innerText()).toContain('Start again from your program.');
   await page.reload();
-  expect(await heading(page)).toBe('The log-in cannot go on');
+  expect(await heading(page)).toBe('Login failed');
   await page.context().close();
 });
 
@@ -152,7 +152,7 @@ test('§4.6 consent: without cookies the approval is a page that says so', async
   await page.context().clearCookies();
   await approve(page);
   await page.getByText('cookies are switched off').waitFor();
-  expect(await heading(page)).toBe('The log-in cannot go on');
+  expect(await heading(page)).toBe('Login failed');
   await page.context().close();
 });
 

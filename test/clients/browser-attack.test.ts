@@ -15,7 +15,7 @@ import {
 import { STATE } from '../support/oauth/login-steps.ts';
 
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
-const REFUSED = 'The log-in cannot go on';
+const REFUSED = 'Login failed';
 
 const own = useShared(startLogInBrowser, INSTALLATION_MS);
 

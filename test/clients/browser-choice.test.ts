@@ -163,7 +163,7 @@ test('§4.6 consent: a request that is wrong is told to the client only when its
   );
   const client = await own.register({ redirect_uris: [redirect_uri] });
   await own.ask(page, client, { redirect_uri, response_type: 'token' });
-  expect(await heading(page)).toBe('The log-in cannot go on');
+  expect(await heading(page)).toBe('Login failed');
   const link = page.getByRole('link', { name: `Go back to ${new URL(redirect_uri).host}` });
   const asked = page.waitForRequest(`${redirect_uri}?**`);
   await link.click();

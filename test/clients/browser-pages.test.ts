@@ -12,7 +12,7 @@ import {
 } from '../support/oauth/login-browser.ts';
 import { contrasts } from './contrast.ts';
 
-const REFUSED = 'The log-in cannot go on';
+const REFUSED = 'Login failed';
 const UNKNOWN = '/oauth/authorize?client_id=svc-AAAAAAAAAAAA';
 
 let own: LogInBrowser;

@@ -15,7 +15,7 @@ export type OAuthErrorCode =
 
 /**
  * One error. With both faces, the route decides which is shown; with one, it is shown everywhere
- * (decisions 2: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
+ * (Spec §7.5: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
  */
 export interface ErrorRow {
   readonly status: number;
@@ -39,48 +39,53 @@ export const catalogue = {
   // Spec §7.1: bearer tokens.
   missing_token: unauthorized(
     'missing_token',
-    'Send the header Authorization: Bearer <access token>.',
+    'The request has no access token. Send the header Authorization: Bearer <access token>.',
   ),
   invalid_format: unauthorized(
     'invalid_format',
-    'The Authorization header must be: Bearer <access token>.',
+    'The Authorization header must have the form Bearer <access token>.',
   ),
   invalid_token: unauthorized(
     'invalid_token',
     'The token is malformed or its signature is not valid.',
   ),
   expired_token: unauthorized('expired_token', 'The token has expired.'),
-  invalid_issuer: unauthorized('invalid_issuer', 'The token is of another issuer.'),
-  invalid_audience: unauthorized('invalid_audience', 'The token is meant for another audience.'),
-  missing_claim: unauthorized('missing_claim', 'The token has no sub claim (a non-empty string).'),
-  /** Decisions 3: without authentication nobody should start a log-in here, hence 200. */
+  invalid_issuer: unauthorized('invalid_issuer', 'The token was issued by another provider.'),
+  invalid_audience: unauthorized('invalid_audience', 'The token was issued for another audience.'),
+  missing_claim: unauthorized(
+    'missing_claim',
+    'The token has no sub claim, or it is not a non-empty string.',
+  ),
+  /** 200: a 401 would make clients start a login, and without authentication there is none. */
   user_required: row({
     status: 200,
     jsonrpc: { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
-    details: 'This needs a user; the service runs without authentication.',
+    details:
+      'This needs a logged-in user, but the gateway runs without authentication (AUTH_REQUIRED=false).',
   }),
 
   // Spec §7.2: sessions and rate limits.
   missing_session_id: row({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request', reason: 'missing_session_id' },
-    details: 'Initialize, then send the header mcp-session-id of the answer with each request.',
+    details:
+      'Send initialize first. Then send the mcp-session-id header of its response with every request.',
   }),
   session_not_found: row({
     status: 404,
     jsonrpc: { code: -32000, message: 'Invalid or expired session', reason: 'session_not_found' },
-    details: 'Initialize again to get a new session.',
+    details: 'The session does not exist or has expired. Send initialize to start a new one.',
   }),
   /** Spec §4.5: the same refusal of DELETE carries another message. */
   session_to_end_not_found: row({
     status: 404,
     jsonrpc: { code: -32000, message: 'Session not found', reason: 'session_not_found' },
-    details: 'There is no such session to end.',
+    details: 'The session does not exist or has already ended.',
   }),
   unsupported_protocol_version: row({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request', reason: 'unsupported_protocol_version' },
-    details: 'The MCP-Protocol-Version header names an unknown version.',
+    details: 'The MCP-Protocol-Version header names a version that is not supported.',
   }),
   rate_limit_exceeded: row({
     status: 429,
@@ -96,12 +101,12 @@ export const catalogue = {
   user_rate_limit_exceeded: row({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'user_rate_limit_exceeded' },
-    details: 'Too many requests of this user.',
+    details: 'Too many requests from this user.',
   }),
   too_many_calls: row({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_calls' },
-    details: 'Too many calls of this user are running (MCP_USER_CALLS_MAX). Wait for one to end.',
+    details: 'This user has too many calls running (MCP_USER_CALLS_MAX). Wait for one to finish.',
   }),
 
   // Spec §7.1: JSON-RPC.
@@ -114,25 +119,25 @@ export const catalogue = {
   invalid_request: row({
     status: 400,
     jsonrpc: { code: -32600, message: 'Invalid Request' },
-    details: 'The body is not a JSON-RPC 2.0 request.',
+    details: 'The body is not a JSON-RPC 2.0 message.',
   }),
   method_not_found: row({
     status: 200,
     jsonrpc: { code: -32601, message: 'Method not found' },
-    details: 'There is no such method.',
+    details: 'This method does not exist.',
   }),
   invalid_params: row({
     status: 200,
     jsonrpc: { code: -32602, message: 'Invalid params' },
-    details: 'The params are not what the method takes.',
+    details: 'The params do not match what the method expects.',
   }),
   /** From 2025-11-25 on a result for the model to read; its first line is this one. */
   invalid_tool_input: row({
     status: 200,
     jsonrpc: { code: -32602, message: 'Invalid params' },
-    details: "The arguments do not fit the tool's input schema.",
+    details: "The arguments do not match the tool's input schema.",
   }),
-  /** MCP "Cancellation": the client does not wait for it any more. */
+  /** MCP "Cancellation": the client no longer waits for it. */
   request_cancelled: row({
     status: 200,
     jsonrpc: { code: -32000, message: 'Request cancelled', reason: 'request_cancelled' },
@@ -142,12 +147,12 @@ export const catalogue = {
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
     details:
-      'This needs an answer of the client, which must declare that it can answer and accept text/event-stream.',
+      'This needs an answer from the client. The client must declare that it can answer, and accept text/event-stream.',
   }),
   client_silent: row({
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
-    details: 'The client did not answer what it was asked.',
+    details: 'The client did not answer the question in time.',
   }),
   tool_failed: row({
     status: 200,
@@ -157,19 +162,19 @@ export const catalogue = {
   method_failed: row({
     status: 200,
     jsonrpc: { code: -32603, message: 'Internal error' },
-    details: 'The method failed unexpectedly; the log of the service says why.',
+    details: "The method failed unexpectedly. The gateway's log has the reason.",
   }),
 
   // MCP 2026-07-28: requests without a session.
   invalid_envelope: row({
     status: 400,
     jsonrpc: { code: -32602, message: 'Invalid params' },
-    details: 'params._meta must name the protocol version and the capabilities of the client.',
+    details: "params._meta must contain the protocol version and the client's capabilities.",
   }),
   header_mismatch: row({
     status: 400,
     jsonrpc: { code: -32020, message: 'Header mismatch' },
-    details: 'MCP-Protocol-Version, Mcp-Method and Mcp-Name must say the same as the body.',
+    details: 'The headers MCP-Protocol-Version, Mcp-Method and Mcp-Name must match the body.',
   }),
   missing_client_capability: row({
     status: 400,
@@ -179,24 +184,24 @@ export const catalogue = {
   unsupported_version: row({
     status: 400,
     jsonrpc: { code: -32022, message: 'Unsupported protocol version' },
-    details: 'data.supported lists the versions that this service speaks.',
+    details: 'This protocol version is not supported. data.supported lists the versions that are.',
   }),
   unknown_method: row({
     status: 404,
     jsonrpc: { code: -32601, message: 'Method not found' },
-    details: 'There is no such method.',
+    details: 'This method does not exist.',
   }),
 
-  // Spec §7.4 and decisions 2: every endpoint.
+  // Spec §7.4, §7.5: every endpoint.
   invalid_origin: row({
     status: 403,
     jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_origin' },
-    details: 'This Origin is not allowed; ALLOWED_ORIGINS lists those that are.',
+    details: 'This Origin is not allowed. ALLOWED_ORIGINS lists the allowed origins.',
   }),
   invalid_host: row({
     status: 403,
     jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_host' },
-    details: 'This Host is not allowed; BASE_URL and ALLOWED_HOSTS name those that are.',
+    details: 'This Host is not allowed. BASE_URL and ALLOWED_HOSTS name the allowed hosts.',
   }),
   bad_request: row({
     status: 400,
@@ -212,27 +217,28 @@ export const catalogue = {
   header_too_large: row({
     status: 431,
     jsonrpc: { code: -32000, message: 'Request Header Fields Too Large' },
-    details: 'The headers are larger than this service takes (MAX_TOKEN_BYTES and 16 KiB).',
+    details: 'The headers are too large. The limit is MAX_TOKEN_BYTES plus 16 KiB.',
   }),
   not_found: row({
     status: 404,
     jsonrpc: { code: -32000, message: 'Not Found' },
-    details: 'There is nothing at this path. MCP is at /mcp.',
+    details: 'There is nothing at this path. The MCP endpoint is /mcp.',
   }),
   method_not_allowed: row({
     status: 405,
     jsonrpc: { code: -32000, message: 'Method Not Allowed' },
-    details: 'The Allow header lists the methods of this path.',
+    details:
+      'This path does not support this method. The Allow header lists the methods that it supports.',
   }),
   not_acceptable: row({
     status: 406,
     jsonrpc: { code: -32000, message: 'Not Acceptable' },
-    details: 'This is answered with a stream; send Accept: text/event-stream.',
+    details: 'The response is an event stream. Send Accept: text/event-stream.',
   }),
   too_many_streams: row({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'too_many_streams' },
-    details: 'Too many streams are open, of this user or in all. Close one, or try again later.',
+    details: 'Too many streams are open, for this user or in total. Close one, or try again later.',
   }),
   body_too_large: row({
     status: 413,
@@ -244,52 +250,56 @@ export const catalogue = {
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request' },
     oauth: 'body',
-    details: 'The request ended before its body did.',
+    details: 'The request ended before its body was complete.',
   }),
   overloaded: row({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable' },
     oauth: 'server_error',
-    details: 'Too many requests are being received at the moment. Try again.',
+    details: 'The gateway is receiving too many requests. Try again in a moment.',
   }),
   unsupported_media_type: row({
     status: 415,
     jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
     oauth: 'body',
-    details: 'The Content-Type is not one that this endpoint takes.',
+    details: 'This endpoint does not accept this Content-Type.',
   }),
   internal_error: row({
     status: 500,
     jsonrpc: { code: -32000, message: 'Internal Server Error' },
     oauth: 'server_error',
-    details: 'The service could not answer; its log says why. Try again.',
+    details: 'Something went wrong in the gateway. Its log has the reason. Try again.',
   }),
-  /** Decisions 5: not 401, which would send the user to log in again. */
+  /** Not 401, which would send the user to log in again. */
   key_set_unavailable: row({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable' },
     details:
-      "The provider's keys cannot be fetched now, so the token cannot be checked. Try again.",
+      "The provider's keys could not be fetched, so the token cannot be checked. Try again in a moment.",
   }),
 
-  // Spec §7.3 and decisions 6: OAuth.
-  oauth_invalid_request: oauth(400, 'invalid_request', 'A parameter is missing or not valid.'),
+  // Spec §7.3: OAuth.
+  oauth_invalid_request: oauth(400, 'invalid_request', 'A parameter is missing or invalid.'),
   unsupported_response_type: oauth(400, 'unsupported_response_type', 'response_type must be code.'),
   unsupported_grant_type: oauth(
     400,
     'unsupported_grant_type',
     'grant_type must be authorization_code or refresh_token.',
   ),
-  unknown_client: oauth(400, 'invalid_client', 'The client is unknown or expired; register again.'),
+  unknown_client: oauth(
+    400,
+    'invalid_client',
+    'The client is unknown or its registration has expired. Register again.',
+  ),
   unauthenticated_client: oauth(
     401,
     'invalid_client',
-    'The client is unknown or expired; register again.',
+    'The client is unknown or its registration has expired. Register again.',
   ),
   unregistered_redirect_uri: oauth(
     400,
     'invalid_redirect_uri',
-    'The redirect_uri is not one that the client registered.',
+    'The redirect_uri is not registered for this client.',
   ),
   invalid_redirect_uri: oauth(
     400,
@@ -299,45 +309,45 @@ export const catalogue = {
   invalid_grant: oauth(
     400,
     'invalid_grant',
-    'The redirect_uri differs from the one that the client registered.',
+    'The redirect_uri does not match the one that the client registered.',
   ),
-  invalid_client_metadata: oauth(
-    400,
-    'invalid_client_metadata',
-    'The client metadata is not valid.',
-  ),
+  invalid_client_metadata: oauth(400, 'invalid_client_metadata', 'The client metadata is invalid.'),
   /** RFC 8707 §2. */
-  invalid_target: oauth(400, 'invalid_target', 'The resource is none of this service.'),
+  invalid_target: oauth(400, 'invalid_target', "The resource is not one of this gateway's."),
   /** RFC 7591 §3, RFC 6750 §3.1. */
   registration_token_required: oauth(
     401,
     'invalid_token',
-    'Registration needs the initial access token of this service (DCR_ACCESS_TOKEN).',
+    "Registration requires the gateway's initial access token (DCR_ACCESS_TOKEN).",
   ),
-  not_configured: oauth(500, 'server_error', 'The service lacks a setting for this.'),
-  /** Decisions 10: the provider stalls, or is slower than its clients are many. */
+  not_configured: oauth(500, 'server_error', 'A setting that this needs is missing.'),
+  /** Spec §12: the provider stalls, or cannot keep up with its clients. */
   provider_busy: oauth(
     503,
     'server_error',
     'Too many requests are waiting for the identity provider. Try again in a few seconds.',
   ),
-  /** Decisions 10: no client's matter, so none of `invalid_client` and `invalid_grant`. */
+  /** Not `invalid_client` or `invalid_grant`, which would make clients throw away what is good. */
   gateway_refused_by_provider: oauth(
     502,
     'server_error',
-    "The set-up of this gateway is at fault, not the user: the identity provider refuses the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
+    "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
   ),
   gateway_request_refused: oauth(
     502,
     'server_error',
-    'The set-up of this gateway is at fault, not the user: the identity provider refuses its request.',
+    "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's request.",
   ),
   unusable_access_token: oauth(
     502,
     'server_error',
-    "The set-up of this gateway is at fault, not the user: the identity provider's access token would be refused here.",
+    "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
   ),
-  upstream_failed: oauth(502, 'server_error', 'The identity provider cannot be reached now.'),
+  upstream_failed: oauth(
+    502,
+    'server_error',
+    'The identity provider could not be reached. Try again in a moment.',
+  ),
 } satisfies Record<string, ErrorRow>;
 
 export type ErrorKey = keyof typeof catalogue;

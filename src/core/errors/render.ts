@@ -5,7 +5,7 @@ import type { GatewayError } from './gateway-error.ts';
 /** How a route speaks of errors (Spec §7.1 or §7.3). */
 export type ErrorFormat =
   | { readonly form: 'jsonrpc' }
-  /** `body` is the code for a body that cannot be read (decisions 2). */
+  /** `body` is the code for a body that cannot be read (Spec §7.3). */
   | { readonly form: 'oauth'; readonly body: OAuthErrorCode };
 
 export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };

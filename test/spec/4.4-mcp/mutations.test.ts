@@ -14,7 +14,7 @@ const IN_FLIGHT = 64;
 /** Far more than the slowest call takes. */
 const CALL_LIMIT_MS = 10_000;
 /** What the sessions here say of a tool that asks: their clients declare nothing. */
-const CANNOT_BE_ASKED = /^The client did not declare |^This needs an answer of the client/;
+const CANNOT_BE_ASKED = /^The client did not declare |^This needs an answer from the client/;
 
 let gateway: TestGateway;
 let errors: string[];

@@ -129,7 +129,7 @@ describe('the report on an argument lets a model correct it', () => {
     const { result } = await client.ask('tools/call', { name, arguments: args });
     expect(result.isError).toBe(true);
     const [first, ...lines] = result.content[0].text.split('\n');
-    expect(first).toBe("The arguments do not fit the tool's input schema.");
+    expect(first).toBe("The arguments do not match the tool's input schema.");
     return lines;
   }
 

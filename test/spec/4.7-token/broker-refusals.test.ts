@@ -28,7 +28,7 @@ describe('the provider refuses a request of the gateway', () => {
     for (const ask of [() => steps.redeem(client, back), () => steps.refresh(client, token)]) {
       const { status, json } = await ask();
       expect([status, json.error]).toEqual([502, 'server_error']);
-      expect(json.error_description).toContain('The set-up of this gateway is at fault');
+      expect(json.error_description).toContain('The gateway is misconfigured');
       expect(json.error_description).toMatch(new RegExp(`${error}: ${words}\\.$`));
       expect(lastLine(broker, '/oauth/token')).toMatchObject({
         level: 'warn',
@@ -136,7 +136,7 @@ describe('the provider refuses the login', () => {
     const answer = await callBack({ error, error_description: said });
     expect(answer.error).toBe('server_error');
     expect(answer.words).toBe(
-      `The set-up of this gateway is at fault, not the user. The identity provider said ${error}: ${said}`,
+      `The gateway is misconfigured; this is not the user's fault. The identity provider said ${error}: ${said}`,
     );
     expect(answer.line).toMatchObject({ level: 'warn', error: 'gateway_refused_by_provider' });
     expect(answer.line?.details).toContain(said);

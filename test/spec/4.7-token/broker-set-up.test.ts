@@ -63,7 +63,7 @@ describe('an access token that the gateway would refuse is not handed out', () =
     broker.answer(200, { access_token: value, refresh_token: 'r-x' });
     const { status, json, text } = await broker.steps.redeem(client, back);
     expect([status, json.error]).toEqual([502, 'server_error']);
-    expect(json.error_description).toContain('The set-up of this gateway is at fault');
+    expect(json.error_description).toContain('The gateway is misconfigured');
     expect(json.error_description).toContain(says);
     expect(lastLine()).toMatchObject({ level: 'warn', error: 'unusable_access_token', ...facts });
     expect(JSON.stringify(lastLine())).toContain(says);
@@ -149,7 +149,7 @@ describe('the provider refuses the gateway’s own credentials', () => {
     ]) {
       const { status, json, headers } = await ask();
       expect([status, json.error]).toEqual([502, 'server_error']);
-      expect(json.error_description).toContain('The set-up of this gateway is at fault');
+      expect(json.error_description).toContain('The gateway is misconfigured');
       expect(headers['www-authenticate']).toBeUndefined();
       const line = broker.gateway.log.filter(({ path }) => /oauth.(token|revoke)/.test(`${path}`));
       expect(line.at(-1)).toMatchObject({ level: 'warn', error: 'gateway_refused_by_provider' });

@@ -146,7 +146,7 @@ function latestRefreshToken(
 function checkAccessToken({ problem }: TokenInspection): void {
   if (problem === undefined) return;
   fail('unusable_access_token', {
-    details: `The set-up of this gateway is at fault, not the user: the identity provider's access token would be refused here. ${problem.message}`,
+    details: `The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token. ${problem.message}`,
     ...(problem.failure.facts && { facts: problem.failure.facts }),
   });
 }

@@ -25,7 +25,7 @@ export function checkOwnRequest({ error: logged }: Reply, error: unknown): void 
   fail('gateway_request_refused', { details: `${GATEWAY_AT_FAULT} ${logged?.message}` });
 }
 
-export const GATEWAY_AT_FAULT = 'The set-up of this gateway is at fault, not the user.';
+export const GATEWAY_AT_FAULT = "The gateway is misconfigured; this is not the user's fault.";
 
 /** RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6: the rest of them passes, or a new log-in helps. */
 const OF_CLIENT_OR_USER: ReadonlySet<string> = new Set([
