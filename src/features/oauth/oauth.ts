@@ -18,10 +18,9 @@ import { createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals } from './consent/approvals.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
-import { createProviderCalls } from './provider/provider-calls.ts';
+import { createLoginLog } from './provider/login-log.ts';
+import { createProviderApi } from './provider/provider-api.ts';
 import { authorizationExtras, type ProviderRequestSettings } from './provider/provider-request.ts';
-import { createTokenLog } from './provider/token-log.ts';
-import { createUpstream } from './provider/upstream.ts';
 import { type AuthorizeSettings, createToProvider } from './proxy/authorize.ts';
 import { createRevoke, type RevokeSettings } from './proxy/revoke.ts';
 import { createToken, type TokenSettings } from './proxy/token.ts';
@@ -98,9 +97,8 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
     renewal: settings.dcrRenew ? 'every' : isBroker ? 'first' : 'none',
     baseUrl: settings.baseUrl,
   });
-  const logTokens = createTokenLog({ log, inspectToken });
-  const calls = createProviderCalls();
-  const upstream = createUpstream(fetch, calls);
+  const logLogin = createLoginLog({ log, inspectToken });
+  const api = createProviderApi(fetch);
   const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
   const records = seal && { store, seal };
   /** What the provider will see, of what a client asks for. */
@@ -119,11 +117,10 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
           clients,
           browsers,
           approvals,
-          calls,
-          upstream,
+          api,
           endpoints,
           inspectToken,
-          logTokens,
+          logLogin,
         })
       : undefined;
   const proceed: Proceed = broker?.toProvider ?? createToProvider(settings);
@@ -144,8 +141,8 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
       const request = await readRequest(query, cookie);
       return () => proceed(request, browsers.of(cookie));
     });
-  const token = broker?.token ?? createToken(settings, { clients, upstream, logTokens });
-  const revoke = broker?.revoke ?? createRevoke(settings, clients, upstream);
+  const token = broker?.token ?? createToken(settings, { clients, api, logLogin });
+  const revoke = broker?.revoke ?? createRevoke(settings, clients, api);
   return {
     authorize: (query, cookie) => aboutClient(clientIdIn(query), () => authorize(query, cookie)),
     token: (body, authorization) => aboutClient(clientIdOf(body), () => token(body, authorization)),

@@ -5,16 +5,15 @@ import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
 import type { Proceed } from '../consent/consent.ts';
-import type { ProviderCalls } from '../provider/provider-calls.ts';
-import { type ProviderClientSettings, providerClientId } from '../provider/provider-client.ts';
+import type { LogLogin } from '../provider/login-log.ts';
+import type { ProviderApi } from '../provider/provider-api.ts';
+import { type ProviderClientSettings, requireClientId } from '../provider/provider-client.ts';
 import type { ProviderRequestSettings } from '../provider/provider-request.ts';
-import type { TokenLog } from '../provider/token-log.ts';
-import type { Upstream } from '../provider/upstream.ts';
 import type { ReadRequest } from '../request/authorization-request.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
 import { createCallback, type Grant } from './callback.ts';
 import { createLogin, type Login } from './login.ts';
-import { createProviderTokens, type ProviderTokensDeps } from './provider-tokens.ts';
+import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
 import { createReadRequest } from './read-request.ts';
 import { createRefreshTokens } from './refresh-tokens.ts';
 import { createBrokerRevoke } from './revoke.ts';
@@ -31,11 +30,10 @@ export interface BrokerDeps {
   readonly clients: Clients;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
-  readonly calls: ProviderCalls;
-  readonly upstream: Upstream;
+  readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
-  readonly inspectToken: ProviderTokensDeps['inspectToken'];
-  readonly logTokens: TokenLog;
+  readonly inspectToken: ObtainTokensDeps['inspectToken'];
+  readonly logLogin: LogLogin;
 }
 
 /** The user has ten minutes to log in, the client one to redeem its code. */
@@ -51,17 +49,17 @@ export interface Broker {
 }
 
 export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, approvals, calls, upstream, endpoints } = deps;
+  const { records, clock, clients, browsers, approvals, api, endpoints } = deps;
   const { baseUrl } = settings;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
   const refreshTokens = createRefreshTokens(records, settings.oauthRefreshTtlSeconds);
-  const providerTokens = createProviderTokens({ ...deps, settings, refreshTokens });
+  const obtainTokens = createObtainTokens({ ...deps, settings, refreshTokens });
   return {
     readRequest: createReadRequest({ baseUrl, clients, browsers, approvals }),
     toProvider: createLogin({
       settings,
-      clientId: providerClientId(settings),
+      clientId: requireClientId(settings),
       logins,
       endpoints,
     }),
@@ -69,12 +67,12 @@ export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker
     token: createBrokerToken({
       settings,
       clients,
-      calls,
+      api,
       grants,
       refreshTokens,
       once: createSingleFlight(records, clock),
-      providerTokens,
+      obtainTokens,
     }),
-    revoke: createBrokerRevoke({ settings, clients, upstream, endpoints, refreshTokens }),
+    revoke: createBrokerRevoke({ settings, clients, api, endpoints, refreshTokens }),
   };
 }

@@ -4,13 +4,13 @@ import type { PendingReply, Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { aboutClient } from '../clients/about-client.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { CHECK_OWN_CLIENT, isClientRefused } from '../provider/provider-client.ts';
-import { asSentence } from '../provider/upstream.ts';
+import { toSentence } from '../provider/provider-api.ts';
+import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
 import { fromQuery, type Parameters } from '../request/parameters.ts';
 import { redirectBack } from '../request/redirect-back.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { Login } from './login.ts';
-import { GATEWAY_AT_FAULT } from './refusals.ts';
+import { MISCONFIGURED } from './provider-refusals.ts';
 
 /** A code that was handed to a client, and what is owed for it. */
 export interface Grant {
@@ -72,16 +72,16 @@ type Back = (pairs: readonly (readonly [string, string | undefined])[]) => Reply
 function passOnError(parameters: Parameters, back: Back): Reply {
   const error = clean(parameters.get('error')) ?? 'server_error';
   const description = clean(parameters.get('error_description'));
-  const said = asSentence(description === undefined ? error : `${error}: ${description}`);
+  const said = toSentence(description === undefined ? error : `${error}: ${description}`);
   const message = `The provider said ${said}`;
-  if (isClientRefused(error)) {
-    const told = `${GATEWAY_AT_FAULT} The identity provider said ${said}`;
+  if (isClientError(error)) {
+    const told = `${MISCONFIGURED} The identity provider said ${said}`;
     return {
       ...back([
         ['error', 'server_error'],
         ['error_description', told],
       ]),
-      error: { key: 'gateway_refused_by_provider', message: `${message} ${CHECK_OWN_CLIENT}` },
+      error: { key: 'gateway_refused_by_provider', message: `${message} ${CHECK_PROVIDER_CLIENT}` },
     };
   }
   return {

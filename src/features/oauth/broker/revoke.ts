@@ -3,23 +3,24 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { Clients } from '../clients/clients.ts';
-import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
-import type { Upstream } from '../provider/upstream.ts';
+import type { ProviderApi } from '../provider/provider-api.ts';
+import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
+import { providerReply } from '../provider/provider-response.ts';
 import { fromBody } from '../request/parameters.ts';
+import { failIfOwnClientRefused } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
-import { checkOwnCredentials } from './refusals.ts';
 
 export interface BrokerRevokeDeps {
   readonly settings: ProviderClientSettings;
   readonly clients: Clients;
-  readonly upstream: Upstream;
+  readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly refreshTokens: RefreshTokens;
 }
 
 export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
-    const { settings, clients, upstream, endpoints, refreshTokens } = deps;
+    const { settings, clients, api, endpoints, refreshTokens } = deps;
     const parameters = fromBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
@@ -41,13 +42,13 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
         ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
       ];
       const url = await endpoints.revocation();
-      const reply = await upstream({ url, ...asService(settings, form) });
-      checkOwnCredentials(reply);
-      if (reply.status >= 200 && reply.status < 300) {
+      const response = await api.post(authenticateClient(settings, { url, form }));
+      failIfOwnClientRefused(response);
+      if (response.status >= 200 && response.status < 300) {
         const wasBound = owner !== undefined;
         await Promise.all([token, latest].map((one) => refreshTokens.revoke(one, wasBound)));
       }
-      return reply;
+      return providerReply(response);
     };
   };
 

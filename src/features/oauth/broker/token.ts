@@ -1,8 +1,8 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
-import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
+import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
-import type { ProviderCalls } from '../provider/provider-calls.ts';
+import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   authorizationExtras,
   type ProviderRequestSettings,
@@ -15,18 +15,18 @@ import { checkResources } from '../request/resources.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { Grant } from './callback.ts';
 import { callbackUrl } from './login.ts';
-import type { ProviderTokens } from './provider-tokens.ts';
+import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { SingleFlight } from './single-flight.ts';
 
 export interface BrokerTokenDeps {
   readonly settings: ProviderRequestSettings;
   readonly clients: Clients;
-  readonly calls: ProviderCalls;
+  readonly api: ProviderApi;
   readonly grants: SealedRecords<Grant>;
   readonly refreshTokens: RefreshTokens;
-  readonly once: SingleFlight<Reply>;
-  readonly providerTokens: ProviderTokens;
+  readonly once: SingleFlight<TokenResponse>;
+  readonly obtainTokens: ObtainTokens;
 }
 
 export const createBrokerToken = (deps: BrokerTokenDeps) =>
@@ -46,13 +46,13 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
   const client = await findClient(clientId, deps.clients);
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
-    deps.calls.requirePlace();
+    deps.api.requireCapacity();
     const grant = await deps.grants.take(code);
     if (grant === undefined) refuse('The code is unknown, has expired, or was used before.');
     if (grant.clientId !== clientId) refuse('The code was issued to another client.');
     if (grant.redirectUri !== redirectUri) refuse('The redirect_uri is not that of the log-in.');
     if (!verifyPkce(grant.codeChallenge, verifier)) refuse('The code_verifier is not right.');
-    return deps.providerTokens({
+    return deps.obtainTokens({
       client,
       clientName: grant.clientName,
       nonce: grant.nonce,
@@ -81,9 +81,9 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   }
   const requested = checkResources(parameters, settings.baseUrl);
 
-  async function ask(resources: readonly string[]): Promise<Reply> {
+  async function ask(resources: readonly string[]): Promise<TokenResponse> {
     const sent = (await refreshTokens.successorOf(refreshToken)) ?? refreshToken;
-    return deps.providerTokens({
+    return deps.obtainTokens({
       client,
       clientName: client.client_name,
       nonce: undefined,
@@ -98,7 +98,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   }
 
   /** For what the grant was made for, as far as it is known. */
-  async function askAsGranted(): Promise<Reply> {
+  async function askAsGranted(): Promise<TokenResponse> {
     if (known.resources) return ask(known.resources);
     const usual = resourcesToRequest(settings, requested);
     if (requested.length === 0 || usual.length === 0) return ask(usual);
@@ -117,7 +117,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
 }
 
 /** Tokens, or the provider's word that there will be none. */
-const isFinal = ({ status }: Reply): boolean => status === 200 || status === 400;
+const isFinal = ({ status }: TokenResponse): boolean => status === 200 || status === 400;
 
 async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
   // Its document was read when the log-in began, and says nothing that is needed here. Its host may

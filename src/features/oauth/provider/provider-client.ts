@@ -1,5 +1,4 @@
-// Spec §4.6, §4.7, decisions 6: the one client that the provider knows stands in for all dynamic
-// ones.
+// Spec §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
 import { fail } from '../../../core/errors/gateway-error.ts';
 
 export interface ProviderClientSettings {
@@ -8,12 +7,22 @@ export interface ProviderClientSettings {
   readonly oauthClientAuth: 'post' | 'basic';
 }
 
+/** A form post to the provider. */
+export interface ProviderRequest {
+  readonly url: string;
+  readonly form: readonly (readonly [name: string, value: string])[];
+  /** The whole Authorization header, or undefined for none. */
+  readonly authorization: string | undefined;
+  /** Sent with the gateway's own client id. */
+  readonly isOwnClient: boolean;
+}
+
 /** @throws GatewayError `not_configured` without a static provider client. */
-export const providerClientId = ({ oauthClientId }: ProviderClientSettings): string =>
+export const requireClientId = ({ oauthClientId }: ProviderClientSettings): string =>
   oauthClientId ??
   fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this service.' });
 
-/** Members by which a client authenticates itself; never passed on for a dynamic client. */
+/** Members by which a client authenticates itself; those of another client are never passed on. */
 const CREDENTIALS = new Set([
   'client_id',
   'client_secret',
@@ -21,20 +30,23 @@ const CREDENTIALS = new Set([
   'client_assertion_type',
 ]);
 
-type Pairs = readonly (readonly [string, string])[];
-
-/** The form and header that the provider gets in the name of a dynamic client. */
-export function asService(settings: ProviderClientSettings, pairs: Pairs) {
+/** RFC 6749 §2.3: the request with the credentials of the gateway's own client. */
+export function authenticateClient(
+  settings: ProviderClientSettings,
+  { url, form }: Pick<ProviderRequest, 'url' | 'form'>,
+): ProviderRequest {
   const { oauthClientSecret: secret, oauthClientAuth: method } = settings;
-  const id = providerClientId(settings);
-  const own = pairs.filter(([name]) => !CREDENTIALS.has(name));
-  const form: Pairs = [
-    ...own,
-    ['client_id', id],
-    ...(secret !== undefined && method === 'post' ? [['client_secret', secret] as const] : []),
-  ];
-  const authorization = secret !== undefined && method === 'basic' ? basic(id, secret) : undefined;
-  return { form, authorization, asService: true };
+  const id = requireClientId(settings);
+  return {
+    url,
+    form: [
+      ...form.filter(([name]) => !CREDENTIALS.has(name)),
+      ['client_id', id],
+      ...(secret !== undefined && method === 'post' ? [['client_secret', secret] as const] : []),
+    ],
+    authorization: secret !== undefined && method === 'basic' ? basic(id, secret) : undefined,
+    isOwnClient: true,
+  };
 }
 
 /** RFC 6749 §2.3.1: both halves form-encoded first. */
@@ -45,10 +57,10 @@ const basic = (id: string, secret: string) =>
 export const formEncode = (text: string): string =>
   new URLSearchParams([['', text]]).toString().slice(1);
 
-/** RFC 6749 §4.1.2.1, §5.2: it is the client that the provider does not want. */
-export const isClientRefused = (error: unknown): boolean =>
+/** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
+export const isClientError = (error: unknown): boolean =>
   error === 'invalid_client' || error === 'unauthorized_client';
 
 /** For the log. */
-export const CHECK_OWN_CLIENT =
+export const CHECK_PROVIDER_CLIENT =
   'Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH, and the client at the provider.';

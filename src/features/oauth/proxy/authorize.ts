@@ -1,7 +1,7 @@
 // Spec §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
-import { type ProviderClientSettings, providerClientId } from '../provider/provider-client.ts';
+import { type ProviderClientSettings, requireClientId } from '../provider/provider-client.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 import type { Parameters } from '../request/parameters.ts';
 
@@ -20,7 +20,7 @@ export const createToProvider = (settings: AuthorizeSettings) =>
     if (upstream === undefined) {
       fail('not_configured', { details: 'OAUTH_AUTHORIZATION_URL is not set on this service.' });
     }
-    const upstreamClientId = client ? providerClientId(settings) : clientId;
+    const upstreamClientId = client ? requireClientId(settings) : clientId;
     return {
       status: 302,
       headers: {

@@ -1,22 +1,28 @@
-// Spec §4.7, decisions 6: with whose credentials a request goes on to the provider.
-import type { Reply } from '../../../core/message.ts';
-import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
-import type { Upstream } from '../provider/upstream.ts';
+// Spec §4.7: with whose credentials a request goes on to the provider.
+import type { ProviderApi } from '../provider/provider-api.ts';
+import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
+import type { ProviderResponse } from '../provider/provider-response.ts';
 import type { Parameters } from '../request/parameters.ts';
 
+export interface ForwardedRequest {
+  readonly url: string;
+  readonly parameters: Parameters;
+  /** The caller's Authorization header. */
+  readonly authorization: string | undefined;
+  /** Whether the caller is a client of the gateway, not one of the provider. */
+  readonly isGatewayClient: boolean;
+}
+
 /**
- * A client of ours is replaced by the provider's; any other caller goes on as it came, with its
- * own Basic header and never with our secret.
+ * A client of the gateway is replaced by the provider's; any other caller goes on as it came, with
+ * its own Basic header and never with our secret.
  */
-export function forward(
-  upstream: Upstream,
-  url: string,
+export function forwardToProvider(
+  api: ProviderApi,
   settings: ProviderClientSettings,
-  { pairs }: Parameters,
-  authorization: string | undefined,
-  isOurs: boolean,
-): Promise<Reply> {
-  if (isOurs) return upstream({ url, ...asService(settings, pairs) });
+  { url, parameters: { pairs: form }, authorization, isGatewayClient }: ForwardedRequest,
+): Promise<ProviderResponse> {
+  if (isGatewayClient) return api.post(authenticateClient(settings, { url, form }));
   const basic = /^basic /i.test(authorization ?? '') ? authorization : undefined;
-  return upstream({ url, form: pairs, authorization: basic, asService: false });
+  return api.post({ url, form, authorization: basic, isOwnClient: false });
 }

@@ -1,13 +1,14 @@
-// Spec §4.7, RFC 6749 §4.1.3 and §6: the token endpoint, forwarded to the provider.
+// Spec §4.7, RFC 6749 §4.1.3 and §6: the token endpoint of proxy mode, forwarded to the provider.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { LogLogin } from '../provider/login-log.ts';
+import type { ProviderApi } from '../provider/provider-api.ts';
 import type { ProviderClientSettings } from '../provider/provider-client.ts';
-import type { TokenLog } from '../provider/token-log.ts';
-import type { Upstream } from '../provider/upstream.ts';
+import { providerReply } from '../provider/provider-response.ts';
 import { fromBody, type Parameters } from '../request/parameters.ts';
-import { forward } from './forward.ts';
+import { forwardToProvider } from './forward.ts';
 
 export interface TokenSettings extends ProviderClientSettings {
   readonly oauthTokenUrl: string | undefined;
@@ -20,11 +21,11 @@ const REQUIRED = new Map<string, readonly string[]>([
 
 export interface TokenDeps {
   readonly clients: Clients;
-  readonly upstream: Upstream;
-  readonly logTokens: TokenLog;
+  readonly api: ProviderApi;
+  readonly logLogin: LogLogin;
 }
 
-export const createToken = (settings: TokenSettings, { clients, upstream, logTokens }: TokenDeps) =>
+export const createToken = (settings: TokenSettings, { clients, api, logLogin }: TokenDeps) =>
   async function token(
     body: RequestBody,
     authorization: string | undefined,
@@ -34,23 +35,25 @@ export const createToken = (settings: TokenSettings, { clients, upstream, logTok
     const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');
     for (const name of required) parameters.require(name);
     const clientId = parameters.require('client_id');
-    const isOurs = clients.isOurs(clientId);
-    const client = isOurs ? await findClient(clientId, parameters, clients) : undefined;
+    const isGatewayClient = clients.isOurs(clientId);
+    const client = isGatewayClient ? await findClient(clientId, parameters, clients) : undefined;
     const url = settings.oauthTokenUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this service.' });
     }
-    return async function forwardToken() {
-      const reply = await forward(upstream, url, settings, parameters, authorization, isOurs);
-      if (reply.status !== 200) return reply;
-      if (client) await clients.used(client);
-      logTokens({
-        clientId,
-        clientName: client?.client_name,
-        accessToken: parseObject(Buffer.from(reply.body ?? ''))?.access_token,
-        isRefresh: grantType === 'refresh_token',
-      });
-      return reply;
+    return async function forward() {
+      const request = { url, parameters, authorization, isGatewayClient };
+      const response = await forwardToProvider(api, settings, request);
+      if (response.status === 200) {
+        if (client) await clients.used(client);
+        logLogin({
+          clientId,
+          clientName: client?.client_name,
+          accessToken: parseObject(response.body)?.access_token,
+          isRefresh: grantType === 'refresh_token',
+        });
+      }
+      return providerReply(response);
     };
   };
 

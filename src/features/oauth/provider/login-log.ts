@@ -1,27 +1,28 @@
-// One line for every log-in: who, by which client. Never the token.
+// One line of the log for every login: who, by which client. Never the token.
 import type { Log } from '../../../core/log.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 
-export interface TokenLogDeps {
+export interface LoginLogDeps {
   readonly log: Log;
   readonly inspectToken: (token: string) => TokenInspection;
 }
 
-export interface TokensGiven {
+/** Tokens that a client got. */
+export interface IssuedTokens {
   readonly clientId: string;
-  /** The client's own word for itself. */
+  /** What the client calls itself. */
   readonly clientName: string | undefined;
   readonly accessToken: unknown;
   /** Whether they came by a refresh token, which happens every few minutes. */
   readonly isRefresh: boolean;
 }
 
-export type TokenLog = (given: TokensGiven) => void;
+export type LogLogin = (issued: IssuedTokens) => void;
 
 const MAX_NAME = 100;
 
-export const createTokenLog = ({ log, inspectToken }: TokenLogDeps): TokenLog =>
-  function logTokens({ clientId, clientName, accessToken, isRefresh }) {
+export const createLoginLog = ({ log, inspectToken }: LoginLogDeps): LogLogin =>
+  function logLogin({ clientId, clientName, accessToken, isRefresh }) {
     const facts = {
       client: clientId,
       clientName: clientName?.slice(0, MAX_NAME),

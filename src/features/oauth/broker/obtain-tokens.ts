@@ -5,16 +5,20 @@ import {
 } from '../../../core/config/provider-profiles.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
-import { json, type Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { Clients, KnownClient } from '../clients/clients.ts';
-import { asService, type ProviderClientSettings } from '../provider/provider-client.ts';
+import type { LogLogin } from '../provider/login-log.ts';
+import type { ProviderApi } from '../provider/provider-api.ts';
+import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
 import { handedOut, type TokenAnswer } from '../provider/provider-request.ts';
-import type { TokenLog } from '../provider/token-log.ts';
-import type { Upstream } from '../provider/upstream.ts';
+import { describeRefusal, type ProviderResponse } from '../provider/provider-response.ts';
+import {
+  failIfOwnClientRefused,
+  failIfRequestRefused,
+  MISCONFIGURED,
+} from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
-import { checkOwnCredentials, checkOwnRequest } from './refusals.ts';
 
 export interface TokenRequest {
   readonly client: KnownClient;
@@ -37,42 +41,54 @@ export interface RefreshTokenUse {
   readonly sent: string;
 }
 
-/** The reply for the client, as plain data; a refusal that it can act on goes on as it came. */
-export type ProviderTokens = (request: TokenRequest) => Promise<Reply>;
+/** What the client gets, as data that can be stored; 0.1.0 stores the same members. */
+export interface TokenResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Of a refusal that the client can act on, for the log. */
+  readonly error?: ReturnType<typeof describeRefusal>;
+}
 
-export interface ProviderTokensDeps {
+export type ObtainTokens = (request: TokenRequest) => Promise<TokenResponse>;
+
+export interface ObtainTokensDeps {
   readonly settings: ProviderClientSettings &
     Pick<ProviderSettings, 'oauthAccessToken' | 'oidcProvider'>;
-  readonly upstream: Upstream;
+  readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly refreshTokens: RefreshTokens;
   readonly clients: Clients;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
-  readonly logTokens: TokenLog;
+  readonly logLogin: LogLogin;
 }
 
-export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
-  const { settings, upstream, endpoints, refreshTokens, clients, inspectToken, logTokens } = deps;
+export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
+  const { settings, api, endpoints, refreshTokens, clients, inspectToken, logLogin } = deps;
 
-  return async function ask(request) {
+  return async function obtainTokens(request) {
     const { client, form, refresh } = request;
-    const reply = await upstream({ url: await endpoints.token(), ...asService(settings, form) });
-    checkOwnCredentials(reply);
-    const body = Buffer.from(reply.body ?? '');
-    if (reply.status !== 200) return refusal(reply, body, request);
-    const answer = parseObject(body) ?? unusable('is no JSON object');
+    const url = await endpoints.token();
+    const response = await api.post(authenticateClient(settings, { url, form }));
+    failIfOwnClientRefused(response);
+    if (response.status !== 200) return refuse(response, request);
+    const answer = parseObject(response.body) ?? failUnusable('is not a JSON object');
     await bind(answer.refresh_token, request);
-    const given = await usable(answer, request);
-    if (refresh) await noteUse(refresh, given.refresh_token, request);
+    const tokens = await selectTokens(answer, request);
+    if (refresh) await noteUse(refresh, tokens.refresh_token, request);
     await clients.used(client);
-    logTokens({
+    logLogin({
       clientId: client.client_id,
       clientName: request.clientName,
-      accessToken: given.access_token,
+      accessToken: tokens.access_token,
       isRefresh: refresh !== undefined,
     });
-    return json(200, given, { 'Cache-Control': 'no-store' });
+    return {
+      status: 200,
+      headers: { 'Content-Type': 'application/json', ...NO_STORE },
+      body: JSON.stringify(tokens),
+    };
   };
 
   /** `next` is the refresh token that the client has from now on, where it gets one. */
@@ -91,19 +107,23 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
     return fail('invalid_grant', { details: 'The refresh token was revoked.' });
   }
 
-  function refusal(reply: Reply, body: Buffer, { refresh }: TokenRequest): Reply {
-    const answer = parseObject(body);
+  /** @throws GatewayError unless the client can act on it. */
+  function refuse({ status, headers, body, refusal }: ProviderResponse, { refresh }: TokenRequest) {
     const { spentRefreshTokenError } = PROVIDER_PROFILES[settings.oidcProvider];
-    if (
-      refresh &&
+    const isSpent =
+      refresh !== undefined &&
       spentRefreshTokenError !== undefined &&
-      answer?.error === spentRefreshTokenError
-    ) {
-      // RFC 6749 §5.2: clients log in anew when they hear this, and only then.
-      return { ...reply, body: JSON.stringify({ ...answer, error: 'invalid_grant' }) };
-    }
-    checkOwnRequest(reply, answer?.error);
-    return { ...reply, body: body.toString('utf8') };
+      refusal?.code === spentRefreshTokenError;
+    if (!isSpent) failIfRequestRefused(refusal);
+    return {
+      status,
+      headers: { ...headers, ...NO_STORE },
+      // RFC 6749 §5.2: clients log in anew when they get this, and only then.
+      body: isSpent
+        ? JSON.stringify({ ...parseObject(body), error: 'invalid_grant' })
+        : body.toString('utf8'),
+      ...(refusal && { error: describeRefusal(refusal) }),
+    };
   }
 
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
@@ -113,13 +133,13 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
   }
 
   /** What the client gets. @throws GatewayError when there is nothing that it could use. */
-  async function usable(answer: TokenAnswer, request: TokenRequest): Promise<TokenAnswer> {
+  async function selectTokens(answer: TokenAnswer, request: TokenRequest): Promise<TokenAnswer> {
     const latest = latestRefreshToken(answer, request.refresh);
     try {
       checkNonce(answer, request.nonce);
-      const given = handedOut(answer, settings);
-      checkAccessToken(inspectToken(given.access_token));
-      return latest === undefined ? given : { ...given, refresh_token: latest };
+      const tokens = handedOut(answer, settings);
+      checkAccessToken(inspectToken(tokens.access_token));
+      return latest === undefined ? tokens : { ...tokens, refresh_token: latest };
     } catch (error) {
       // The provider may have used up the one that the client has: the next try is with the latest.
       if (request.refresh && latest !== undefined) {
@@ -130,12 +150,15 @@ export function createProviderTokens(deps: ProviderTokensDeps): ProviderTokens {
   }
 }
 
+/** RFC 6749 §5.1. */
+const NO_STORE = { 'Cache-Control': 'no-store' } as const;
+
 /** Undefined when the client has it already, or there is none. */
 function latestRefreshToken(
-  { refresh_token: given }: TokenAnswer,
+  { refresh_token: issued }: TokenAnswer,
   refresh: RefreshTokenUse | undefined,
 ): string | undefined {
-  const latest = typeof given === 'string' ? given : refresh?.sent;
+  const latest = typeof issued === 'string' ? issued : refresh?.sent;
   return latest === refresh?.held ? undefined : latest;
 }
 
@@ -146,25 +169,25 @@ function latestRefreshToken(
 function checkAccessToken({ problem }: TokenInspection): void {
   if (problem === undefined) return;
   fail('unusable_access_token', {
-    details: `The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token. ${problem.message}`,
+    details: `${MISCONFIGURED} The gateway would not accept the identity provider's access token. ${problem.message}`,
     ...(problem.failure.facts && { facts: problem.failure.facts }),
   });
 }
 
 /**
  * OpenID Connect Core §3.1.3.7: the ID token came from the provider's own endpoint, so its
- * signature need not be checked; its nonce binds it to the log-in.
+ * signature need not be checked; its nonce binds it to the login.
  */
 function checkNonce({ id_token: idToken }: TokenAnswer, nonce: string | undefined): void {
   if (nonce === undefined || typeof idToken !== 'string') return;
   const claims = parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'));
   if (claims?.nonce !== nonce) {
-    fail('invalid_grant', { details: 'The ID token belongs to another log-in.' });
+    fail('invalid_grant', { details: 'The ID token belongs to another login.' });
   }
 }
 
-const unusable = (what: string): never =>
+const failUnusable = (problem: string): never =>
   fail('upstream_failed', {
-    details: `The identity provider's answer ${what}.`,
-    cause: new Error(`the token endpoint's answer ${what}`),
+    details: `The identity provider's answer ${problem}.`,
+    cause: new Error(`the token endpoint's answer ${problem}`),
   });
