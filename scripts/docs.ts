@@ -3,7 +3,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { errorsPage } from './docs/errors-page.ts';
 import { authorsPage } from './docs/examples.ts';
-import { envExample, settingsPage, settingsTables } from './docs/settings-page.ts';
+import { envExample, settingsPage } from './docs/settings-page.ts';
 
 const root = new URL('../', import.meta.url);
 const read = (name: string) => readFile(new URL(name, root), 'utf8').catch(() => '');
@@ -13,18 +13,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/errors.md': errorsPage,
   'docs/authors.md': authorsPage,
   '.env.example': envExample,
-  'README.md': (present) => between(present, settingsTables('###')),
 };
-
-const START = '<!-- settings: written by npm run docs -->';
-const END = '<!-- end of settings -->';
-
-function between(text: string, content: string): string {
-  const start = text.indexOf(START);
-  const end = text.indexOf(END);
-  if (start === -1 || end < start) throw new Error(`README.md lacks ${START} … ${END}`);
-  return `${text.slice(0, start + START.length)}\n\n${content}\n${text.slice(end)}`;
-}
 
 const isCheck = process.argv.includes('--check');
 for (const [name, make] of Object.entries(generated)) {

@@ -21,6 +21,7 @@ const PAGES = [
 /** Pages that only others lead to. */
 const SUB_PAGES = [
   { name: 'threat-model', title: 'Threat model' },
+  { name: 'benchmarks', title: 'Benchmarks' },
   { name: 'provider-entra', title: 'Microsoft Entra ID' },
   { name: 'provider-okta', title: 'Okta' },
   { name: 'provider-auth0', title: 'Auth0' },

@@ -32,6 +32,7 @@ const PAGES = [
   '/settings',
   '/modes',
   '/threat-model',
+  '/benchmarks',
   '/providers',
   '/authors',
   '/protocol',
