@@ -5,9 +5,9 @@ import { type Clock, systemClock } from './core/clock.ts';
 import type { Config } from './core/config/config.ts';
 import { sayAtStart } from './core/config/start-notes.ts';
 import { summaryOf } from './core/config/summary.ts';
-import type { Fetch } from './core/fetch-limited.ts';
+import type { Fetch } from './core/fetch-with-limits.ts';
 import { createLog, type Log } from './core/log.ts';
-import { silentMetrics } from './core/metrics/metrics.ts';
+import { noMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import { createProviderMetadata } from './core/provider/provider-metadata.ts';
@@ -94,7 +94,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const outbound = await openOutbound(config);
   const fetch = given.fetch ?? outbound.fetch;
   const catalog = given.catalog ?? builtInCatalog;
-  const metrics = config.metricsEnabled ? createPrometheusMetrics() : silentMetrics;
+  const metrics = config.metricsEnabled ? createPrometheusMetrics() : noMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
   const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
   const loginSeal = await createLoginSeal(config).catch(async (error: unknown) => {

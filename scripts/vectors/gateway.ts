@@ -3,7 +3,7 @@ import type { JsonWebKey } from 'node:crypto';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { GatewayError } from '../../src/core/errors/gateway-error.ts';
 import type { Log } from '../../src/core/log.ts';
-import { silentMetrics } from '../../src/core/metrics/metrics.ts';
+import { noMetrics } from '../../src/core/metrics/metrics.ts';
 import { challenge, createBearerGuard } from '../../src/features/auth/bearer.ts';
 import { parseToken } from '../../src/features/auth/jws.ts';
 import { createKeySet } from '../../src/features/auth/key-set.ts';
@@ -30,7 +30,7 @@ export function openDoors(keys: readonly JsonWebKey[]): Doors {
     fetch: async () => Response.json({ keys }),
     clock,
     log: silentLog,
-    metrics: silentMetrics,
+    metrics: noMetrics,
   });
   const rules = {
     issuer: ISSUER,
@@ -44,7 +44,7 @@ export function openDoors(keys: readonly JsonWebKey[]): Doors {
   const authenticate = createBearerGuard({
     verify,
     challenge: challenge({ baseUrl: AUDIENCE, oauthMode: 'proxy' }),
-    metrics: silentMetrics,
+    metrics: noMetrics,
     clock,
   });
 

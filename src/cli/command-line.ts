@@ -1,6 +1,6 @@
 // What may stand after `postern`.
 import { parseArgs } from 'node:util';
-import { nearestName } from '../core/nearest.ts';
+import { findNearestName } from '../core/nearest-name.ts';
 import { PACKAGE_NAME } from '../core/version.ts';
 
 /** Options of `start` and `dev`; undefined where they were not given. */
@@ -113,7 +113,7 @@ const unknownOption = (rawName: string, name: string): string =>
   `Unknown option: ${rawName}.${suggest(name, Object.keys(OPTIONS), '--')}`;
 
 function suggest(name: string, known: readonly string[], prefix = ''): string {
-  const nearest = nearestName(name, known);
+  const nearest = findNearestName(name, known);
   return nearest === undefined ? '' : ` Did you mean ${prefix}${nearest}?`;
 }
 

@@ -1,7 +1,7 @@
 // How the process ends: in peace at the first signal, at once at the second, and with exit code 1 by an error.
 import { constants } from 'node:os';
 import { systemClock } from '../core/clock.ts';
-import { stackOf } from '../core/errors/gateway-error.ts';
+import { getStackFacts } from '../core/errors/gateway-error.ts';
 import type { Log } from '../core/log.ts';
 
 /**
@@ -39,7 +39,7 @@ export function endWithProcess(log: Log, close: () => Promise<void>): void {
   function onCrash(cause: unknown): void {
     log.error(
       'An error that nobody caught; the process ends. The stack says where, perhaps in a tool.',
-      { cause, ...stackOf(cause) },
+      { cause, ...getStackFacts(cause) },
     );
     process.exit(1);
   }
@@ -48,7 +48,7 @@ export function endWithProcess(log: Log, close: () => Promise<void>): void {
   function onRejection(cause: unknown): void {
     log.error(
       'A promise was rejected and nobody waited for it. The stack says where: perhaps an await is missing in a tool.',
-      { cause, ...stackOf(cause) },
+      { cause, ...getStackFacts(cause) },
     );
   }
 

@@ -4,7 +4,7 @@ import { isIP, SocketAddress } from 'node:net';
  * The one spelling of an IP address: IPv6 compressed and lower case, `::ffff:` unwrapped.
  * Undefined for anything that is not an address.
  */
-export function canonicalAddress(text: string): string | undefined {
+export function canonicalizeAddress(text: string): string | undefined {
   const family = isIP(text);
   if (family === 4) return text;
   // A scope id (%eth0) is local to a machine and free text: not part of an address.

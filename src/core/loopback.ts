@@ -1,5 +1,5 @@
 // Which hosts are this machine. Two questions: what OAuth lets use http, and what no other machine reaches.
-import { canonicalAddress } from './address.ts';
+import { canonicalizeAddress } from './address.ts';
 
 /** The literal hosts of RFC 8252 §7.3, as `URL.hostname` writes them: the only ones that may go without https. */
 export const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
@@ -12,7 +12,7 @@ export const isLoopbackHost = (hostname: string): boolean => LOOPBACK_HOSTS.incl
  */
 export function isOnThisMachine(host: string): boolean {
   const name = normalizeHost(host);
-  return /^((.+\.)?localhost|127\.[\d.]+|::1)$/.test(canonicalAddress(name) ?? name);
+  return /^((.+\.)?localhost|127\.[\d.]+|::1)$/.test(canonicalizeAddress(name) ?? name);
 }
 
 /** A host in lower case, without the brackets of IPv6 and the dot of the DNS root. */

@@ -1,7 +1,7 @@
 // Spec §4.11: one log line and one count per request, after its reply.
 import type { Clock } from '../core/clock.ts';
-import { createLineBudget } from '../core/line-budget.ts';
 import type { Log } from '../core/log.ts';
+import { createLogThrottle } from '../core/log-throttle.ts';
 import type { Reply } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
@@ -23,7 +23,7 @@ export function createAccessLog(
   metrics: Metrics,
   clock: Clock,
 ): (served: Served) => void {
-  const budget = createLineBudget(clock, (error, leftOut) =>
+  const throttle = createLogThrottle(clock, (error, leftOut) =>
     log.info(
       'Further requests were refused for the same reason in the last minute; LOG_LEVEL=debug shows all of them.',
       { error, leftOut },
@@ -49,7 +49,7 @@ export function createAccessLog(
       return;
     }
     const usual = levelOf(status, error);
-    const level = usual === 'debug' || budget.allows(error.key) ? usual : 'debug';
+    const level = usual === 'debug' || throttle.shouldLog(error.key) ? usual : 'debug';
     log[level](usual === 'error' ? 'Failed.' : 'Refused.', {
       ...facts,
       error: error.key,

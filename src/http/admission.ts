@@ -1,7 +1,7 @@
 // Decisions 2 and 10: judge → admit → run. What a caller sent is judged without effect, then counted,
 // and only then acted on; the answer follows the order of decisions 2 (limit, token, body).
 import type { ProtectedEndpoint, PublicEndpoint } from '../core/endpoint.ts';
-import { asGatewayError, type GatewayError } from '../core/errors/gateway-error.ts';
+import { type GatewayError, toGatewayError } from '../core/errors/gateway-error.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../core/message.ts';
 import type { UserContext } from '../core/user-context.ts';
 import type { LimitCheck } from '../features/limits/limiter.ts';
@@ -60,7 +60,7 @@ export function answerCall(
         release = body.hold();
         return { body, refusal: undefined };
       },
-      (thrown: unknown) => ({ body: NO_BODY, refusal: asGatewayError(thrown) }),
+      (thrown: unknown) => ({ body: NO_BODY, refusal: toGatewayError(thrown) }),
     );
     const last = incoming.age() > LATE_MS ? await judgeToken() : first;
     return last.refusal === undefined ? { ...last, ...read } : last;
@@ -76,7 +76,7 @@ export function answerCall(
         refusal: undefined,
       };
     } catch (thrown) {
-      const refusal = asGatewayError(thrown);
+      const refusal = toGatewayError(thrown);
       // Of any other failure it is not known whose token this is.
       if (refusal.row.status !== 401) throw refusal;
       return { caller: { kind: 'anonymous' }, user: undefined, body: NO_BODY, refusal };

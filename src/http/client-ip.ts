@@ -1,5 +1,5 @@
 // Spec §8.2, decisions 1 (`TRUST_PROXY`) and 7: the caller's address.
-import { canonicalAddress } from '../core/address.ts';
+import { canonicalizeAddress } from '../core/address.ts';
 import type { TrustProxy } from '../core/config/trust-proxy.ts';
 
 /** What is said of the caller: by headers (anybody's word) and by the socket. */
@@ -48,7 +48,7 @@ const entries = (forwardedFor: string | undefined): readonly string[] =>
 
 function addressOf(text: string | undefined): string {
   if (text === undefined) return UNKNOWN;
-  return canonicalAddress(text) ?? canonicalAddress(withoutPort(text)) ?? UNKNOWN;
+  return canonicalizeAddress(text) ?? canonicalizeAddress(withoutPort(text)) ?? UNKNOWN;
 }
 
 /** `ip:port` and `[v6]:port` lose the port, `[v6]` its brackets. */

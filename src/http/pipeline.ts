@@ -3,7 +3,7 @@
 
 import type { Endpoint } from '../core/endpoint.ts';
 import { renderErrorPage } from '../core/errors/error-page.ts';
-import { asGatewayError, fail } from '../core/errors/gateway-error.ts';
+import { fail, toGatewayError } from '../core/errors/gateway-error.ts';
 import { type ErrorFormat, JSONRPC, renderError } from '../core/errors/render.ts';
 import { type GatewayRequest, header, type Reply } from '../core/message.ts';
 import type { LimitCheck, Limiter } from '../features/limits/limiter.ts';
@@ -133,12 +133,12 @@ const withHeaders = (reply: Reply, headers: Headers | undefined): Reply =>
   headers === undefined ? reply : { ...reply, headers: { ...headers, ...reply.headers } };
 
 const rendered = (format: ErrorFormat) => (thrown: unknown) =>
-  renderError(asGatewayError(thrown), format);
+  renderError(toGatewayError(thrown), format);
 
 type Headers = Readonly<Record<string, string>>;
 
 const renderedAsPage = (format: ErrorFormat) => (thrown: unknown) =>
-  renderErrorPage(asGatewayError(thrown), format);
+  renderErrorPage(toGatewayError(thrown), format);
 
 /** Every header at once. Decisions 7: `Vary: Origin` always. */
 function completeHeaders(reply: Reply, security: Headers, cors: Headers): Reply {

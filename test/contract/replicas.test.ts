@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
-import { silentMetrics } from '../../src/core/metrics/metrics.ts';
+import { noMetrics } from '../../src/core/metrics/metrics.ts';
 import { createReplicaSeal } from '../../src/core/seal/seals.ts';
 import { channelKey } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
@@ -30,7 +30,7 @@ async function openReplica(env: Readonly<Record<string, string>>) {
     seal: createReplicaSeal(config, { store, clock: systemClock, loginSeal: undefined }),
     clock: systemClock,
     log,
-    metrics: silentMetrics,
+    metrics: noMetrics,
     channel: channelKey(config.sessionKeyPrefix),
   });
   const heard: unknown[] = [];

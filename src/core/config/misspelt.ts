@@ -1,5 +1,5 @@
 // Decisions 10: variables that look like settings and are none.
-import { editDistance } from '../nearest.ts';
+import { computeEditDistance } from '../nearest-name.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
@@ -44,7 +44,7 @@ function settingMeantBy(variable: string): string | undefined {
   if (whole !== undefined) return whole;
   const [ours = ''] = OURS.exec(variable) ?? [];
   const [best] = NAMES.filter((name) => name.startsWith(ours))
-    .map((name) => ({ name, edits: editDistance(upper, name) }))
+    .map((name) => ({ name, edits: computeEditDistance(upper, name) }))
     .sort((a, b) => a.edits - b.edits);
   return best && (ours !== '' || isNear(variable, best)) ? best.name : undefined;
 }

@@ -1,5 +1,5 @@
 // An error as a page, for a browser that cannot be redirected safely.
-import { escapeHtml, htmlPage } from '../html.ts';
+import { escapeHtml, renderHtmlPage } from '../html-page.ts';
 import type { Reply } from '../message.ts';
 import type { GatewayError } from './gateway-error.ts';
 import { type ErrorFormat, renderError } from './render.ts';
@@ -10,17 +10,17 @@ export function renderErrorPage(error: GatewayError, format: ErrorFormat): Reply
   const { redirect } = error.failure;
   if (redirect?.isAutomatic) return reply;
   const code = error.row.oauth === 'body' ? error.key : (error.row.oauth ?? error.key);
-  const page = htmlPage(
+  const page = renderHtmlPage(
     'Login failed',
     `<p>${escapeHtml(error.message)}</p>
 <p class="aside">If this happens again when you start over from your app, send this page to the administrator
-of this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</p>${redirect ? wayBack(redirect.url) : ''}`,
+of this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</p>${redirect ? renderReturnLink(redirect.url) : ''}`,
   );
   return { ...reply, headers: { ...reply.headers, ...page.headers }, body: page.body };
 }
 
 /** The user decides: nobody has checked who is behind this address. */
-function wayBack(address: string): string {
+function renderReturnLink(address: string): string {
   const url = new URL(address);
   const isWeb = url.protocol === 'https:' || url.protocol === 'http:';
   const place = isWeb ? url.host : address.replace(/\?.*$/s, '');

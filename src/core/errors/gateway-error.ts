@@ -41,10 +41,10 @@ export function fail(key: ErrorKey, failure?: Failure): never {
   throw new GatewayError(key, failure);
 }
 
-/** Anything thrown, as a GatewayError: what is unknown is an `internal_error` with its cause. */
-export const asGatewayError = (thrown: unknown): GatewayError =>
+/** Anything thrown as a GatewayError: what is unknown becomes an `internal_error` with its cause. */
+export const toGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });
 
-/** Where an author's code threw, for the log. */
-export const stackOf = (thrown: unknown): Readonly<Record<string, unknown>> =>
+/** For the log: where an author's code threw. */
+export const getStackFacts = (thrown: unknown): Readonly<Record<string, unknown>> =>
   thrown instanceof Error ? { stack: thrown.stack } : {};

@@ -18,30 +18,31 @@ export function renderError(
   id: string | number | null = null,
 ): Reply {
   const { row, failure } = error;
-  if (failure.redirect?.isAutomatic) return { ...seeOther(failure.redirect.url), ...logged(error) };
+  if (failure.redirect?.isAutomatic)
+    return { ...seeOther(failure.redirect.url), ...toLogMembers(error) };
   const asOAuth = row.oauth !== undefined && (format.form === 'oauth' || row.jsonrpc === undefined);
   return {
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
-    body: JSON.stringify(asOAuth ? oauthBody(error, format) : jsonrpcBody(error, id)),
-    ...logged(error),
+    body: JSON.stringify(asOAuth ? renderOAuthBody(error, format) : renderJsonRpcBody(error, id)),
+    ...toLogMembers(error),
   };
 }
 
-const logged = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
+const toLogMembers = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
   error,
   ...(error.failure.facts && { facts: error.failure.facts }),
 });
 
 /** Spec §7.1. */
-function jsonrpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
+function renderJsonRpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
   const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
   const data = { ...(reason && { reason }), details: message, ...failure.data };
   return { jsonrpc: '2.0', error: { code, message: title, data }, id };
 }
 
 /** Spec §7.3, RFC 6749 §5.2. */
-function oauthBody(error: GatewayError, format: ErrorFormat) {
+function renderOAuthBody(error: GatewayError, format: ErrorFormat) {
   const { code, description } = describeOAuthError(error, format);
   return { error: code, error_description: description };
 }

@@ -28,7 +28,7 @@ export interface Metrics {
 export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
 /** `METRICS_ENABLED=false`: nothing is counted. */
-export const silentMetrics: Metrics = {
+export const noMetrics: Metrics = {
   httpRequest() {},
   session() {},
   mcpRequest() {},

@@ -1,6 +1,6 @@
 // Spec §5.2: what the provider says of itself (OpenID Connect Discovery §4).
 import type { Clock } from '../clock.ts';
-import { type Fetch, fetchLimited } from '../fetch-limited.ts';
+import { type Fetch, fetchWithLimits } from '../fetch-with-limits.ts';
 import { isStringArray, parseObject } from '../json.ts';
 import type { Log } from '../log.ts';
 import { describeIssuerMismatch, IssuerMismatch } from './issuer-mismatch.ts';
@@ -105,7 +105,7 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
 
 async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocument> {
   const headers = { Accept: 'application/json' };
-  const { status, body } = await fetchLimited(fetch, url, { headers }, LIMITS);
+  const { status, body } = await fetchWithLimits(fetch, url, { headers }, LIMITS);
   if (status !== 200) throw new Error(`${url} answered ${status}`);
   const members = parseObject(body);
   if (members === undefined) throw new Error(`${url} is not a JSON object`);

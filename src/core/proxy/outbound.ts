@@ -1,7 +1,7 @@
 // Decisions 10: the way out of the process, by a proxy where one is set: Node's own fetch knows none.
 import type { Duplex } from 'node:stream';
 import type { ProxySettings } from '../config/config.ts';
-import type { Fetch } from '../fetch-limited.ts';
+import type { Fetch } from '../fetch-with-limits.ts';
 import { createProxyRule } from './proxy-rule.ts';
 
 export interface Outbound {

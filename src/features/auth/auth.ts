@@ -1,7 +1,7 @@
 // Spec §5: authentication, put together: key set → token verifier → bearer guard.
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
-import type { Fetch } from '../../core/fetch-limited.ts';
+import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { GatewayRequest } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';

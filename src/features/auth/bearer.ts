@@ -2,7 +2,7 @@
 import { readBearerToken } from '../../core/bearer-token.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
-import { asGatewayError, fail, GatewayError } from '../../core/errors/gateway-error.ts';
+import { fail, GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
 import { type GatewayRequest, header } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { UserContext } from '../../core/user-context.ts';
@@ -51,7 +51,7 @@ export function createBearerGuard(deps: BearerDeps): BearerGuard {
       record('success');
       return user;
     } catch (thrown) {
-      const error = asGatewayError(thrown);
+      const error = toGatewayError(thrown);
       // A limit was reached: of the token nothing is known.
       if (error.row.status === 429) throw error;
       record(error.row.jsonrpc?.reason ?? error.key);

@@ -1,7 +1,7 @@
 // Spec §5.2, decisions 5: the provider's key set, fetched rarely and kept for as long as needed.
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
-import { type Fetch, fetchLimited, withoutQuery } from '../../core/fetch-limited.ts';
+import { type Fetch, fetchWithLimits, stripQuery } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { IssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
@@ -74,8 +74,8 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     lastStart = clock.monotonic();
     try {
       const from = url ?? (await metadata.get()).jwks_uri;
-      const { status, body } = await fetchLimited(fetch, from, ACCEPT_JSON, LIMITS);
-      if (status !== 200) throw new Error(`${withoutQuery(from)} answered ${status}`);
+      const { status, body } = await fetchWithLimits(fetch, from, ACCEPT_JSON, LIMITS);
+      if (status !== 200) throw new Error(`${stripQuery(from)} answered ${status}`);
       const { usable, listed } = readKeySet(body.toString('utf8'));
       log.debug('The key set was fetched.', { usable: usable.length, listed });
       keys = usable;

@@ -1,6 +1,6 @@
 // Spec §5.2, §5.4: signature first, then claims, on every request.
 import type { Clock } from '../../core/clock.ts';
-import { asGatewayError, type GatewayError } from '../../core/errors/gateway-error.ts';
+import { type GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
 import { parseObject } from '../../core/json.ts';
 import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
@@ -59,7 +59,7 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
         const { sub } = readUser(parseToken(token, maxTokenBytes), token, 'new');
         return { sub, problem: undefined };
       } catch (thrown) {
-        return { sub: namedSubject(token), problem: asGatewayError(thrown) };
+        return { sub: namedSubject(token), problem: toGatewayError(thrown) };
       }
     },
   };

@@ -1,13 +1,13 @@
 // Decisions 10: what is counted for an address. A site gets a /64 of IPv6, so its 2^64 addresses are
 // one caller.
 import { isIPv6 } from 'node:net';
-import { canonicalAddress } from '../../core/address.ts';
+import { canonicalizeAddress } from '../../core/address.ts';
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
 export function addressKey(address: string): string {
   if (!isIPv6(address)) return address;
   const prefix = leadingGroups(address).join(':');
-  return `${canonicalAddress(`${prefix}::`) ?? address}/64`;
+  return `${canonicalizeAddress(`${prefix}::`) ?? address}/64`;
 }
 
 const PREFIX_GROUPS = 4;

@@ -1,5 +1,5 @@
 // Spec §4.4, §4.5: POST and DELETE /mcp, and GET with MCP_STREAMS=true.
-import { asGatewayError, fail } from '../../core/errors/gateway-error.ts';
+import { fail, toGatewayError } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../core/errors/render.ts';
 import { isObject } from '../../core/json.ts';
 import { header, type Reply } from '../../core/message.ts';
@@ -45,7 +45,7 @@ export function createMcpEndpoint({ codecs, sessions, streams, metrics }: McpDep
       const facts = { era, ...subjectOf(message) };
       return codec
         .take(call, message)
-        .catch((thrown: unknown) => renderError(asGatewayError(thrown), JSONRPC, id))
+        .catch((thrown: unknown) => renderError(toGatewayError(thrown), JSONRPC, id))
         .then((reply) => ({ ...reply, facts: { ...facts, ...reply.facts } }));
     },
 

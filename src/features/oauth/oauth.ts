@@ -1,7 +1,7 @@
 // Spec §4.6–§4.8: the OAuth endpoints, put together for the mode.
 import type { Clock } from '../../core/clock.ts';
 import type { OAuthSettings } from '../../core/config/config.ts';
-import type { Fetch } from '../../core/fetch-limited.ts';
+import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
 import type { ProviderEndpoints } from '../../core/provider/provider-endpoints.ts';

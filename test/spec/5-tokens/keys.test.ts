@@ -7,7 +7,7 @@ import {
   sign,
 } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Fetch } from '../../../src/core/fetch-limited.ts';
+import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   type Answer,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
-import { silentMetrics } from '../../../src/core/metrics/metrics.ts';
+import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { createAuth } from '../../../src/features/auth/auth.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
@@ -283,7 +283,7 @@ describe('inspectToken: the same judgement without the signature', () => {
     const config = loadConfig({ OIDC_ISSUER: url, BASE_URL: gateway.baseUrl });
     const metadata = { issuer: url, get: () => Promise.reject(new Error('not needed')) };
     const { log } = collectLog();
-    const deps = { fetch, clock, log, metrics: silentMetrics };
+    const deps = { fetch, clock, log, metrics: noMetrics };
     const keySet = {
       start() {},
       ready: () => Promise.reject(new Error('no key may be looked for')),

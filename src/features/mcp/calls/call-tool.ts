@@ -1,6 +1,6 @@
 // Spec §4.4, §4.11: a tool's call: its unexpected failures told from others, counted and timed.
 import type { Clock } from '../../../core/clock.ts';
-import { fail, GatewayError, stackOf } from '../../../core/errors/gateway-error.ts';
+import { fail, GatewayError, getStackFacts } from '../../../core/errors/gateway-error.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { Arguments, Catalog } from '../catalog/catalog.ts';
 import type { ToolResult } from '../catalog/content.ts';
@@ -33,7 +33,7 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       // Nobody waits for it any more, and most tools end so when they are told.
       if (context.signal.aborted) throw cause;
       record('exception');
-      return fail('tool_failed', { details: messageOf(cause), cause, facts: stackOf(cause) });
+      return fail('tool_failed', { details: messageOf(cause), cause, facts: getStackFacts(cause) });
     };
     // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
     return begin(catalog, name, args, context).then(ended, failed);

@@ -1,5 +1,5 @@
 // Spec §7.1: the JSON-RPC response to a request, be it a result or an error.
-import { GatewayError, stackOf } from '../../../core/errors/gateway-error.ts';
+import { GatewayError, getStackFacts } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
 import { json, type Reply } from '../../../core/message.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
@@ -24,7 +24,7 @@ export async function replyTo(
 /** What a method throws beside GatewayErrors is unexpected: -32603, its cause in the log. */
 function asMethodError(thrown: unknown, signal: () => AbortSignal): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  const facts = stackOf(thrown);
+  const facts = getStackFacts(thrown);
   return signal().aborted
     ? new GatewayError('request_cancelled', { facts })
     : new GatewayError('method_failed', { cause: thrown, facts });

@@ -1,6 +1,6 @@
 // The session era, 2024-11-05 to 2025-11-25 (Spec §4.4, decisions 3): sessions that begin with
 // `initialize`, notifications, and requests to the client.
-import { asGatewayError, fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { fail, GatewayError, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../../../core/errors/render.ts';
 import { isObject } from '../../../core/json.ts';
 import { header, json, type Reply } from '../../../core/message.ts';
@@ -96,7 +96,7 @@ export function createSessionCodec(deps: SessionCodecDeps): Codec {
     const { signal, abort } = createSignal(call.request);
     const id = idOf(message);
     const working = accepted({ call, record, signal, abort }, message).catch((thrown: unknown) =>
-      renderError(asGatewayError(thrown), JSONRPC, id),
+      renderError(toGatewayError(thrown), JSONRPC, id),
     );
     const touched = sessions.touch(record.sessionId, call.user).then(orNotFound);
     return whenTouched(touched, working, abort);

@@ -1,8 +1,8 @@
 // Spec §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
 // fetched when they are needed and kept for as long as their host allows.
 import type { Clock } from '../../../core/clock.ts';
-import { createLineBudget } from '../../../core/line-budget.ts';
 import type { Log } from '../../../core/log.ts';
+import { createLogThrottle } from '../../../core/log-throttle.ts';
 import { isClientDocumentId, readClientIdUrl } from './client-id-url.ts';
 import { createExpiringMap } from './expiring-map.ts';
 import { fetchDocument } from './fetch-document.ts';
@@ -46,7 +46,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   // Apart: made-up URLs that fail must not push out what is in use.
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
   const underWay = new Map<string, Promise<ClientDocument>>();
-  const budget = createLineBudget(clock, (_kind, leftOut) =>
+  const throttle = createLogThrottle(clock, (_kind, leftOut) =>
     log.info('Further metadata documents of clients could not be used in the last minute.', {
       leftOut,
     }),
@@ -71,7 +71,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     // Where anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
     const level = isOperators ? 'warn' : 'info';
-    log[budget.allows(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
+    log[throttle.shouldLog(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
       clientId: url.href.slice(0, MAX_LOGGED),
       cause: refusal.cause,
     });

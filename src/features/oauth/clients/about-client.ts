@@ -1,5 +1,5 @@
 // The log says of every refusal which client it is about.
-import { asGatewayError, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { GatewayError, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 
@@ -21,7 +21,7 @@ export async function aboutClient(
 }
 
 const rethrow = (client: string) => (thrown: unknown) => {
-  const error = asGatewayError(thrown);
+  const error = toGatewayError(thrown);
   const { failure } = error;
   throw new GatewayError(error.key, {
     ...failure,

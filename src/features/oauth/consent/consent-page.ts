@@ -1,5 +1,5 @@
 // What the user is asked before a client may log in.
-import { escapeHtml, htmlPage } from '../../../core/html.ts';
+import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { KnownClient } from '../clients/clients.ts';
 import { type ShownName, shorten, shownName } from './shown-name.ts';
@@ -24,7 +24,7 @@ export function consentPage(question: ConsentQuestion): Reply {
     ['Where your log-in goes', destination(redirectUri)],
     ['What it asks for', scopes.length === 0 ? 'nothing in particular' : scopeList(scopes)],
   ];
-  const page = htmlPage(
+  const page = renderHtmlPage(
     `Let “${name.text}” log in as you?`,
     `<p>It would use <code>${escapeHtml(new URL(action).host)}</code> in your name. If you did not just
 start this from a program that you know, choose Deny.</p>

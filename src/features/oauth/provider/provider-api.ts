@@ -2,10 +2,10 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import {
   type Fetch,
-  type FetchedAnswer,
-  FetchFailed,
-  fetchLimited,
-} from '../../../core/fetch-limited.ts';
+  FetchError,
+  type FetchedResponse,
+  fetchWithLimits,
+} from '../../../core/fetch-with-limits.ts';
 import { parseObject } from '../../../core/json.ts';
 import {
   CHECK_PROVIDER_CLIENT,
@@ -50,7 +50,7 @@ export function createProviderApi(fetch: Fetch): ProviderApi {
       try {
         return readResponse(await postForm(fetch, request), request);
       } catch (cause) {
-        if (cause instanceof FetchFailed) fail('upstream_failed', { cause });
+        if (cause instanceof FetchError) fail('upstream_failed', { cause });
         throw cause;
       } finally {
         inFlight -= 1;
@@ -67,10 +67,10 @@ function postForm(fetch: Fetch, { url, form, authorization }: ProviderRequest) {
     ...(authorization !== undefined && { Authorization: authorization }),
   };
   const body = new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString();
-  return fetchLimited(fetch, url, { method: 'POST', headers, body }, LIMITS);
+  return fetchWithLimits(fetch, url, { method: 'POST', headers, body }, LIMITS);
 }
 
-function readResponse(answer: FetchedAnswer, request: ProviderRequest): ProviderResponse {
+function readResponse(answer: FetchedResponse, request: ProviderRequest): ProviderResponse {
   const { status, headers, body } = answer;
   const contentType = headers.get('content-type');
   return {
@@ -82,7 +82,7 @@ function readResponse(answer: FetchedAnswer, request: ProviderRequest): Provider
 }
 
 function readRefusal(
-  { status, body }: FetchedAnswer,
+  { status, body }: FetchedResponse,
   { form, isOwnClient }: ProviderRequest,
 ): ProviderRefusal {
   const { error, error_description: description } = parseObject(body) ?? {};

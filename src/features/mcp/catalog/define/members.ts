@@ -1,7 +1,7 @@
 // What an author may write into a definition: the compiler knows from the types, JavaScript does not.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
-import { nearestName } from '../../../../core/nearest.ts';
+import { findNearestName } from '../../../../core/nearest-name.ts';
 import { kindOf } from './kind.ts';
 
 /** `text` and `function` are required, `any` is not, or is checked elsewhere. */
@@ -32,7 +32,7 @@ export function checkMembers(
     if (must === 'any' || isFit(given[member], must)) continue;
     const value = given[member];
     const state = value === undefined ? 'missing' : value === '' ? 'empty' : kindOf(value);
-    const near = value === undefined ? nearestName(member, unknown) : undefined;
+    const near = value === undefined ? findNearestName(member, unknown) : undefined;
     const hint = near === undefined ? '' : ` There is "${near}": is it misspelt?`;
     throw new DefinitionError(
       `${owner}: ${member} is ${state}; it must be ${MUST_BE[must]}.${hint}`,
@@ -40,7 +40,7 @@ export function checkMembers(
   }
   const [first] = unknown;
   if (first === undefined) return;
-  const near = nearestName(first, known);
+  const near = findNearestName(first, known);
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
   throw new DefinitionError(
     `${owner}: there is no member "${first}".${hint} Allowed are ${known.join(', ')}.`,

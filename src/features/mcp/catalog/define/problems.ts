@@ -1,7 +1,7 @@
 // What a schema refuses in a value, in words by which a model can mend it.
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
-import { nearestName } from '../../../../core/nearest.ts';
+import { findNearestName } from '../../../../core/nearest-name.ts';
 
 /** One thing that is wrong, and where. */
 interface Problem {
@@ -99,7 +99,7 @@ function unknownMember({ parentSchema, data }: ErrorObject, name: unknown): stri
   const refused = `must not have the member ${json(name)}`;
   const properties = isObject(parentSchema?.properties) ? Object.keys(parentSchema.properties) : [];
   const free = properties.filter((one) => !isObject(data) || !Object.hasOwn(data, one));
-  const meant = nearestName(String(name), free);
+  const meant = findNearestName(String(name), free);
   if (meant !== undefined) return `${refused}; did you mean ${json(meant)}?`;
   return properties.length === 0 ? refused : `${refused}; it may have ${properties.join(', ')}`;
 }

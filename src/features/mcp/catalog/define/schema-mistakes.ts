@@ -1,7 +1,7 @@
 // What is wrong with a schema itself, in words for its author.
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
-import { nearestName } from '../../../../core/nearest.ts';
+import { findNearestName } from '../../../../core/nearest-name.ts';
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
 
@@ -40,7 +40,7 @@ function deepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
 /** `int` is short for `integer`, as other languages have it. */
 const nearestType = (text: string): string | undefined =>
   (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
-  nearestName(text, TYPES);
+  findNearestName(text, TYPES);
 
 /** Where a keyword stands that nobody knows, and which was meant; undefined when it is not there. */
 export function unknownKeyword(
@@ -51,7 +51,7 @@ export function unknownKeyword(
 ): string | undefined {
   const path = pathTo(keyword, schema, []);
   if (path === undefined) return undefined;
-  const near = nearestName(keyword, known);
+  const near = findNearestName(keyword, known);
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
   return `${owner}${path.map(step).join('')}: there is no keyword "${keyword}".${hint}`;
 }

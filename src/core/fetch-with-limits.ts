@@ -12,57 +12,57 @@ export interface FetchLimits {
   readonly maxBytes: number;
 }
 
-export interface FetchedAnswer {
+export interface FetchedResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
 }
 
 /** The other side could not be reached, redirected, or answered too slowly or too much. */
-export class FetchFailed extends Error {
-  override readonly name = 'FetchFailed';
+export class FetchError extends Error {
+  override readonly name = 'FetchError';
 }
 
 /**
  * One exchange with another server, bounded in time and size. Redirects are not followed: the
  * address was configured, and a redirect could lead anywhere.
  *
- * @throws FetchFailed with its cause.
+ * @throws FetchError with its cause.
  */
-export async function fetchLimited(
+export async function fetchWithLimits(
   fetch: Fetch,
   url: string,
   init: FetchInit,
   { timeoutMs, maxBytes }: FetchLimits,
-): Promise<FetchedAnswer> {
+): Promise<FetchedResponse> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
-    const answer = await fetch(url, { ...init, signal, redirect: 'manual' });
-    if (answer.status >= 300 && answer.status < 400) {
-      await answer.body?.cancel();
-      throw new Error(`answered with a redirect (${answer.status}), which is not followed`);
+    const response = await fetch(url, { ...init, signal, redirect: 'manual' });
+    if (response.status >= 300 && response.status < 400) {
+      await response.body?.cancel();
+      throw new Error(`answered with a redirect (${response.status}), which is not followed`);
     }
     return {
-      status: answer.status,
-      headers: answer.headers,
-      body: await readLimited(answer, maxBytes),
+      status: response.status,
+      headers: response.headers,
+      body: await readBody(response, maxBytes),
     };
   } catch (cause) {
-    throw new FetchFailed(`${withoutQuery(url)} failed`, { cause });
+    throw new FetchError(`${stripQuery(url)} failed`, { cause });
   }
 }
 
-/** An address for the log: its query may hold a key. */
-export function withoutQuery(url: string): string {
+/** A URL for the log: its query may hold a key. */
+export function stripQuery(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
 }
 
-async function readLimited(answer: Response, maxBytes: number): Promise<Buffer> {
+async function readBody(response: Response, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   // Leaving the loop by a throw cancels the stream, which closes the connection.
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of response.body ?? []) {
     length += chunk.byteLength;
     if (length > maxBytes) throw new Error(`answered with more than ${maxBytes} bytes`);
     chunks.push(chunk);

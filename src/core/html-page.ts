@@ -80,7 +80,7 @@ export interface HtmlPage {
 }
 
 /** `title` is text, `body` and `heading` are HTML. */
-export const htmlPage = (
+export const renderHtmlPage = (
   title: string,
   body: string,
   heading: string = escapeHtml(title),
