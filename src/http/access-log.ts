@@ -34,7 +34,7 @@ export function createAccessLog(
     const { status } = reply;
     const outcome = reply.outcome?.();
     const error = reply.error ?? outcome?.error;
-    metrics.httpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
+    metrics.recordHttpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
     const facts = {
       method,
       path: path.slice(0, 200),

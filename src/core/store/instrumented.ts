@@ -12,7 +12,7 @@ export function instrumented(store: Store, metrics: Metrics, clock: Clock): Stor
     async function operation(...args: Args): Promise<Result> {
       const started = clock.monotonic();
       const record = (status: 'success' | 'error') =>
-        metrics.storeOperation(name, status, (clock.monotonic() - started) / 1000);
+        metrics.recordStoreOperation(name, status, (clock.monotonic() - started) / 1000);
       try {
         const result = await run(...args);
         record('success');

@@ -45,7 +45,7 @@ export function createBearerGuard(deps: BearerDeps): BearerGuard {
   return async function authenticate(request, beforeFetch) {
     const started = clock.monotonic();
     const record = (result: string) =>
-      metrics.authAttempt(result, (clock.monotonic() - started) / 1000);
+      metrics.recordAuthAttempt(result, (clock.monotonic() - started) / 1000);
     try {
       const user = await verify(requireToken(header(request, 'authorization')), beforeFetch);
       record('success');

@@ -101,7 +101,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
   }
 
   function note(outcome: Outcome): void {
-    metrics.keySetRefresh(outcome.ok ? 'success' : 'error');
+    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
     if (outcome.ok) {
       if (failures > 0) log.info("The provider's key set can be fetched again.");
     } else if (failures === 0 && !(outcome.cause instanceof IssuerMismatch)) {
@@ -159,7 +159,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     },
     find(hint) {
       const found = candidates(keys, hint);
-      metrics.keySetLookup(found.length > 0);
+      metrics.recordKeySetLookup(found.length > 0);
       return found;
     },
     ready: () => amongWaiting(firstKeys),

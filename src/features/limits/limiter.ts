@@ -155,14 +155,14 @@ export function createLimiter(
       async countRefused() {
         const { verdict } = await ask([refusedWindow(rule)]);
         if (verdict?.admitted === false) await withdraw();
-        metrics.rateLimitRequest(group, false);
+        metrics.recordRateLimitCheck(group, false);
       },
       refuseRemembered: (caller) => refuseAgain(userWindow(rule, caller), subOf(caller)),
       async admit(caller, sessionId) {
         const windows = [...pending, ...callerWindows(rule, caller)];
         const { verdict, session } = await count(windows, subOf(caller), sessionId);
         if (pending.length > 0) counted = verdict;
-        metrics.rateLimitRequest(group, false);
+        metrics.recordRateLimitCheck(group, false);
         return session;
       },
       headers: () => counted && limitHeaders(counted),

@@ -51,8 +51,8 @@ export function createRefuse(clock: Clock, metrics: Metrics, log: Log): Refuse {
   }
 
   return function refuse(rule, verdict, from) {
-    metrics.rateLimitRequest(rule.group, true);
-    metrics.rateLimitHit(rule.group, verdict.scope);
+    metrics.recordRateLimitCheck(rule.group, true);
+    metrics.recordRateLimitHit(rule.group, verdict.scope);
     warnOnce(rule, verdict, from);
     const seconds = retryAfter(verdict);
     return new GatewayError(ERRORS[verdict.scope], {

@@ -38,7 +38,7 @@ export function createMcpEndpoint({ codecs, sessions, streams, metrics }: McpDep
       const era = eraOfMessage(message, call.request);
       const codec = codecs[era];
       if (message.kind === 'request') {
-        metrics.mcpRequest(codec.knows(message.method) ? message.method : 'other', era);
+        metrics.recordMcpRequest(codec.knows(message.method) ? message.method : 'other', era);
       }
       // Noted now, so that a call that waits does not keep its message (decisions 10).
       const id = idOf(message);

@@ -22,7 +22,7 @@ export const createMetricsEndpoints = (
       return {
         status: 200,
         headers: { 'Content-Type': METRICS_CONTENT_TYPE, 'Cache-Control': 'no-store' },
-        body: await metrics.exposition(activeSessions),
+        body: await metrics.renderOpenMetrics(activeSessions),
       };
     },
   },

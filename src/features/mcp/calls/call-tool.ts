@@ -22,7 +22,7 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
     const started = clock.monotonic();
     const record = (status: 'success' | 'error' | 'exception') => {
       if (context.isAsking()) return;
-      metrics.toolInvocation(name, status, era, (clock.monotonic() - started) / 1000);
+      metrics.recordToolCall(name, status, era, (clock.monotonic() - started) / 1000);
     };
     const ended = (result: ToolResult) => {
       record(result.isError ? 'error' : 'success');

@@ -27,7 +27,7 @@ export interface ReplicasDeps {
   seal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, 'replicaMessageDropped'>;
+  readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
   readonly channel: string;
 }
 
@@ -112,7 +112,7 @@ function createDropCount({ clock, log, metrics }: Pick<ReplicasDeps, 'clock' | '
   let dropped = 0;
 
   return function countDropped(reason: DropReason, channel: string): void {
-    metrics.replicaMessageDropped(reason);
+    metrics.recordDroppedReplicaMessage(reason);
     dropped += 1;
     if (clock.monotonic() - saidAt < SAY_EVERY_MS) return;
     log.warn(`${DROPPED}: ${WHY[reason]}`, { channel, reason, dropped });

@@ -67,7 +67,7 @@ export function createSessions(
   { store, clock, metrics, log }: SessionsDeps,
 ): Sessions {
   async function sweep(): Promise<void> {
-    metrics.session('expired', await store.sweepSessions());
+    metrics.recordSessions('expired', await store.sweepSessions());
   }
 
   return {
@@ -77,8 +77,8 @@ export function createSessions(
       const owner = user && { userId: user.sub };
       const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };
       const ended = await store.createSession(record, ttlSeconds, userSessionsMax);
-      metrics.session('created');
-      metrics.session('terminated', ended.length);
+      metrics.recordSessions('created');
+      metrics.recordSessions('terminated', ended.length);
       return { sessionId, ended };
     },
 
@@ -87,7 +87,7 @@ export function createSessions(
       const { record } = session;
       if (record !== undefined) return record.userId === user?.sub ? record : undefined;
       if (sessionId === undefined || !isSessionId(sessionId)) return undefined;
-      if (await store.takeExpiredSession(sessionId)) metrics.session('expired');
+      if (await store.takeExpiredSession(sessionId)) metrics.recordSessions('expired');
       return undefined;
     },
 
@@ -101,7 +101,7 @@ export function createSessions(
 
     async end(id, user) {
       const ended = isSessionId(id) && (await store.endSession(id, user?.sub));
-      if (ended) metrics.session('terminated');
+      if (ended) metrics.recordSessions('terminated');
       return ended;
     },
 
