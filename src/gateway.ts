@@ -12,8 +12,8 @@ import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import { createProviderMetadata } from './core/provider/provider-metadata.ts';
 import { openOutbound } from './core/proxy/outbound.ts';
-import { warnOfOtherSecrets } from './core/seal/other-secrets.ts';
-import { createLoginSeal, createReplicaSeal } from './core/seal/seals.ts';
+import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
+import { createReplicaSeal } from './core/seal/replica-seal.ts';
 import { instrumented } from './core/store/instrumented.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
@@ -135,7 +135,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   let isShuttingDown = false;
   const oauth = createOAuth(config, {
     store,
-    seal: loginSeal && warnOfOtherSecrets(loginSeal, { clock, log }),
+    seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
     fetch,
     clock,
     documents: createClientDocuments({

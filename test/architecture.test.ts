@@ -53,7 +53,7 @@ const CONFINED = [
   {
     what: 'process',
     said: /\bprocess(\.[a-z]|\[)/,
-    where: /^(cli\/|core\/(seal\/kept-secret|version)\.ts$)/,
+    where: /^(cli\/|core\/(seal\/secret-file|version)\.ts$)/,
   },
   { what: 'Date.now', said: /\bDate\.now\b/, where: /^core\/clock\.ts$/ },
   { what: 'new Date()', said: /\bnew Date\(\)/, where: /^core\/clock\.ts$/ },

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
-import { createReplicaSeal } from '../../src/core/seal/seals.ts';
+import { createReplicaSeal } from '../../src/core/seal/replica-seal.ts';
 import { channelKey } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
 import { createReplicas } from '../../src/features/mcp/session/replicas.ts';

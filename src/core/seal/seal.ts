@@ -6,8 +6,8 @@ export interface Seal {
   seal(context: string, text: string): string;
   /** Undefined for what was not sealed by one of the secrets in this context. */
   open(context: string, sealed: string): string | undefined;
-  /** Whether it says of itself that another secret sealed it; anybody can write that. */
-  namesOtherSecret(sealed: string): boolean;
+  /** Whether a text says that it was sealed by none of the secrets; anybody can write that. */
+  namesForeignSecret(sealed: string): boolean;
 }
 
 interface Key {
@@ -21,12 +21,12 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * The first secret seals, all open: a new one is put in front, the old one taken away later.
+ * The first secret seals, all open: a new one is put first, and the old one is removed later.
  *
  * @throws Error without any.
  */
 export function createSeal(secrets: readonly string[]): Seal {
-  const keys = secrets.map(keyOf);
+  const keys = secrets.map(deriveKey);
   const [key] = keys;
   if (key === undefined) throw new Error('A seal needs a secret');
   return {
@@ -39,13 +39,17 @@ export function createSeal(secrets: readonly string[]): Seal {
       return `${bytes.toString('base64url')}${SEPARATOR}${key.fingerprint}`;
     },
     open(context, sealed) {
-      const { bytes, fingerprint } = takeApart(sealed);
+      const { bytes, fingerprint } = parseSealed(sealed);
       if (bytes === undefined || bytes.length < IV_BYTES + TAG_BYTES) return undefined;
-      const fitting = keys.filter((one) => (fingerprint ?? one.fingerprint) === one.fingerprint);
-      return firstDefined(fitting, (one) => openWith(one.bytes, context, bytes));
+      const candidates = keys.filter((one) => (fingerprint ?? one.fingerprint) === one.fingerprint);
+      for (const candidate of candidates) {
+        const text = decrypt(candidate.bytes, context, bytes);
+        if (text !== undefined) return text;
+      }
+      return undefined;
     },
-    namesOtherSecret(sealed) {
-      const { fingerprint } = takeApart(sealed);
+    namesForeignSecret(sealed) {
+      const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
     },
   };
@@ -57,13 +61,13 @@ export function createSeal(secrets: readonly string[]): Seal {
  */
 const SEPARATOR = '=';
 
-interface Parts {
-  /** Undefined for another spelling than that of `seal`: decoders take several for the same bytes. */
+interface SealedParts {
+  /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
   readonly bytes: Buffer | undefined;
   readonly fingerprint: string | undefined;
 }
 
-function takeApart(sealed: string): Parts {
+function parseSealed(sealed: string): SealedParts {
   const at = sealed.indexOf(SEPARATOR);
   const text = at < 0 ? sealed : sealed.slice(0, at);
   const bytes = Buffer.from(text, 'base64url');
@@ -73,7 +77,7 @@ function takeApart(sealed: string): Parts {
   };
 }
 
-function openWith(key: Buffer, context: string, bytes: Buffer): string | undefined {
+function decrypt(key: Buffer, context: string, bytes: Buffer): string | undefined {
   try {
     const end = bytes.length - TAG_BYTES;
     const options = { authTagLength: TAG_BYTES };
@@ -86,23 +90,12 @@ function openWith(key: Buffer, context: string, bytes: Buffer): string | undefin
   }
 }
 
-function firstDefined<Item, Found>(
-  items: readonly Item[],
-  find: (item: Item) => Found | undefined,
-) {
-  for (const item of items) {
-    const found = find(item);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
 const FINGERPRINT_BYTES = 6;
 
-const keyOf = (secret: string): Key => ({
-  bytes: derive(secret, 'postern log-in state', 32),
-  fingerprint: derive(secret, 'postern fingerprint', FINGERPRINT_BYTES).toString('base64url'),
+const deriveKey = (secret: string): Key => ({
+  bytes: deriveBytes(secret, 'postern log-in state', 32),
+  fingerprint: deriveBytes(secret, 'postern fingerprint', FINGERPRINT_BYTES).toString('base64url'),
 });
 
-const derive = (secret: string, purpose: string, bytes: number): Buffer =>
+const deriveBytes = (secret: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, bytes));

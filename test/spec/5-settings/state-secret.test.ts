@@ -120,10 +120,10 @@ describe('seals', () => {
 
   test('§10 another secret is told from damage', () => {
     const sealed = seal.seal('context', 'text');
-    expect(createSeal([OTHER]).namesOtherSecret(sealed)).toBe(true);
-    expect(createSeal([OTHER, ONE]).namesOtherSecret(sealed)).toBe(false);
-    expect(seal.namesOtherSecret(sealed)).toBe(false);
-    expect(seal.namesOtherSecret(`A${sealed.slice(1)}`)).toBe(false);
+    expect(createSeal([OTHER]).namesForeignSecret(sealed)).toBe(true);
+    expect(createSeal([OTHER, ONE]).namesForeignSecret(sealed)).toBe(false);
+    expect(seal.namesForeignSecret(sealed)).toBe(false);
+    expect(seal.namesForeignSecret(`A${sealed.slice(1)}`)).toBe(false);
   });
 
   test('§10 not a character of a sealed text can be changed', () => {
@@ -158,7 +158,7 @@ describe('seals', () => {
       expect(seal.open('context', sealAsBefore('context', text))).toBe(text);
       expect(openAsBefore('context', seal.seal('context', text))).toBe(text);
     }
-    expect(createSeal([OTHER]).namesOtherSecret(sealAsBefore('context', 'text'))).toBe(false);
+    expect(createSeal([OTHER]).namesForeignSecret(sealAsBefore('context', 'text'))).toBe(false);
   });
 });
 

@@ -1,5 +1,5 @@
-// Decisions 10: the secret of a gateway with the embedded store lies in DATA_DIR. Whoever can read
-// it, or choose it, can read and forge what it seals.
+// The secret of a gateway with the embedded store lies in a file in DATA_DIR. Whoever can read it, or
+// choose it, can read and forge what it seals.
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,16 +11,16 @@ const FILE = 'oauth-state-secret';
 const MIN_BYTES = 32;
 
 /**
- * The secret kept in DATA_DIR; it is made there the first time.
+ * The secret kept in DATA_DIR; the first start creates it.
  *
  * @throws DataDirError when the file cannot be trusted.
  */
-export async function keptSecret(dataDir: string): Promise<string> {
+export async function loadOrCreateSecretFile(dataDir: string): Promise<string> {
   const file = join(dataDir, FILE);
-  const handle = await openIfThere(file);
-  if (handle === undefined) return makeSecret(dataDir, file);
+  const handle = await openIfPresent(file);
+  if (handle === undefined) return createSecretFile(dataDir, file);
   try {
-    await checkFile(handle, file);
+    await checkOwner(handle, file);
     return await readSecret(handle, file);
   } finally {
     await handle.close();
@@ -31,7 +31,7 @@ export async function keptSecret(dataDir: string): Promise<string> {
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
-async function openIfThere(file: string): Promise<FileHandle | undefined> {
+async function openIfPresent(file: string): Promise<FileHandle | undefined> {
   try {
     return await open(file, FLAGS);
   } catch (error) {
@@ -42,13 +42,13 @@ async function openIfThere(file: string): Promise<FileHandle | undefined> {
   }
 }
 
-async function checkFile(handle: FileHandle, file: string): Promise<void> {
+async function checkOwner(handle: FileHandle, file: string): Promise<void> {
   const stats = await handle.stat();
   if (!stats.isFile()) refuse(file, 'is not a file');
   // Undefined on Windows, which has no such users and modes.
-  const self = process.geteuid?.();
-  if (self === undefined) return;
-  if (stats.uid !== self && stats.uid !== ROOT) {
+  const ownUid = process.geteuid?.();
+  if (ownUid === undefined) return;
+  if (stats.uid !== ownUid && stats.uid !== ROOT_UID) {
     refuse(file, `belongs to another user (uid ${stats.uid})`);
   }
   if ((stats.mode & constants.S_IROTH) !== 0) {
@@ -59,7 +59,7 @@ async function checkFile(handle: FileHandle, file: string): Promise<void> {
   }
 }
 
-const ROOT = 0;
+const ROOT_UID = 0;
 
 async function readSecret(handle: FileHandle, file: string): Promise<string> {
   const secret = (await handle.readFile('utf8')).trim();
@@ -68,14 +68,14 @@ async function readSecret(handle: FileHandle, file: string): Promise<string> {
   return secret;
 }
 
-function refuse(file: string, what: string): never {
+function refuse(file: string, problem: string): never {
   throw new DataDirError(
-    `DATA_DIR: ${file} ${what}. Remove it, and a new one is made at the next start (log-ins under way must begin again), or set OAUTH_STATE_SECRET.`,
+    `DATA_DIR: ${file} ${problem}. Remove it, and the next start creates a new one (logins in progress must start over), or set OAUTH_STATE_SECRET.`,
   );
 }
 
 /** Whole or not at all: a file cut short by a crash would stop every later start. */
-async function makeSecret(dataDir: string, file: string): Promise<string> {
+async function createSecretFile(dataDir: string, file: string): Promise<string> {
   const secret = generateSecret();
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const draft = `${file}.${generateSecret().slice(0, 8)}`;

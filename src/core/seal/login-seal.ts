@@ -1,0 +1,45 @@
+// The seal for what a login leaves in the store.
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import type { Log } from '../log.ts';
+import { createSeal, type Seal } from './seal.ts';
+import { loadOrCreateSecretFile } from './secret-file.ts';
+
+/** Undefined where a login leaves nothing in the store. @throws DataDirError */
+export async function createLoginSeal(config: Config): Promise<Seal | undefined> {
+  const { oauthMode, oauthConsent, oauthStateSecrets, dataDir } = config;
+  if (oauthMode === 'proxy' && oauthConsent === 'off') return undefined;
+  return createSeal(oauthStateSecrets ?? [await loadOrCreateSecretFile(dataDir)]);
+}
+
+export interface WarningSealDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const WARN_EVERY_MS = 60_000;
+
+/**
+ * The same seal, which warns of records that another secret sealed: replicas with different secrets
+ * cannot read each other's records, and logins fail now and then for no reason that anybody can see.
+ */
+export function warnOfForeignSecrets(seal: Seal, { clock, log }: WarningSealDeps): Seal {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  function warn(): void {
+    if (clock.monotonic() - warnedAt < WARN_EVERY_MS) return;
+    warnedAt = clock.monotonic();
+    log.warn(
+      'OAUTH_STATE_SECRET differs: a login was started with a secret that this replica does not have, so it fails here. Set the same list of secrets on all replicas. To change the secret, put the new one first and keep the old one for an hour.',
+    );
+  }
+
+  return {
+    ...seal,
+    open(context, sealed) {
+      const text = seal.open(context, sealed);
+      if (text === undefined && seal.namesForeignSecret(sealed)) warn();
+      return text;
+    },
+  };
+}
