@@ -11,7 +11,7 @@ import { noMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import { createProviderMetadata } from './core/provider/provider-metadata.ts';
-import { openOutbound } from './core/proxy/outbound.ts';
+import { openOutboundNetwork } from './core/proxy/outbound-network.ts';
 import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
 import { createReplicaSeal } from './core/seal/replica-seal.ts';
 import { instrumented } from './core/store/instrumented.ts';
@@ -91,7 +91,7 @@ const OTHER_HEADERS_BYTES = 16_384;
 export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
   const clock = given.clock ?? systemClock;
   const log = given.log ?? createLog(config.logLevel);
-  const outbound = await openOutbound(config);
+  const outbound = await openOutboundNetwork(config);
   const fetch = given.fetch ?? outbound.fetch;
   const catalog = given.catalog ?? builtInCatalog;
   const metrics = config.metricsEnabled ? createPrometheusMetrics() : noMetrics;
@@ -126,7 +126,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     log,
   });
 
-  const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.tunnel });
+  const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel });
   const documentOffer =
     given.network === undefined
       ? createDocumentOffer({ hosts: config.cimdAllowedHosts, network, clock, log })

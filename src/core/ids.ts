@@ -3,31 +3,31 @@ import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 /** Spec §2.1: session ids are random UUIDs (version 4). */
 export const generateSessionId: () => string = randomUUID;
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** True for what could be a session id at all; anything else must never reach the store. */
-export const isSessionId = (value: string): boolean => uuid.test(value);
+export const isSessionId = (value: string): boolean => UUID.test(value);
 
-/** Requests of ours to a client: nobody else's id looks so by chance. */
+/** The id of a request that the gateway sends to a client; no other id looks like it by chance. */
 export const generateQuestionId: () => string = randomUUID;
 
 /** True for what could be an answer's id at all. */
 export const isQuestionId = (value: unknown): value is string =>
-  typeof value === 'string' && uuid.test(value);
+  typeof value === 'string' && UUID.test(value);
 
 /** Spec §2.2: the prefix that marks a dynamically registered client. */
 export const DYNAMIC_CLIENT_PREFIX = 'svc-';
 
-const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-const clientId = /^svc-[A-Za-z0-9]{12}$/;
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const DYNAMIC_CLIENT_ID = /^svc-[A-Za-z0-9]{12}$/;
 
 /** Spec §2.2: `svc-` and 12 characters (71 bits of randomness). */
 export const generateClientId = (): string =>
   DYNAMIC_CLIENT_PREFIX +
-  Array.from({ length: 12 }, () => alphabet[randomInt(alphabet.length)]).join('');
+  Array.from({ length: 12 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 
 /** True for what could be a dynamic client's id at all. */
-export const isDynamicClientId = (value: string): boolean => clientId.test(value);
+export const isDynamicClientId = (value: string): boolean => DYNAMIC_CLIENT_ID.test(value);
 
 /** 256 bits that nobody can guess, as base64url. */
 export const generateSecret = (): string => randomBytes(32).toString('base64url');

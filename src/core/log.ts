@@ -25,24 +25,30 @@ export function createLog(level: LogLevel, destination?: DestinationStream): Log
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (text) => out.write(text.replace(UNPRINTABLE, escaped)) },
+    { write: (text) => out.write(text.replace(UNPRINTABLE, escapeCharacter)) },
   );
-  const line =
-    (at: LogLevel) =>
+  const writeAt =
+    (lineLevel: LogLevel) =>
     (message: string, { cause, ...facts }: Facts = {}): void => {
-      if (!logger.isLevelEnabled(at)) return;
-      logger[at](cause === undefined ? facts : { ...facts, cause: describeCause(cause) }, message);
+      if (!logger.isLevelEnabled(lineLevel)) return;
+      const logged = cause === undefined ? facts : { ...facts, cause: describeCause(cause) };
+      logger[lineLevel](logged, message);
     };
-  return { error: line('error'), warn: line('warn'), info: line('info'), debug: line('debug') };
+  return {
+    error: writeAt('error'),
+    warn: writeAt('warn'),
+    info: writeAt('info'),
+    debug: writeAt('debug'),
+  };
 }
 
 /**
- * What JSON leaves as it is and others obey: controls of a terminal, ends of line beside LF, marks
- * that turn the reading direction. They come in by names that callers choose.
+ * What JSON does not escape although terminals and viewers act on it: control characters, line ends
+ * besides LF, marks that turn the reading direction. Names that callers choose may contain them.
  */
 const UNPRINTABLE = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 
-const escaped = (character: string): string =>
+const escapeCharacter = (character: string): string =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks. */

@@ -1,20 +1,19 @@
 import { readFileSync } from 'node:fs';
+import { parseObject } from './json.ts';
 
 // Spec §9: name and version come from the package configuration. The path is the same from
 // src/core/ and from dist/core/.
-const manifest: unknown = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-);
+const manifest = parseObject(readFileSync(new URL('../../package.json', import.meta.url)));
 
-const text = (member: 'name' | 'version'): string => {
-  const value = (manifest as Record<string, unknown>)[member];
+function readManifest(member: 'name' | 'version'): string {
+  const value = manifest?.[member];
   if (typeof value !== 'string') throw new Error(`package.json has no ${member}`);
   return value;
-};
+}
 
 /** Spec §4.4: `serverInfo.name`. */
-export const PACKAGE_NAME: string = text('name');
+export const PACKAGE_NAME: string = readManifest('name');
 /** Spec §9: `serverInfo.version`, and `version` of the health endpoints. */
-export const PACKAGE_VERSION: string = text('version');
+export const PACKAGE_VERSION: string = readManifest('version');
 /** Such as `v24.13.0`. */
 export const NODE_VERSION: string = process.version;

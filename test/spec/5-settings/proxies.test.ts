@@ -1,8 +1,11 @@
 // Decisions 10: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
-import { type Outbound, openOutbound } from '../../../src/core/proxy/outbound.ts';
-import { createProxyRule } from '../../../src/core/proxy/proxy-rule.ts';
+import {
+  type OutboundNetwork,
+  openOutboundNetwork,
+} from '../../../src/core/proxy/outbound-network.ts';
+import { createProxyChoice } from '../../../src/core/proxy/proxy-choice.ts';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
@@ -106,13 +109,13 @@ describe('the settings of a proxy', () => {
 describe('which URLs go through a proxy', () => {
   const settings = { httpProxy: 'http://a.example', httpsProxy: 'http://b.example' };
   const by = (noProxy: readonly string[], url: string) =>
-    createProxyRule({ ...settings, noProxy })(new URL(url));
+    createProxyChoice({ ...settings, noProxy })(new URL(url));
 
   test('§14 proxies: http and https have their own', () => {
     expect(by([], 'http://id.example/')).toBe('http://a.example');
     expect(by([], 'https://id.example/')).toBe('http://b.example');
     const https = { httpProxy: undefined, httpsProxy: 'http://b.example', noProxy: [] };
-    expect(createProxyRule(https)(new URL('http://id.example/'))).toBeUndefined();
+    expect(createProxyChoice(https)(new URL('http://id.example/'))).toBeUndefined();
   });
 
   test.each([
@@ -243,7 +246,7 @@ describe.each([
   describe('client ID metadata documents', () => {
     const ID = 'https://client.example/oauth/client.json';
     let host: DocumentHost;
-    let outbound: Outbound;
+    let outbound: OutboundNetwork;
     beforeEach(async () => {
       host = await startDocumentHost({ names: ['client.example'] });
       host.answer(documentAnswer());
@@ -255,7 +258,7 @@ describe.each([
     });
 
     async function open(env: Readonly<Record<string, string>> = { HTTPS_PROXY: proxy.url }) {
-      outbound = await openOutbound(loadConfig({ ...ENV, ...env }));
+      outbound = await openOutboundNetwork(loadConfig({ ...ENV, ...env }));
       const clock = manualClock(1_800_000_000_000);
       const { log, lines } = collectLog();
       const documents = createClientDocuments({
@@ -263,7 +266,7 @@ describe.each([
         redirectUriProblem: () => undefined,
         clock,
         log,
-        network: { ...host.network, tunnel: outbound.tunnel },
+        network: { ...host.network, tunnel: outbound.openTunnel },
       });
       return { documents, clock, lines: lines as readonly LogLine[] };
     }
@@ -326,7 +329,7 @@ test('§14 proxies: the environment of the process is not read behind the settin
   const before = process.env.NO_PROXY;
   process.env.NO_PROXY = '*';
   try {
-    const outbound = await openOutbound(loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }));
+    const outbound = await openOutboundNetwork(loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }));
     await expect(outbound.fetch('https://id.example/', {})).rejects.toThrow();
     await outbound.close();
     expect(proxy.asked).toEqual(['CONNECT id.example:443']);

@@ -2,12 +2,12 @@
 // leads to a server of its own.
 import { connect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../../core/clock.ts';
-import type { Tunnel } from '../../../core/proxy/outbound.ts';
+import type { OpenTunnel } from '../../../core/proxy/outbound-network.ts';
 import { createResolver, type Resolve } from './resolver.ts';
 
 export interface Network {
   /** The way by a proxy, where there is one; it comes first. */
-  readonly tunnel?: Tunnel;
+  readonly tunnel?: OpenTunnel;
   /** All addresses of a host. */
   readonly resolve: Resolve;
   /** A TCP connection, established; resolves no name again. */
@@ -29,7 +29,7 @@ const ATTEMPT_MS = 1000;
 
 export interface PublicNetworkOptions {
   readonly clock: Clock;
-  readonly tunnel?: Tunnel;
+  readonly tunnel?: OpenTunnel;
   /** Those of the system unless given. */
   readonly dnsServers?: readonly string[];
 }

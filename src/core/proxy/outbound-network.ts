@@ -1,13 +1,14 @@
-// Decisions 10: the way out of the process, by a proxy where one is set: Node's own fetch knows none.
+// §14: requests to other servers, through a proxy where one is set: Node's own fetch knows none.
 import type { Duplex } from 'node:stream';
 import type { ProxySettings } from '../config/config.ts';
 import type { Fetch } from '../fetch-with-limits.ts';
-import { createProxyRule } from './proxy-rule.ts';
+import { createProxyChoice } from './proxy-choice.ts';
 
-export interface Outbound {
+export interface OutboundNetwork {
   /** For what the settings name: the provider and its key set. */
   readonly fetch: Fetch;
-  readonly tunnel: Tunnel;
+  /** For the hosts that client ID metadata documents name. */
+  readonly openTunnel: OpenTunnel;
   close(): Promise<void>;
 }
 
@@ -15,25 +16,25 @@ export interface Outbound {
  * A connection to the host through the proxy, which resolves its name; undefined where the host is
  * to be reached directly. The promise is rejected when the proxy refuses.
  */
-export type Tunnel = (
+export type OpenTunnel = (
   host: string,
   port: number,
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-export async function openOutbound(settings: ProxySettings): Promise<Outbound> {
+export async function openOutboundNetwork(settings: ProxySettings): Promise<OutboundNetwork> {
   const { httpProxy, httpsProxy } = settings;
   // Undici costs memory and time to load, and few need it.
   return httpProxy === undefined && httpsProxy === undefined
-    ? { fetch: globalThis.fetch, tunnel: () => undefined, close: async () => {} }
-    : openProxied(settings);
+    ? { fetch: globalThis.fetch, openTunnel: () => undefined, close: async () => {} }
+    : openProxiedNetwork(settings);
 }
 
-async function openProxied(settings: ProxySettings): Promise<Outbound> {
-  const { Client, EnvHttpProxyAgent, fetch: fetchBy } = await import('undici');
-  const proxyOf = createProxyRule(settings);
-  // An empty text, because it would read the environment for what is undefined. What goes through
-  // it was judged by the rule already.
+async function openProxiedNetwork(settings: ProxySettings): Promise<OutboundNetwork> {
+  const { Client, EnvHttpProxyAgent, fetch: fetchThroughProxy } = await import('undici');
+  const chooseProxy = createProxyChoice(settings);
+  // Empty texts, because it would read the environment for what is undefined. chooseProxy has already
+  // decided what goes through it.
   const dispatcher = new EnvHttpProxyAgent({
     httpProxy: settings.httpProxy ?? '',
     httpsProxy: settings.httpsProxy ?? '',
@@ -42,13 +43,17 @@ async function openProxied(settings: ProxySettings): Promise<Outbound> {
     proxyTunnel: false,
   });
 
-  async function connectBy(proxy: string, target: string, signal: AbortSignal): Promise<Duplex> {
+  async function connectThrough(
+    proxy: string,
+    target: string,
+    signal: AbortSignal,
+  ): Promise<Duplex> {
     const { origin, username, password } = new URL(proxy);
     const client = new Client(origin);
     try {
       const { statusCode, socket } = await client.connect({
         path: target,
-        headers: { host: target, ...authorization(username, password) },
+        headers: { host: target, ...proxyAuthorization(username, password) },
         signal,
       });
       if (statusCode === 200) return socket;
@@ -62,19 +67,19 @@ async function openProxied(settings: ProxySettings): Promise<Outbound> {
 
   return {
     fetch: (url, init) =>
-      proxyOf(new URL(url)) === undefined
+      chooseProxy(new URL(url)) === undefined
         ? globalThis.fetch(url, init)
-        : fetchBy(url, { ...init, dispatcher }),
-    tunnel(host, port, signal) {
-      const proxy = proxyOf(new URL(`https://${host}:${port}`));
-      return proxy === undefined ? undefined : connectBy(proxy, `${host}:${port}`, signal);
+        : fetchThroughProxy(url, { ...init, dispatcher }),
+    openTunnel(host, port, signal) {
+      const proxy = chooseProxy(new URL(`https://${host}:${port}`));
+      return proxy === undefined ? undefined : connectThrough(proxy, `${host}:${port}`, signal);
     },
     close: () => dispatcher.destroy(),
   };
 }
 
 /** RFC 7617; the parts of a URL are percent-encoded. */
-function authorization(username: string, password: string): Readonly<Record<string, string>> {
+function proxyAuthorization(username: string, password: string): Readonly<Record<string, string>> {
   if (username === '') return {};
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` };
