@@ -4,12 +4,13 @@ import {
   StreamableHTTPClientTransport,
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { spoil } from '../support/clients/mcp-client.ts';
 import { connect, createMemory } from '../support/clients/mcp-client-2.ts';
 import { askAt } from '../support/gateway/ask.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 import { createSteps, questionOf } from '../support/oauth/login-steps.ts';
 
 const HOUR_MS = 3_600_000;
@@ -17,10 +18,9 @@ const HOUR_MS = 3_600_000;
 let service: Service;
 
 const start = async (options?: Omit<ServiceOptions, 'mode'>) => {
-  service = await startService({ mode: 'broker', ...options });
+  service = closeAfterTest(await startService({ mode: 'broker', ...options }));
   return service;
 };
-afterEach(() => service.close());
 
 test('§4.6 broker: official client 2.x accepts the issuer and goes the whole way', async () => {
   const { mcpUrl, baseUrl } = await start();

@@ -1,7 +1,8 @@
 // The official conformance tool's scenarios for servers, all that it requires of both revisions.
 // Its warnings count as failures here, too.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../support/gateway/ports.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 import { type RedisServer, startRedis } from '../support/stores/redis.ts';
 import {
   type ConformanceTool,
@@ -18,17 +19,12 @@ const SLOW = { timeout: 120_000 } as const;
 
 let tool: ConformanceTool;
 let redis: RedisServer;
-let gateway: ConformanceGateway | undefined;
+let gateway: ConformanceGateway;
 
 beforeAll(async () => {
   tool = await installConformance();
   redis = await startRedis();
 }, INSTALLATION_MS);
-
-afterEach(async () => {
-  await gateway?.close();
-  gateway = undefined;
-});
 
 afterAll(() => redis?.close());
 
@@ -49,7 +45,9 @@ async function passes(
   env: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<void> {
-  gateway = await startConformanceGateway({ PORT: String(await freePort()), ...env });
+  gateway = closeAfterTest(
+    await startConformanceGateway({ PORT: String(await freePort()), ...env }),
+  );
   const errand = { url: gateway.mcpUrl, signal };
   const { required, complaints, exitCode, output } = await runSet(tool, set, errand);
   expect(Object.keys(complaints), output).toEqual(set.warned);

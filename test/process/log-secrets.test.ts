@@ -11,14 +11,13 @@ import {
   logIn,
   postForm,
 } from '../support/gateway/process-login.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 import { type Provider, startProvider } from '../support/oauth/provider.ts';
 
-let provider: Provider | undefined;
+let provider: Provider;
 
 afterEach(async () => {
   await endPosterns();
-  await provider?.close();
-  provider = undefined;
 });
 
 const PROVIDER_SECRET = 'hunter2-of-the-provider';
@@ -100,7 +99,7 @@ test.each(['post', 'basic'] as const)(
   '§5.8 log: nothing secret shows up anywhere (client_secret_%s)',
   async (auth) => {
     const client = { secret: PROVIDER_SECRET, auth };
-    provider = await startProvider({ gatewayUrl: BASE_URL, client });
+    provider = closeAfterTest(await startProvider({ gatewayUrl: BASE_URL, client }));
     const postern = await startPostern({
       ...provider.env,
       BASE_URL,

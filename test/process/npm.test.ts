@@ -3,25 +3,24 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { endPosterns, isGroupAlive, startPostern } from '../support/gateway/process.ts';
 import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 import { startUpstream, type Upstream } from '../support/oauth/upstream.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 /** npm itself takes its time. */
 const SLOW = { timeout: 60_000 } as const;
 
-let upstream: Upstream | undefined;
+let upstream: Upstream;
 
 afterEach(async () => {
   await endPosterns();
-  await upstream?.close();
-  upstream = undefined;
 });
 
 test(
   '§4.3 npm start: SIGTERM reaches the service, which finishes its work and exits with 0',
   SLOW,
   async () => {
-    upstream = await startUpstream();
+    upstream = closeAfterTest(await startUpstream());
     const held: ServerResponse[] = [];
     upstream.answer((res) => void held.push(res));
     const npm = await startPostern(

@@ -1,30 +1,26 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { openRedisStore } from '../../../src/core/store/redis/open.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { INITIALIZE } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { statusesOf } from '../../support/gateway/raw.ts';
-import { type RedisServer, startRedis } from '../../support/stores/redis.ts';
+import { useFreshGateway, useGateway } from '../../support/gateway/use-gateway.ts';
+import { useShared } from '../../support/lifetimes.ts';
+import { startRedis } from '../../support/stores/redis.ts';
 
 const TTL = 3600;
 const PING_TOOL = 'service_ping';
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 let clock: ManualClock;
-let gateway: TestGateway;
-
-beforeEach(async () => {
+const gateway = useFreshGateway(() => {
   clock = manualClock(1_800_000_000_000);
-  gateway = await startGateway({
-    deps: { clock },
-    env: { MCP_SESSION_TTL_SECONDS: String(TTL) },
-  });
+  return { deps: { clock }, env: { MCP_SESSION_TTL_SECONDS: String(TTL) } };
 });
-afterEach(() => gateway.close());
 
 const ping = (session: string, token?: string) =>
   gateway.rpc(PING, { session, ...(token !== undefined && { token }) });
@@ -259,31 +255,12 @@ describe('session ids', () => {
 });
 
 describe('two replicas on one Redis', () => {
-  let redis: RedisServer;
-  let replicas: readonly TestGateway[];
-
-  beforeAll(async () => {
-    redis = await startRedis();
-    const open = () =>
-      openRedisStore({
-        url: redis.url,
-        sessionKeyPrefix: 'mcp:session:',
-        clock: systemClock,
-        log: collectLog().log,
-      });
-    replicas = [
-      await startGateway({ deps: { store: open() } }),
-      await startGateway({ deps: { store: open() } }),
-    ];
-  });
-  afterAll(async () => {
-    for (const replica of replicas) await replica.close();
-    await redis.close();
-  });
+  const redis = useShared(startRedis);
+  // Each has an issuer of its own: a session belongs to `sub`, not to a token.
+  const first = useGateway(() => ({ env: { REDIS_URL: redis.url } }));
+  const second = useGateway(() => ({ env: { REDIS_URL: redis.url } }));
 
   test('§3.1 a session made on one is used and ended on the other', async () => {
-    const [first, second] = replicas as [TestGateway, TestGateway];
-    // Each test gateway has an issuer of its own: the session belongs to `sub`, not to a token.
     const session = await first.open();
     expect((await second.call(session, 'tools/list')).status).toBe(200);
     expect(await seriesOf(first, 'mcp_sessions_active')).toBe(1);
@@ -300,7 +277,6 @@ describe('two replicas on one Redis', () => {
   });
 
   test('§3.1 one call is one command before the work and one beside it', async () => {
-    const [first] = replicas as [TestGateway, TestGateway];
     const session = await first.open();
     await first.call(session, 'ping');
     const monitor = await redis.client().monitor();
@@ -314,7 +290,6 @@ describe('two replicas on one Redis', () => {
   });
 
   test('§2.2 a client registered on one is known on the other', async () => {
-    const [first, second] = replicas as [TestGateway, TestGateway];
     const body = { redirect_uris: ['https://client.example/cb'] };
     const { json } = await first.ask({ method: 'POST', path: '/oauth/register', body });
     const query = new URLSearchParams({
@@ -333,36 +308,31 @@ describe('two replicas on one Redis', () => {
 });
 
 describe('while the shared store is down', () => {
-  let redis: RedisServer;
-  let down: TestGateway;
+  const redis = useShared(startRedis);
+  const down = useGateway(() => ({
+    deps: {
+      store: openRedisStore({
+        url: redis.url,
+        sessionKeyPrefix: 'mcp:session:',
+        clock: systemClock,
+        log: collectLog().log,
+        backoff: () => 30_000,
+      }),
+    },
+    env: {
+      OAUTH_AUTHORIZATION_URL: 'https://idp.example/a',
+      OAUTH_TOKEN_URL: 'https://idp.example/t',
+      OAUTH_CLIENT_ID: 'static',
+    },
+  }));
   let session: string;
   let clientId: string;
 
   beforeAll(async () => {
-    redis = await startRedis();
-    const store = openRedisStore({
-      url: redis.url,
-      sessionKeyPrefix: 'mcp:session:',
-      clock: systemClock,
-      log: collectLog().log,
-      backoff: () => 30_000,
-    });
-    down = await startGateway({
-      deps: { store },
-      env: {
-        OAUTH_AUTHORIZATION_URL: 'https://idp.example/a',
-        OAUTH_TOKEN_URL: 'https://idp.example/t',
-        OAUTH_CLIENT_ID: 'static',
-      },
-    });
     session = await down.open();
     const body = { redirect_uris: ['https://client.example/cb'] };
     clientId = (await down.ask({ method: 'POST', path: '/oauth/register', body })).json.client_id;
     await redis.kill();
-  });
-  afterAll(async () => {
-    await down.close();
-    await redis.close();
   });
 
   test('§7.1 MCP calls: 500 -32000 Internal Server Error, never session_not_found', async () => {

@@ -1,10 +1,11 @@
 // Decisions 10 "Bounds": MCP_USER_SESSIONS_MAX, by the front door.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { openClient } from '../../support/clients/session-client.ts';
 import { createWatched } from '../../support/clients/watched.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
-import { type Pair, startPair } from '../../support/gateway/pair.ts';
+import { startPair } from '../../support/gateway/pair.ts';
+import { useShared } from '../../support/lifetimes.ts';
 
 const MAX = 3;
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
@@ -18,15 +19,13 @@ const counted = async (gateways: readonly TestGateway[], status: string) => {
 };
 
 describe('a user at MCP_USER_SESSIONS_MAX', () => {
-  let pair: Pair;
+  const { catalog } = createWatched();
+  const env = { MCP_USER_SESSIONS_MAX: String(MAX), MCP_STREAMS: 'true' };
+  const pair = useShared(() => startPair({ env, deps: { catalog } }));
   let both: readonly TestGateway[];
-  beforeAll(async () => {
-    const { catalog } = createWatched();
-    const env = { MCP_USER_SESSIONS_MAX: String(MAX), MCP_STREAMS: 'true' };
-    pair = await startPair({ env, deps: { catalog } });
+  beforeAll(() => {
     both = [pair.one, pair.other];
   });
-  afterAll(() => pair.close());
 
   test('§3.1 opening one more ends the one that expires first, as after DELETE', async () => {
     const token = await pair.one.issuer.sign({ sub: 'ada' });

@@ -2,12 +2,13 @@
 import { EventEmitter, once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
-import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
 import { type Body, headOf, openSlow, type Slow, turns } from '../../support/gateway/slow.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const REGISTER = '/oauth/register';
@@ -34,20 +35,17 @@ const catalog = createLocalCatalog({
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-let gateway: TestGateway;
-let clock: ManualClock;
+const clock = manualClock();
+const gateway = useGateway({
+  env: { DCR_RATE_LIMIT_MAX: '100000', DCR_GLOBAL_RATE_LIMIT_MAX: '100000' },
+  deps: { clock, catalog },
+});
 let port: number;
 const opened: Slow[] = [];
 
 beforeAll(async () => {
-  clock = manualClock();
-  gateway = await startGateway({
-    env: { DCR_RATE_LIMIT_MAX: '100000', DCR_GLOBAL_RATE_LIMIT_MAX: '100000' },
-    deps: { clock, catalog },
-  });
   port = await gateway.listen();
 });
-afterAll(() => gateway.close());
 beforeEach(() => {
   entered = 0;
 });

@@ -5,6 +5,7 @@ import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { headOf, openSlow, type Slow, turns } from '../../support/gateway/slow.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 
 const ends = new EventEmitter().setMaxListeners(0);
 let running = 0;
@@ -34,11 +35,12 @@ const opened: Slow[] = [];
 afterEach(async () => {
   ends.emit('end');
   for (const { socket } of opened.splice(0)) socket.destroy();
-  await gateway.close();
 });
 
 async function start(max: number): Promise<void> {
-  gateway = await startGateway({ env: { MAX_CONNECTIONS: String(max) }, deps: { catalog } });
+  gateway = closeAfterTest(
+    await startGateway({ env: { MAX_CONNECTIONS: String(max) }, deps: { catalog } }),
+  );
   port = await gateway.listen();
 }
 
@@ -107,7 +109,9 @@ describe('MAX_CONNECTIONS', () => {
 
   test('§12 who announces a body and sends none of it makes room, when nobody is idle', async () => {
     const clock = manualClock();
-    gateway = await startGateway({ env: { MAX_CONNECTIONS: '3' }, deps: { catalog, clock } });
+    gateway = closeAfterTest(
+      await startGateway({ env: { MAX_CONNECTIONS: '3' }, deps: { catalog, clock } }),
+    );
     port = await gateway.listen();
     const [busy] = await openBusy(1);
     const head = headOf({ path: '/oauth/token', length: 60_000 });

@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createReplyPace } from '../../../src/http/reply-pace.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
 import { statusesOf } from '../../support/gateway/raw.ts';
 import { headOf, openSlow, turns } from '../../support/gateway/slow.ts';
+import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 
 const MEBIBYTE = 1_048_576;
 /** Far more than the system's own buffers take. */
@@ -28,23 +29,23 @@ const catalog = createLocalCatalog({
 });
 
 let clock: ManualClock;
-let gateway: TestGateway;
+const gateway = useFreshGateway(() => {
+  clock = manualClock();
+  return { deps: { clock, catalog } };
+});
 let port: number;
 let call: string;
 const sockets: Socket[] = [];
 
 beforeEach(async () => {
   ran = 0;
-  clock = manualClock();
-  gateway = await startGateway({ deps: { clock, catalog } });
   port = await gateway.listen();
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
   const own = { token: await gateway.issuer.sign(), session: await gateway.open() };
   call = headOf({ path: '/mcp', ...own, length: body.length }) + body;
 });
-afterEach(async () => {
+afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  await gateway.close();
 });
 
 interface Reader {

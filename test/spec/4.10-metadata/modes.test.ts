@@ -1,9 +1,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createSteps, REDIRECT } from '../../support/oauth/login-steps.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
@@ -17,10 +18,9 @@ const PROXY = {
 const BROKER = { ...PROXY, OAUTH_MODE: 'broker' };
 
 let gateway: TestGateway;
-afterEach(() => gateway?.close());
 
 const start = async (env: Record<string, string>) => {
-  gateway = await startGateway({ env });
+  gateway = closeAfterTest(await startGateway({ env }));
   return createSteps(gateway);
 };
 

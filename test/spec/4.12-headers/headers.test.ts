@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { TestGateway } from '../../support/gateway/gateway.ts';
 import { sendRaw, statusesOf } from '../../support/gateway/raw.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const SECURITY = {
   'x-content-type-options': 'nosniff',
@@ -11,25 +12,18 @@ const SECURITY = {
   'cross-origin-resource-policy': 'cross-origin',
 };
 
-let gateway: TestGateway;
-let production: TestGateway;
-let port: number;
-
-beforeAll(async () => {
-  gateway = await startGateway({
-    env: {
-      ALLOWED_ORIGINS: 'https://App.example, vscode-file://vscode-app',
-      ALLOWED_HOSTS: 'other.example,exact.example:8080',
-    },
-  });
-  production = await startGateway({
-    env: { NODE_ENV: 'production', BASE_URL: 'https://gw.example/', OIDC_AUDIENCE: 'x' },
-  });
-  port = await gateway.listen();
+const gateway = useGateway({
+  env: {
+    ALLOWED_ORIGINS: 'https://App.example, vscode-file://vscode-app',
+    ALLOWED_HOSTS: 'other.example,exact.example:8080',
+  },
 });
-afterAll(async () => {
-  await gateway.close();
-  await production.close();
+const production = useGateway({
+  env: { NODE_ENV: 'production', BASE_URL: 'https://gw.example/', OIDC_AUDIENCE: 'x' },
+});
+let port: number;
+beforeAll(async () => {
+  port = await gateway.listen();
 });
 
 describe('security headers', () => {

@@ -15,6 +15,7 @@ import {
   type TestGateway,
   type TestOptions,
 } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 
 const ends = new EventEmitter().setMaxListeners(0);
 let running = 0;
@@ -50,15 +51,16 @@ let gateway: Started;
 afterEach(async () => {
   ends.emit('end');
   await expect.poll(() => running).toBe(0);
-  await gateway.close();
 });
 
 async function start(env: TestOptions['env'] = {}): Promise<void> {
   const clock = manualClock();
-  const started = await startGateway({
-    env: { MCP_STREAMS: 'true', MCP_USER_CALLS_MAX: '3', ...env },
-    deps: { clock, catalog },
-  });
+  const started = closeAfterTest(
+    await startGateway({
+      env: { MCP_STREAMS: 'true', MCP_USER_CALLS_MAX: '3', ...env },
+      deps: { clock, catalog },
+    }),
+  );
   gateway = { ...started, clock };
 }
 

@@ -1,11 +1,12 @@
 // Bad input: requests that were valid once, in both eras. MUTATIONS_SEED and MUTATIONS_COUNT try
 // others, and more of them; a failure says what to set.
 import { inject } from 'light-my-request';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
 import { type Mutation, mutate, type Sample } from '../../support/fuzz/mutations.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { sessionSamples, statelessSamples, WITH_A_FORM } from './envelopes.ts';
 
 const SEED = Number(process.env.MUTATIONS_SEED ?? 20_260_728);
@@ -19,8 +20,6 @@ const CANNOT_BE_ASKED = /^The client did not declare |^This needs an answer from
 let gateway: TestGateway;
 let errors: string[];
 
-afterEach(() => gateway.close());
-
 interface Heard {
   readonly status: number;
   readonly type: string;
@@ -30,10 +29,12 @@ interface Heard {
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   errors = [];
   const write = (line: string) => void errors.push(line);
-  gateway = await startGateway({
-    env: { RATE_LIMIT_ENABLED: 'false', MCP_STREAMS: 'true', METRICS_ENABLED: 'false', ...env },
-    deps: { catalog: createRichCatalog().catalog, log: createLog('error', { write }) },
-  });
+  gateway = closeAfterTest(
+    await startGateway({
+      env: { RATE_LIMIT_ENABLED: 'false', MCP_STREAMS: 'true', METRICS_ENABLED: 'false', ...env },
+      deps: { catalog: createRichCatalog().catalog, log: createLog('error', { write }) },
+    }),
+  );
 }
 
 async function send({ headers, body }: Pick<Mutation, 'headers' | 'body'>): Promise<Heard> {

@@ -1,5 +1,5 @@
 // What the service says of its own accord, against the published schemas of each revision.
-import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { createRichCatalog, type RichCatalog } from '../../support/catalogs/rich-catalog.ts';
 import {
   type EraPost,
@@ -10,29 +10,27 @@ import {
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { loadMcpSchemas, type McpSchemas } from '../../support/clients/mcp-schemas.ts';
 import { STATELESS } from '../../support/clients/stateless.ts';
-import { BASE_URL, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { BASE_URL } from '../../support/gateway/gateway.ts';
+import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../../support/tools/conformance.ts';
 
 let schemas: McpSchemas;
 let rich: RichCatalog;
-let gateway: TestGateway;
+const gateway = useFreshGateway(() => {
+  rich = createRichCatalog();
+  return {
+    env: { MCP_STREAMS: 'true', MCP_RATE_LIMIT_MAX: '20' },
+    deps: { catalog: rich.catalog },
+  };
+});
 const open: EventStream[] = [];
 
 beforeAll(async () => {
   schemas = await loadMcpSchemas(await installConformance());
 }, INSTALLATION_MS);
 
-beforeEach(async () => {
-  rich = createRichCatalog();
-  gateway = await startGateway({
-    env: { MCP_STREAMS: 'true', MCP_RATE_LIMIT_MAX: '20' },
-    deps: { catalog: rich.catalog },
-  });
-});
-
-afterEach(async () => {
+afterEach(() => {
   for (const { hangUp } of open.splice(0)) hangUp();
-  await gateway.close();
 });
 
 const LOCAL = { host: new URL(BASE_URL).host, accept: 'application/json, text/event-stream' };

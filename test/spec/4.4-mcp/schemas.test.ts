@@ -1,37 +1,27 @@
 // Answers against the published schemas of their revision: results and errors of every method.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
 import { eraPost, REVISIONS, SESSION_REVISIONS } from '../../support/clients/era-post.ts';
 import { loadMcpSchemas, type McpSchemas } from '../../support/clients/mcp-schemas.ts';
 import { STATELESS } from '../../support/clients/stateless.ts';
-import {
-  type Answer,
-  INITIALIZE,
-  startGateway,
-  type TestGateway,
-} from '../../support/gateway/gateway.ts';
+import { type Answer, INITIALIZE, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../../support/tools/conformance.ts';
-
-let schemas: McpSchemas;
-let gateways: Readonly<Record<Which, TestGateway>>;
 
 type Which = 'rich' | 'builtIn';
 type Params = Readonly<Record<string, unknown>>;
 /** Method, and its params. */
 type Row = readonly [string, Params];
 
+const env = { MCP_STREAMS: 'true' };
+const gateways: Readonly<Record<Which, TestGateway>> = {
+  rich: useGateway({ env, deps: { catalog: createRichCatalog().catalog } }),
+  builtIn: useGateway({ env }),
+};
+let schemas: McpSchemas;
 beforeAll(async () => {
-  const env = { MCP_STREAMS: 'true' };
-  const catalog = createRichCatalog().catalog;
-  const [rich, builtIn] = await Promise.all([
-    startGateway({ env, deps: { catalog } }),
-    startGateway({ env }),
-  ]);
-  gateways = { rich, builtIn };
   schemas = await loadMcpSchemas(await installConformance());
 }, INSTALLATION_MS);
-
-afterAll(() => Promise.all(Object.values(gateways).map(({ close }) => close())));
 
 const tool = (name: string, args?: Params): Row => [
   'tools/call',

@@ -1,6 +1,7 @@
 // Decisions 10, RFC 9207: whether the provider must name itself is settled when the log-in begins.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { type Client, createSteps } from '../../support/oauth/login-steps.ts';
 
@@ -8,13 +9,8 @@ const SECRET = 'the secret of all replicas which is long enough';
 const SENDS = { authorization_response_iss_parameter_supported: true };
 
 let broker: Broker;
-let replica: TestGateway | undefined;
+let replica: TestGateway;
 let isDown: boolean;
-afterEach(async () => {
-  await replica?.close();
-  replica = undefined;
-  await broker.close();
-});
 
 /** Discovery fails while `isDown`; the endpoints are set by variables. */
 const fetchUnlessDown: typeof fetch = async (url, init) => {
@@ -24,30 +20,36 @@ const fetchUnlessDown: typeof fetch = async (url, init) => {
 
 async function start(down: boolean): Promise<Client> {
   isDown = down;
-  broker = await startBroker({ OAUTH_STATE_SECRET: SECRET }, { fetch: fetchUnlessDown });
+  broker = closeAfterTest(
+    await startBroker({ OAUTH_STATE_SECRET: SECRET }, { fetch: fetchUnlessDown }),
+  );
   return broker.steps.register();
 }
 
 /** A second process over the same store, which never reached the provider's discovery. */
 async function startReplica() {
   const { clock, store, gateway, upstream } = broker;
-  replica = await startGateway({
-    deps: {
-      clock,
-      store: { ...store, close: async () => {} },
-      fetch: async (url, init) =>
-        String(url).includes('/.well-known/') ? Promise.reject(new TypeError()) : fetch(url, init),
-    },
-    env: {
-      OAUTH_MODE: 'broker',
-      BASE_URL: gateway.baseUrl,
-      OIDC_ISSUER: gateway.issuer.url,
-      OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
-      OAUTH_TOKEN_URL: `${upstream.url}/token`,
-      OAUTH_CLIENT_ID: 'provider-client',
-      OAUTH_STATE_SECRET: SECRET,
-    },
-  });
+  replica = closeAfterTest(
+    await startGateway({
+      deps: {
+        clock,
+        store: { ...store, close: async () => {} },
+        fetch: async (url, init) =>
+          String(url).includes('/.well-known/')
+            ? Promise.reject(new TypeError())
+            : fetch(url, init),
+      },
+      env: {
+        OAUTH_MODE: 'broker',
+        BASE_URL: gateway.baseUrl,
+        OIDC_ISSUER: gateway.issuer.url,
+        OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
+        OAUTH_TOKEN_URL: `${upstream.url}/token`,
+        OAUTH_CLIENT_ID: 'provider-client',
+        OAUTH_STATE_SECRET: SECRET,
+      },
+    }),
+  );
   return createSteps(replica);
 }
 

@@ -1,14 +1,14 @@
 // Decisions 10: a rolling upgrade, in which replicas of two versions share one store.
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { hashSha256 } from '../../../src/core/sha256.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
 
 const SECRET = 'the secret of all replicas which is long enough';
 let broker: Broker;
-afterEach(() => broker.close());
 
 /** Where a record lies, and how it is sealed, as 0.1.0 has it. */
 const keyOf = (kind: string, secret: string) => oauthKey(kind, hashSha256(secret));
@@ -21,7 +21,7 @@ async function rewrite(key: string, change: (record: Record<string, unknown>) =>
 }
 
 test('§13 broker: what 0.1.0 left of a log-in is read, and it finds in ours what it needs', async () => {
-  broker = await startBroker({ OAUTH_STATE_SECRET: SECRET });
+  broker = closeAfterTest(await startBroker({ OAUTH_STATE_SECRET: SECRET }));
   const { steps } = broker;
   const client = await steps.register();
   const { cookie, asked } = await steps.approve(client);

@@ -1,43 +1,35 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { manualClock } from '../../support/gateway/clock.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
+import { useShared } from '../../support/lifetimes.ts';
 import { type Client, createSteps, REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
-import { startUpstream, type Upstream } from '../../support/oauth/upstream.ts';
+import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const AUTHORIZE = 'https://id.example/authorize?tenant=1';
 const BASE = 'https://gw.example';
 const ISSUER_OFF = { iss: undefined };
 
-let clock: ManualClock;
-let upstream: Upstream;
-let gateway: TestGateway;
-let steps: ReturnType<typeof createSteps>;
+const clock = manualClock(1_800_000_000_000);
+const upstream = useShared(startUpstream);
+const gateway = useGateway(() => ({
+  deps: { clock },
+  env: {
+    OAUTH_MODE: 'broker',
+    BASE_URL: BASE,
+    OAUTH_AUTHORIZATION_URL: AUTHORIZE,
+    OAUTH_TOKEN_URL: `${upstream.url}/token`,
+    OAUTH_CLIENT_ID: 'provider-client',
+    OAUTH_ALLOWED_SCOPES: 'openid,profile,email,files',
+    OAUTH_CLIENT_SECRET: 'provider-secret',
+    OAUTH_CONSENT_TTL_SECONDS: '7200',
+    OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
+    OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
+  },
+}));
+const steps = createSteps(gateway);
 let client: Client;
-
 beforeAll(async () => {
-  clock = manualClock(1_800_000_000_000);
-  upstream = await startUpstream();
-  gateway = await startGateway({
-    deps: { clock },
-    env: {
-      OAUTH_MODE: 'broker',
-      BASE_URL: BASE,
-      OAUTH_AUTHORIZATION_URL: AUTHORIZE,
-      OAUTH_TOKEN_URL: `${upstream.url}/token`,
-      OAUTH_CLIENT_ID: 'provider-client',
-      OAUTH_ALLOWED_SCOPES: 'openid,profile,email,files',
-      OAUTH_CLIENT_SECRET: 'provider-secret',
-      OAUTH_CONSENT_TTL_SECONDS: '7200',
-      OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
-      OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
-    },
-  });
-  steps = createSteps(gateway);
   client = await steps.register();
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
 });
 beforeEach(() => answerTokens({ access_token: 'a', token_type: 'Bearer' }));
 

@@ -1,5 +1,6 @@
 // Decisions 10: names that another platform would read differently go nowhere.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { useShared } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import type { Client } from '../../support/oauth/login-steps.ts';
 
@@ -41,22 +42,15 @@ const HARMLESS = [
 interface Mode {
   readonly broker: Broker;
   readonly client: Client;
+  close(): Promise<void>;
 }
 
-let ours: Mode;
-let literal: Mode;
-beforeAll(async () => {
-  ours = await start({});
-  literal = await start({ OAUTH_MODE: 'proxy' });
-});
-afterAll(async () => {
-  await ours.broker.close();
-  await literal.broker.close();
-});
+const ours = useShared(() => start({}));
+const literal = useShared(() => start({ OAUTH_MODE: 'proxy' }));
 
 async function start(env: Readonly<Record<string, string>>): Promise<Mode> {
   const broker = await startBroker(env);
-  return { broker, client: await broker.steps.register() };
+  return { broker, client: await broker.steps.register(), close: broker.close };
 }
 
 /** Every endpoint that takes parameters of a client, asked with one more. */

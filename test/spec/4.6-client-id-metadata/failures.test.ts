@@ -1,24 +1,17 @@
 // Decisions 10: what the page and the log say when the document of a client cannot be fetched.
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { type DocumentHost, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 
 const ID = 'https://claude.ai/oauth/client.json';
 const INSIDE = /10\.1\.2\.3|ENOTFOUND|ECONNREFUSED|ETIMEDOUT|self-signed|EAI_|queryA/;
 
-let host: DocumentHost;
+const host = useFresh(() => startDocumentHost({ names: ['claude.ai'] }));
 let gateway: TestGateway;
 const clock = manualClock(1_800_000_000_000);
-
-beforeEach(async () => {
-  host = await startDocumentHost({ names: ['claude.ai'] });
-});
-afterEach(async () => {
-  await gateway.close();
-  await host.close();
-});
 
 /** What goes wrong, and the reason that the log has. */
 interface Failure {
@@ -68,15 +61,13 @@ const FAILURES: readonly Failure[] = [
 ];
 
 async function authorize(hosts: string, network: Network, accept: string) {
-  gateway = await startGateway({
-    env: {
-      OAUTH_MODE: 'broker',
-      OAUTH_CLIENT_ID: 'gateway',
-      CIMD_ALLOWED_HOSTS: hosts,
-      OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
-    },
-    deps: { clock, network },
-  });
+  const env = {
+    OAUTH_MODE: 'broker',
+    OAUTH_CLIENT_ID: 'gateway',
+    CIMD_ALLOWED_HOSTS: hosts,
+    OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
+  };
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock, network } }));
   const path = `/oauth/authorize?${new URLSearchParams({ client_id: ID })}`;
   const answer = await gateway.ask({ path, headers: { accept } });
   return { answer, line: gateway.log.find(({ clientId }) => clientId === ID) };

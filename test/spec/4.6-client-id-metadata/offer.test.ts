@@ -1,40 +1,33 @@
 // Decisions 10: client_id_metadata_document_supported is said only while documents can be fetched.
 // Clients that read it (Claude Code, Codex) have no other way to log in.
 import { createServer } from 'node:net';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { createAuthorizationServer } from '../../../src/features/discovery/authorization-server.ts';
 import { createDocumentOffer } from '../../../src/features/oauth/client-id-metadata/document-offer.ts';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
-import { type DocumentHost, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 
 const HOSTS = ['a.example', 'b.example'];
 const TEN_MINUTES = 600_000;
 const notFound = (name: string) => Promise.reject(new Error(`queryA ENOTFOUND ${name}`));
 
-let host: DocumentHost;
+const host = useFresh(() => startDocumentHost({ names: HOSTS }));
 let clock: ManualClock;
 let lines: readonly LogLine[];
-let close = () => {};
-
-beforeEach(async () => {
-  host = await startDocumentHost({ names: HOSTS });
+beforeEach(() => {
   clock = manualClock(1_800_000_000_000);
-});
-afterEach(async () => {
-  close();
-  await host.close();
 });
 
 /** The member of the metadata, as a client would see it now. */
 function start(hosts: readonly string[] = HOSTS, network: Network = host.network) {
   const collected = collectLog();
   lines = collected.lines;
-  const offer = createDocumentOffer({ hosts, network, clock, log: collected.log });
+  const offer = closeAfterTest(createDocumentOffer({ hosts, network, clock, log: collected.log }));
   offer.start();
-  ({ close } = offer);
   const settings = {
     baseUrl: 'https://gw.example',
     oidcIssuer: 'https://id.example',
@@ -46,6 +39,7 @@ function start(hosts: readonly string[] = HOSTS, network: Network = host.network
   const provider = { issuer: settings.oidcIssuer, get: () => Promise.reject(new Error('down')) };
   const server = createAuthorizationServer(settings, provider, offer.isOffered);
   return {
+    close: offer.close,
     async supported(document: 'metadata' | 'openidConfiguration' = 'metadata') {
       const { body } = await server[document]();
       return JSON.parse(String(body)).client_id_metadata_document_supported;
@@ -148,7 +142,7 @@ test('§14 document offer: every ten minutes it is checked again; off and on are
 
 test('§14 document offer: a host with an inner address, or another certificate, does not count', async () => {
   host.resolveTo(async () => ['10.0.0.1']);
-  const { supported } = start(['a.example']);
+  const { supported, close } = start(['a.example']);
   expect(await supported()).toBeUndefined();
   expect(warnings()[0]?.reasons).toEqual({ 'a.example': 'it has the address 10.0.0.1' });
   close();
@@ -175,7 +169,7 @@ test('§14 document offer: without hosts there is none, and nothing is checked',
 
 test('§14 document offer: a check ends with the gateway, and says nothing then', async () => {
   host.resolveTo(() => new Promise(() => {}));
-  const { supported } = start();
+  const { supported, close } = start();
   const asked = supported();
   await expect.poll(() => host.resolved.length).toBe(2);
   close();

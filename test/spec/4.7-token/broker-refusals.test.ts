@@ -1,5 +1,5 @@
 // Decisions 10, RFC 6749 §4.1.2.1, §5.2: whose matter it is when the provider refuses.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { useShared } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import type { Client } from '../../support/oauth/login-steps.ts';
@@ -83,11 +83,9 @@ describe('the provider refuses a request of the gateway', () => {
 });
 
 describe('dex answers invalid_request to a spent refresh token', () => {
-  let dex: Broker;
-  beforeAll(async () => {
-    dex = await startBroker({ OIDC_PROVIDER: 'dex', OIDC_AUDIENCE: 'https://gw.example/mcp' });
-  });
-  afterAll(() => dex.close());
+  const dex = useShared(() =>
+    startBroker({ OIDC_PROVIDER: 'dex', OIDC_AUDIENCE: 'https://gw.example/mcp' }),
+  );
 
   const spent = {
     error: 'invalid_request',

@@ -1,12 +1,12 @@
 // Decisions 10, RFC 8707: what the provider is asked to make tokens for.
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { hashSha256 } from '../../../src/core/sha256.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, MCP, startBroker } from '../../support/oauth/broker.ts';
 
 const API = 'https://api.example';
 let broker: Broker;
-afterEach(() => broker.close());
 
 const NAMES = [
   { name: 'resource', env: {} },
@@ -16,7 +16,7 @@ const NAMES = [
 test.each(NAMES)(
   '§4.7 broker: a client that names no resource gets tokens for this service: $name everywhere',
   async ({ name, env }) => {
-    broker = await startBroker(env);
+    broker = closeAfterTest(await startBroker(env));
     const { steps, last } = broker;
     const client = await steps.register();
     const { asked } = await steps.approve(client);
@@ -29,7 +29,7 @@ test.each(NAMES)(
 );
 
 test('§4.7 broker: OAUTH_RESOURCE_PARAMETER=none tells the provider nothing', async () => {
-  broker = await startBroker({ OAUTH_RESOURCE_PARAMETER: 'none' });
+  broker = closeAfterTest(await startBroker({ OAUTH_RESOURCE_PARAMETER: 'none' }));
   const { steps, last } = broker;
   const client = await steps.register();
   const { asked } = await steps.approve(client, { resource: MCP });
@@ -43,7 +43,7 @@ test('§4.7 broker: OAUTH_RESOURCE_PARAMETER=none tells the provider nothing', a
 });
 
 test('§4.7 broker: a refresh is for what the grant was made with, and so are rotated tokens', async () => {
-  broker = await startBroker({ OIDC_AUDIENCE: `${API},${MCP}` });
+  broker = closeAfterTest(await startBroker({ OIDC_AUDIENCE: `${API},${MCP}` }));
   const { steps, last, sign, answer } = broker;
   const client = await steps.register();
   answer(200, { access_token: await sign(), refresh_token: 'r-1' });
@@ -61,7 +61,7 @@ test('§4.7 broker: a refresh is for what the grant was made with, and so are ro
 });
 
 test('§4.7 broker: a refresh for another service: 400 invalid_target', async () => {
-  broker = await startBroker();
+  broker = closeAfterTest(await startBroker());
   const { steps, asked } = broker;
   const client = await steps.register();
   const token = await broker.refreshTokenOf(client, 'r-1');
@@ -71,7 +71,7 @@ test('§4.7 broker: a refresh for another service: 400 invalid_target', async ()
 });
 
 test('§4.7 broker: what 0.1.0 knew of a refresh token still counts, and it can read what is new', async () => {
-  broker = await startBroker();
+  broker = closeAfterTest(await startBroker());
   const { steps, last, store } = broker;
   const [client, thief] = [await steps.register(), await steps.register()];
   const keyOf = (token: string) => oauthKey('refresh', hashSha256(token));
@@ -84,7 +84,7 @@ test('§4.7 broker: what 0.1.0 knew of a refresh token still counts, and it can 
 });
 
 test('§4.7 broker: a grant from before whose client names this service stays for the name that it has', async () => {
-  broker = await startBroker();
+  broker = closeAfterTest(await startBroker());
   const { steps, last, asked } = broker;
   const client = await steps.register();
   broker.answer(200, { access_token: await broker.sign(), refresh_token: 'r-next' });
@@ -96,7 +96,7 @@ test('§4.7 broker: a grant from before whose client names this service stays fo
 });
 
 test('§4.7 broker: where that brings a token for something else, it is asked for by name, too', async () => {
-  broker = await startBroker();
+  broker = closeAfterTest(await startBroker());
   const { steps, last, asked } = broker;
   const client = await steps.register();
   const [good, bad] = [await broker.sign(), await broker.sign({ aud: 'https://other.example' })];

@@ -1,11 +1,11 @@
 // Decisions 10: the log says who logged in by which client, and of which client a refusal is.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { documentAnswer, startDocumentHost } from '../../support/oauth/document-host.ts';
 import { type Client, REDIRECT } from '../../support/oauth/login-steps.ts';
 
 let broker: Broker;
-afterEach(() => broker.close());
 
 const linesOf = (msg: string) => broker.gateway.log.filter((line) => line.msg === msg);
 const last = () => broker.gateway.log.at(-1);
@@ -23,7 +23,7 @@ describe('what is logged of a login', () => {
   test.each(['broker', 'proxy'])(
     '§4.7 log: a log-in has client and user, in %s mode',
     async (mode) => {
-      broker = await startBroker({ OAUTH_MODE: mode });
+      broker = closeAfterTest(await startBroker({ OAUTH_MODE: mode }));
       const { steps, gateway } = broker;
       const client = await steps.register({ client_name: `Ada’s editor${'x'.repeat(500)}` });
       const access = await broker.sign({ sub: 'ada' });
@@ -48,7 +48,9 @@ describe('what is logged of a login', () => {
   test('§4.7 log: a client that a document describes has its name, too', async () => {
     const host = await startDocumentHost({ names: ['client.example'] });
     const id = 'https://client.example/client.json';
-    broker = await startBroker({ CIMD_ALLOWED_HOSTS: 'client.example' }, { network: host.network });
+    broker = closeAfterTest(
+      await startBroker({ CIMD_ALLOWED_HOSTS: 'client.example' }, { network: host.network }),
+    );
     host.answer(
       documentAnswer({ client_id: id, client_name: 'Described', redirect_uris: [REDIRECT] }),
     );
@@ -59,7 +61,7 @@ describe('what is logged of a login', () => {
   });
 
   test('§4.7 log: an opaque token of proxy mode names nobody', async () => {
-    broker = await startBroker({ OAUTH_MODE: 'proxy' });
+    broker = closeAfterTest(await startBroker({ OAUTH_MODE: 'proxy' }));
     broker.answer(200, { access_token: 'opaque' });
     const client = await broker.steps.register();
     await redeem(client, 'proxy');
@@ -68,7 +70,7 @@ describe('what is logged of a login', () => {
   });
 
   test('§4.7 log: what was denied, failed or refused has its client', async () => {
-    broker = await startBroker();
+    broker = closeAfterTest(await startBroker());
     const { steps } = broker;
     const client = await steps.register();
 

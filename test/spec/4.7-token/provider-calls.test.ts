@@ -1,8 +1,8 @@
 // Decisions 10: a provider that stalls must not keep more than a hundred of our requests.
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Answer, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { useShared } from '../../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 import { type Client, createSteps } from '../../support/oauth/login-steps.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
@@ -12,21 +12,22 @@ let gateway: TestGateway;
 let stalled: ServerResponse[] = [];
 
 const upstream = useShared(startUpstream);
-afterEach(() => gateway.close());
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   stalled = [];
   upstream.answer((res) => void stalled.push(res));
-  gateway = await startGateway({
-    env: {
-      OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
-      OAUTH_TOKEN_URL: `${upstream.url}/token`,
-      OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
-      OAUTH_CLIENT_ID: 'provider-client',
-      OAUTH_TOKEN_RATE_LIMIT_MAX: '10000',
-      ...env,
-    },
-  });
+  gateway = closeAfterTest(
+    await startGateway({
+      env: {
+        OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
+        OAUTH_TOKEN_URL: `${upstream.url}/token`,
+        OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
+        OAUTH_CLIENT_ID: 'provider-client',
+        OAUTH_TOKEN_RATE_LIMIT_MAX: '10000',
+        ...env,
+      },
+    }),
+  );
 }
 
 const post = (path: string, fields: Readonly<Record<string, string>>): Promise<Answer> =>

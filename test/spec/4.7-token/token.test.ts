@@ -1,27 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { startUpstream, type Upstream } from '../../support/oauth/upstream.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
+import { useShared } from '../../support/lifetimes.ts';
+import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const REDIRECT = 'https://client.example/cb';
-let upstream: Upstream;
-let gateway: TestGateway;
+const upstream = useShared(startUpstream);
+const gateway = useGateway(() => ({
+  env: {
+    OAUTH_TOKEN_URL: `${upstream.url}/token?tenant=1`,
+    OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
+    OAUTH_CLIENT_ID: 'static-client',
+    OAUTH_CLIENT_SECRET: 's3cret/&=',
+  },
+}));
 let svc: string;
-
 beforeAll(async () => {
-  upstream = await startUpstream();
-  gateway = await startGateway({
-    env: {
-      OAUTH_TOKEN_URL: `${upstream.url}/token?tenant=1`,
-      OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
-      OAUTH_CLIENT_ID: 'static-client',
-      OAUTH_CLIENT_SECRET: 's3cret/&=',
-    },
-  });
   svc = await registerAt(gateway);
-});
-afterAll(async () => {
-  await gateway.close();
-  await upstream.close();
 });
 beforeEach(() => upstream.answer((res) => void res.end('{}')));
 

@@ -1,5 +1,6 @@
 // Decisions 10: what a registration may cost, and for how long.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { BASE, type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { documentAnswer, startDocumentHost } from '../../support/oauth/document-host.ts';
 import { type Client, REDIRECT } from '../../support/oauth/login-steps.ts';
@@ -8,7 +9,6 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 let broker: Broker;
-afterEach(() => broker.close());
 
 const register = (metadata: object) =>
   broker.gateway.ask({
@@ -28,7 +28,7 @@ describe('the size of a registration', () => {
   test.each(['broker', 'proxy'])(
     '§4.8 register: a record has at most 8 KiB, in %s mode',
     async (mode) => {
-      broker = await startBroker({ OAUTH_MODE: mode });
+      broker = closeAfterTest(await startBroker({ OAUTH_MODE: mode }));
       const filled = (length: number) => ({
         redirect_uris: [1, 2, 3, 4].map((n) => `https://client.example/${n}`.padEnd(1900, 'x')),
         client_name: 'x'.repeat(length),
@@ -51,7 +51,7 @@ describe('the size of a registration', () => {
 
 describe('how long a registration lasts', () => {
   test('§4.8 register: in broker mode one day, until its client gets a token', async () => {
-    broker = await startBroker();
+    broker = closeAfterTest(await startBroker());
     const [unused, used] = [await broker.steps.register(), await broker.steps.register()];
     broker.clock.advance(DAY - HOUR);
     expect(await isKnown(unused)).toBe(true);
@@ -68,7 +68,7 @@ describe('how long a registration lasts', () => {
   });
 
   test('§4.8 register: DCR_RENEW=false counts from the first token', async () => {
-    broker = await startBroker({ DCR_RENEW: 'false' });
+    broker = closeAfterTest(await startBroker({ DCR_RENEW: 'false' }));
     const client = await broker.steps.register();
     broker.clock.advance(DAY / 2);
     await logIn(client);
@@ -81,7 +81,7 @@ describe('how long a registration lasts', () => {
   });
 
   test('§4.8 register: a token that could not be handed out is none', async () => {
-    broker = await startBroker();
+    broker = closeAfterTest(await startBroker());
     const { steps, clock } = broker;
     const client = await steps.register();
     broker.answer(200, { access_token: 'opaque' });
@@ -91,14 +91,14 @@ describe('how long a registration lasts', () => {
   });
 
   test('§4.8 register: DCR_CLIENT_TTL of less than a day holds from the beginning', async () => {
-    broker = await startBroker({ DCR_CLIENT_TTL: '7200' });
+    broker = closeAfterTest(await startBroker({ DCR_CLIENT_TTL: '7200' }));
     const client = await broker.steps.register();
     broker.clock.advance(2 * HOUR);
     expect(await isKnown(client)).toBe(false);
   });
 
   test('§4.8 register: in proxy mode DCR_CLIENT_TTL, from the registration on', async () => {
-    broker = await startBroker({ OAUTH_MODE: 'proxy' });
+    broker = closeAfterTest(await startBroker({ OAUTH_MODE: 'proxy' }));
     const { steps, clock, gateway } = broker;
     const client = await steps.register();
     const isRedirected = async () => (await steps.authorize(client)).status === 302;
@@ -121,14 +121,14 @@ describe('redirect URIs of the gateway’s own origin', () => {
     { base: 'http://localhost:3000', uri: 'http://127.0.0.1:3000/cb' },
     { base: 'http://localhost:3000', uri: 'http://[::1]:3000/cb' },
   ])('§4.8 register: $uri at $base: 400 invalid_redirect_uri', async ({ base, uri }) => {
-    broker = await startBroker({ BASE_URL: base });
+    broker = closeAfterTest(await startBroker({ BASE_URL: base }));
     const { status, json } = await register({ redirect_uris: [uri] });
     expect([status, json.error]).toEqual([400, 'invalid_redirect_uri']);
     expect(json.error_description).toContain('own origin');
   });
 
   test('§4.8 register: neighbours are others, and no port leads to the gateway', async () => {
-    broker = await startBroker({ BASE_URL: 'http://localhost:3000' });
+    broker = closeAfterTest(await startBroker({ BASE_URL: 'http://localhost:3000' }));
     const { steps } = broker;
     const native = await steps.register({
       redirect_uris: [
@@ -148,7 +148,9 @@ describe('redirect URIs of the gateway’s own origin', () => {
   test('§4.8 register: a client document cannot name it either', async () => {
     const host = await startDocumentHost({ names: ['client.example'] });
     const id = 'https://client.example/client.json';
-    broker = await startBroker({ CIMD_ALLOWED_HOSTS: 'client.example' }, { network: host.network });
+    broker = closeAfterTest(
+      await startBroker({ CIMD_ALLOWED_HOSTS: 'client.example' }, { network: host.network }),
+    );
     const { steps } = broker;
     const client = { id, verifier: '', challenge: 'x'.repeat(43) };
     for (const [uri, status] of [

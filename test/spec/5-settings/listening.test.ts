@@ -1,22 +1,18 @@
 // The line that says that the service runs: what an operator looks for first.
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { summaryOf } from '../../../src/core/config/summary.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 
-let gateway: TestGateway | undefined;
-
-afterEach(async () => {
-  await gateway?.close();
-  gateway = undefined;
-});
+let gateway: TestGateway;
 
 test.each([
   { env: {}, mode: 'proxy' },
   { env: { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'c' }, mode: 'broker' },
   { env: { AUTH_REQUIRED: 'false' }, mode: 'without authentication' },
 ])('§10 listening: with $env the mode is $mode', async ({ env, mode }) => {
-  gateway = await startGateway({ env });
+  gateway = closeAfterTest(await startGateway({ env }));
   const port = await gateway.listen();
   expect(gateway.log).toContainEqual(
     expect.objectContaining({

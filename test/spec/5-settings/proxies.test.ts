@@ -1,5 +1,5 @@
 // Decisions 10: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
 import {
   type OutboundNetwork,
@@ -10,14 +10,10 @@ import { createClientDocuments } from '../../../src/features/oauth/client-id-met
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
-import {
-  type DocumentHost,
-  documentAnswer,
-  PUBLIC,
-  startDocumentHost,
-} from '../../support/oauth/document-host.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
-import { type ForwardProxy, startProxy } from '../../support/oauth/proxy.ts';
+import { startProxy } from '../../support/oauth/proxy.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const ENV = { OIDC_ISSUER: 'https://id.example' };
@@ -176,11 +172,7 @@ describe.each([
   { how: 'without credentials', credentials: undefined },
   { how: 'with credentials', credentials: ['us@er', 'p:ss w/rd%'] as const },
 ])('§14 proxies: a proxy $how', ({ credentials }) => {
-  let proxy: ForwardProxy;
-  beforeEach(async () => {
-    proxy = await startProxy(credentials);
-  });
-  afterEach(() => proxy.close());
+  const proxy = useFresh(() => startProxy(credentials));
 
   test('§14 proxies: discovery, key set and token endpoint of the provider are reached by it', async () => {
     const issuer = await startIssuer();
@@ -245,20 +237,15 @@ describe.each([
 
   describe('client ID metadata documents', () => {
     const ID = 'https://client.example/oauth/client.json';
-    let host: DocumentHost;
+    const host = useFresh(() => startDocumentHost({ names: ['client.example'] }));
     let outbound: OutboundNetwork;
-    beforeEach(async () => {
-      host = await startDocumentHost({ names: ['client.example'] });
+    beforeEach(() => {
       host.answer(documentAnswer());
       proxy.lead('client.example:443', host.port);
     });
-    afterEach(async () => {
-      await outbound.close();
-      await host.close();
-    });
 
     async function open(env: Readonly<Record<string, string>> = { HTTPS_PROXY: proxy.url }) {
-      outbound = await openOutboundNetwork(loadConfig({ ...ENV, ...env }));
+      outbound = closeAfterTest(await openOutboundNetwork(loadConfig({ ...ENV, ...env })));
       const clock = manualClock(1_800_000_000_000);
       const { log, lines } = collectLog();
       const documents = createClientDocuments({
@@ -309,7 +296,6 @@ describe.each([
       await expect(documents.find('https://client.example/b')).rejects.toThrow('cannot be fetched');
       expect(lines.at(-1)?.cause).toMatch(/ECONNREFUSED/);
       expect(JSON.stringify(lines)).not.toMatch(/hunter2|someone|c29tZW9uZ/);
-      proxy = await startProxy();
     });
 
     test('§14 proxies: a proxy that says nothing is given up after the 5 s of the document', async () => {

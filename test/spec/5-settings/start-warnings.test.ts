@@ -1,16 +1,13 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
 import { misspeltVariables } from '../../../src/core/config/misspelt.ts';
 import { settings } from '../../../src/core/config/settings.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 
 type Env = Readonly<Record<string, string>>;
 
-let gateway: TestGateway | undefined;
-afterEach(async () => {
-  await gateway?.close();
-  gateway = undefined;
-});
+let gateway: TestGateway;
 
 /** A public gateway as it should be; the provider cannot be reached, which is no matter here. */
 const HEALTHY: Env = {
@@ -26,7 +23,7 @@ const LITERAL: Env = { OAUTH_MODE: 'proxy' };
 
 async function warningsOf(env: Env): Promise<readonly string[]> {
   const never = () => new Promise<never>(() => {});
-  gateway = await startGateway({ env, deps: { fetch: never } });
+  gateway = closeAfterTest(await startGateway({ env, deps: { fetch: never } }));
   return gateway.log.flatMap(({ level, msg }) => (level === 'warn' ? [msg] : []));
 }
 

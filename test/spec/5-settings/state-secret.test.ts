@@ -20,6 +20,7 @@ import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createSteps, type Question } from '../../support/oauth/login-steps.ts';
 
 const ONE = 'the-first-secret-of-all-the-replicas';
@@ -38,30 +39,19 @@ afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
 describe('OAUTH_STATE_SECRET on two replicas', () => {
   let clock: ManualClock;
-  const open: TestGateway[] = [];
-
   /** Two gateways over one store. */
   async function startTwo(first: string, second: string) {
     clock = manualClock();
     const { log } = collectLog();
     const options = { dataDir, sessionKeyPrefix: 'mcp:session:', clock, log };
-    const store = await openEmbeddedStore(options);
+    const store = closeAfterTest(await openEmbeddedStore(options));
     const shared = { ...store, close: async () => {} };
     const start = async (secret: string) => {
       const env = { ...BROKER, OAUTH_STATE_SECRET: secret };
-      const gateway = await startGateway({ env, deps: { store: shared, clock } });
-      open.push(gateway);
-      return gateway;
+      return closeAfterTest(await startGateway({ env, deps: { store: shared, clock } }));
     };
-    const gateways = [await start(first), await start(second)] as const;
-    closeStore = store.close;
-    return gateways;
+    return [await start(first), await start(second)] as const;
   }
-  let closeStore = async () => {};
-  afterEach(async () => {
-    for (const gateway of open.splice(0)) await gateway.close();
-    await closeStore();
-  });
 
   const warnings = ({ log }: TestGateway) =>
     log.filter(({ level, msg }) => level === 'warn' && msg.includes('OAUTH_STATE_SECRET'));

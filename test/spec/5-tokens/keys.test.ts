@@ -6,19 +6,14 @@ import {
   randomInt,
   sign,
 } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import {
-  type Answer,
-  INITIALIZE,
-  startGateway,
-  type TestGateway,
-} from '../../support/gateway/gateway.ts';
+import { type Answer, INITIALIZE } from '../../support/gateway/gateway.ts';
+import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
 let clock: ManualClock;
-let gateway: TestGateway;
 /** The provider's key set waits for it. */
 let gate: Promise<void>;
 
@@ -28,13 +23,12 @@ const fetchThroughGate: Fetch = async (url, init) => {
   return answer;
 };
 
-beforeEach(async () => {
+const gateway = useFreshGateway(() => {
   gate = Promise.resolve();
   clock = manualClock(1_800_000_000_000);
-  gateway = await startGateway({ deps: { clock, fetch: fetchThroughGate } });
-  await gateway.open();
+  return { deps: { clock, fetch: fetchThroughGate } };
 });
-afterEach(() => gateway.close());
+beforeEach(async () => void (await gateway.open()));
 
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Config } from '../../../src/core/config/config.ts';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
 import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
@@ -8,8 +8,9 @@ import {
   refreshExtras,
   resourcesToRequest,
 } from '../../../src/features/oauth/provider/provider-request.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { type Issuer, startIssuer } from '../../support/oauth/issuer.ts';
+import { INITIALIZE, startGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { startIssuer } from '../../support/oauth/issuer.ts';
 
 type Env = Readonly<Record<string, string>>;
 
@@ -406,32 +407,22 @@ describe('start-up errors by provider', () => {
 });
 
 describe('the tokens of each provider', () => {
-  let gateway: TestGateway | undefined;
-  let provider: Issuer | undefined;
-
-  afterEach(async () => {
-    await gateway?.close();
-    await provider?.close();
-    gateway = undefined;
-    provider = undefined;
-  });
-
   /** A gateway whose provider answers under its public name. */
   async function startWith(name: Provider, env: Env = {}) {
     const issuer = ISSUERS[name];
-    const real = await startIssuer();
-    provider = real;
+    const real = closeAfterTest(await startIssuer());
     real.document = { issuer };
     const place = issuer.replace(/\/$/, '');
-    gateway = await startGateway({
-      env: { ...minimal(name), BASE_URL: 'http://localhost:3000', ...env },
-      deps: { fetch: (url, init) => fetch(String(url).replace(place, real.url), init) },
-    });
-    const started = gateway;
+    const gateway = closeAfterTest(
+      await startGateway({
+        env: { ...minimal(name), BASE_URL: 'http://localhost:3000', ...env },
+        deps: { fetch: (url, init) => fetch(String(url).replace(place, real.url), init) },
+      }),
+    );
     return {
       async ask(claims: Readonly<Record<string, unknown>>) {
         const token = await real.sign({ iss: issuer, aud: undefined, ...claims });
-        const { status, json } = await started.rpc(INITIALIZE, { token });
+        const { status, json } = await gateway.rpc(INITIALIZE, { token });
         return { status, reason: json.error?.data?.reason };
       },
     };

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
@@ -8,6 +8,7 @@ import {
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import type { Behaviour } from '../../support/oauth/issuer.ts';
 
 const MINUTE = 60_000;
@@ -46,7 +47,7 @@ async function start(behaviour: Behaviour, env: Record<string, string> = {}): Pr
   asked = [];
   clock = manualClock(1_800_000_000_000);
   const open = hold();
-  gateway = await startGateway({ env, deps: { clock, fetch: fetchFromProvider } });
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock, fetch: fetchFromProvider } }));
   gateway.issuer.behave(behaviour);
   open();
 }
@@ -57,8 +58,6 @@ async function startWarm(env: Record<string, string> = {}): Promise<void> {
   expect((await send(await token())).status).toBe(200);
   clock.advance(2000);
 }
-
-afterEach(() => gateway.close());
 
 const token = (kid?: string) =>
   gateway.issuer.sign({ exp: FAR_FUTURE }, kid === undefined ? {} : { kid });

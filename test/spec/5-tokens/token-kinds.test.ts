@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { createAuth } from '../../../src/features/auth/auth.ts';
@@ -10,6 +10,7 @@ import {
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 
 type Claims = Readonly<Record<string, unknown>>;
 
@@ -17,10 +18,11 @@ const NOW = 1_800_000_000;
 let clock: ManualClock;
 let gateway: TestGateway;
 
-async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+async function start(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
   clock = manualClock(NOW * 1000);
   gateway = await startGateway({ env, deps: { clock } });
   expect((await send()).status).toBe(200);
+  return gateway;
 }
 
 const send = async (claims: Claims = {}, header: Claims = {}): Promise<Answer> =>
@@ -43,8 +45,7 @@ const MODES = [
 ] as const;
 
 describe.each(MODES)('kinds of tokens, $mode', ({ env }) => {
-  beforeAll(() => start(env));
-  afterAll(() => gateway.close());
+  useShared(() => start(env));
 
   test.each(
     [undefined, 'JWT', 'jwt', 'Jwt', 'at+jwt', 'AT+JWT', 'at+JWT', 'application/at+jwt'].concat([
@@ -144,8 +145,7 @@ describe.each(MODES)('kinds of tokens, $mode', ({ env }) => {
 });
 
 describe('details name what is wrong and what is allowed', () => {
-  beforeAll(() => start());
-  afterAll(() => gateway.close());
+  useShared(start);
 
   const SECRET = 'opaqueSecret0123456789';
 
@@ -255,10 +255,8 @@ describe('details name what is wrong and what is allowed', () => {
 });
 
 describe('MAX_TOKEN_BYTES', () => {
-  afterEach(() => gateway.close());
-
   test('§5 MAX_TOKEN_BYTES is the longest token that is accepted', async () => {
-    await start({ MAX_TOKEN_BYTES: '2048' });
+    closeAfterTest(await start({ MAX_TOKEN_BYTES: '2048' }));
     expect((await send({ name: 'x'.repeat(1000) })).status).toBe(200);
     const { status, reason, details } = refusalOf(await send({ name: 'x'.repeat(2000) }));
     expect([status, reason]).toEqual([401, 'invalid_token']);
@@ -266,7 +264,7 @@ describe('MAX_TOKEN_BYTES', () => {
   });
 
   test('§5 a user in 300 groups gets in by the default', async () => {
-    await start();
+    closeAfterTest(await start());
     const groups = Array.from({ length: 300 }, (_, index) => `/department/group-${index}-of-many`);
     const token = await gateway.issuer.sign({ groups });
     expect(token.length).toBeGreaterThan(8192);
@@ -275,8 +273,7 @@ describe('MAX_TOKEN_BYTES', () => {
 });
 
 describe('inspectToken: the same judgement without the signature', () => {
-  beforeAll(() => start());
-  afterAll(() => gateway.close());
+  useShared(start);
 
   const auth = () => {
     const { url } = gateway.issuer;
@@ -354,13 +351,11 @@ describe('inspectToken: the same judgement without the signature', () => {
 });
 
 describe('the challenge', () => {
-  afterEach(() => gateway.close());
-
   test.each([
     { mode: 'proxy', document: '/.well-known/oauth-protected-resource' },
     { mode: 'broker', document: '/.well-known/oauth-protected-resource/mcp' },
   ])('§5.6 OAUTH_MODE=$mode: every 401 names $document', async ({ mode, document }) => {
-    await start({ OAUTH_MODE: mode, OAUTH_CLIENT_ID: 'client-1' });
+    closeAfterTest(await start({ OAUTH_MODE: mode, OAUTH_CLIENT_ID: 'client-1' }));
     const expected = `Bearer resource_metadata="${gateway.baseUrl}${document}"`;
     const headers = { authorization: 'Bearer x' };
     for (const ask of [
@@ -380,7 +375,9 @@ describe('the challenge', () => {
   });
 
   test('§5.6 with MCP_STREAMS the probe by GET names it, too', async () => {
-    await start({ OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1', MCP_STREAMS: 'true' });
+    closeAfterTest(
+      await start({ OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1', MCP_STREAMS: 'true' }),
+    );
     const { status, headers } = await gateway.ask({ path: '/mcp' });
     expect(status).toBe(401);
     expect(headers['www-authenticate']).toContain('/.well-known/oauth-protected-resource/mcp"');

@@ -5,15 +5,9 @@ import {
   type KeyObject,
   sign as signBytes,
 } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
-import {
-  type Answer,
-  BASE_URL,
-  INITIALIZE,
-  startGateway,
-  type TestGateway,
-} from '../../support/gateway/gateway.ts';
+import { type Answer, BASE_URL, INITIALIZE } from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
@@ -778,18 +772,14 @@ describe('the times of a token', () => {
 });
 
 describe('settings of the token check', () => {
-  let other: TestGateway;
-  beforeAll(async () => {
-    other = await startGateway({
-      env: {
-        BASE_URL: 'https://mcp.example/base',
-        OIDC_AUDIENCE: 'one, two',
-        OIDC_CLOCK_TOLERANCE_SECONDS: '0',
-      },
-      deps: { clock },
-    });
+  const other = useGateway({
+    env: {
+      BASE_URL: 'https://mcp.example/base',
+      OIDC_AUDIENCE: 'one, two',
+      OIDC_CLOCK_TOLERANCE_SECONDS: '0',
+    },
+    deps: { clock },
   });
-  afterAll(() => other.close());
 
   const reasonFor = async (over: Readonly<Record<string, unknown>>) => {
     const { status, json } = await other.rpc(INITIALIZE, { token: await other.issuer.sign(over) });

@@ -1,10 +1,11 @@
 // Decisions 10, "Judge first, admit after" and "Counting": what counts where, and who is locked out.
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const NOW = 1_800_000_000_000;
@@ -14,9 +15,8 @@ let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   clock = manualClock(NOW);
-  gateway = await startGateway({ env, deps: { clock } });
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock } }));
 }
-afterEach(() => gateway.close());
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const anonymous = (ip: string) =>
@@ -421,7 +421,7 @@ test('§8.4 a store that answers now and then is one outage in the log', async (
     }),
     clock,
   );
-  gateway = await startGateway({ deps: { clock, store: wrapped.store } });
+  gateway = closeAfterTest(await startGateway({ deps: { clock, store: wrapped.store } }));
   const lines = (level: string) =>
     gateway.log.filter((line) => line.level === level && /^Rate limits/.test(line.msg));
   for (let at = 0; at < 10; at += 1) await anonymous(`10.0.0.${at}`);

@@ -1,7 +1,8 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 
 const NOW = 1_800_000_000_000;
 let clock: ManualClock;
@@ -9,12 +10,13 @@ let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   clock = manualClock(NOW);
-  gateway = await startGateway({
-    env: { OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize', ...env },
-    deps: { clock },
-  });
+  gateway = closeAfterTest(
+    await startGateway({
+      env: { OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize', ...env },
+      deps: { clock },
+    }),
+  );
 }
-afterEach(() => gateway.close());
 
 /** A call without a token: it is counted, and nothing else happens. */
 const call = (headers: Readonly<Record<string, string>> = {}, remoteAddress = '10.0.0.1') =>
@@ -127,7 +129,7 @@ describe('the three groups', () => {
       DCR_RATE_LIMIT_MAX: '',
       OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '',
     };
-    gateway = await startGateway({ env: unset, deps: { clock } });
+    gateway = closeAfterTest(await startGateway({ env: unset, deps: { clock } }));
     const limits = [];
     for (const { ask } of groups) {
       const { headers } = await gateway.ask(ask);

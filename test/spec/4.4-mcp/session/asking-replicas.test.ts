@@ -1,5 +1,5 @@
 // Answers that arrive at another replica, and those that never arrive.
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   clientOf,
   lastOf,
@@ -8,8 +8,8 @@ import {
 } from '../../../support/clients/session-client.ts';
 import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
 import { advanceSlowly, type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
 import { startPair } from '../../../support/gateway/pair.ts';
+import { useFreshGateway } from '../../../support/gateway/use-gateway.ts';
 import { useShared } from '../../../support/lifetimes.ts';
 
 const ADA = { action: 'accept', content: { name: 'Ada' } };
@@ -70,13 +70,10 @@ describe('answers that reach another replica', () => {
 describe('answers that never come', () => {
   const { catalog, events } = createAskingCatalog();
   let clock: ManualClock;
-  let gateway: TestGateway;
-
-  beforeEach(async () => {
+  const gateway = useFreshGateway(() => {
     clock = manualClock();
-    gateway = await startGateway({ deps: { catalog, clock } });
+    return { deps: { catalog, clock } };
   });
-  afterEach(() => gateway.close());
 
   test('§16 a question is open for 300 s, then the call is -32603', async () => {
     const client = await openClient(gateway, { capabilities: ABLE });

@@ -1,10 +1,11 @@
 // GET /mcp: who gets the stream of a session, and how long it lasts.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { clientOf, openClient } from '../../../support/clients/session-client.ts';
 import { createWatched, updated } from '../../../support/clients/watched.ts';
 import { advanceSlowly, type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway } from '../../../support/gateway/gateway.ts';
+import { useFreshGateway, useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const { catalog, change, watchers } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
@@ -33,11 +34,7 @@ describe('GET /mcp without MCP_STREAMS', () => {
 });
 
 describe('who gets the stream', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startGateway({ env: STREAMS, deps: { catalog } });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway({ env: STREAMS, deps: { catalog } });
 
   test('§15 a session gets its stream at once, with the headers of a stream', async () => {
     const stream = await (await openClient(gateway)).watch({ origin: 'http://localhost:3000' });
@@ -180,16 +177,13 @@ test('§8.1 a stream is counted, and refused, by the limit of /mcp', async () =>
 
 describe('how long a stream lasts', () => {
   let clock: ManualClock;
-  let gateway: TestGateway;
-  const start = async () => {
+  const gateway = useFreshGateway(() => {
     clock = manualClock();
-    gateway = await startGateway({ env: STREAMS, deps: { catalog, clock } });
-    return openClient(gateway);
-  };
-  afterEach(() => gateway.close());
+    return { env: STREAMS, deps: { catalog, clock } };
+  });
 
   test('§15 it ends after five minutes, and may be opened again', async () => {
-    const client = await start();
+    const client = await openClient(gateway);
     await client.ask('resources/subscribe', { uri: 'watched://a' });
     const stream = await client.watch();
     await advanceSlowly(clock, 299_999);
@@ -204,7 +198,7 @@ describe('how long a stream lasts', () => {
   });
 
   test('§15 a second one ends the first, and has the five minutes for itself', async () => {
-    const client = await start();
+    const client = await openClient(gateway);
     await client.ask('resources/subscribe', { uri: 'watched://a' });
     const first = await client.watch();
     await advanceSlowly(clock, 200_000);
@@ -216,7 +210,7 @@ describe('how long a stream lasts', () => {
   });
 
   test('§4.5 DELETE ends it', async () => {
-    const client = await start();
+    const client = await openClient(gateway);
     const other = await openClient(gateway);
     const [stream, theirs] = [await client.watch(), await other.watch()];
     await other.ask('resources/subscribe', { uri: 'watched://a' });
@@ -227,7 +221,7 @@ describe('how long a stream lasts', () => {
   });
 
   test('§4.3 a gateway that closes ends it at once, and does not wait', async () => {
-    const client = await start();
+    const client = await openClient(gateway);
     const streams = [await client.watch(), await (await openClient(gateway)).watch()];
     // The clock stands still: neither the stream's own end nor a grace period comes.
     await gateway.gateway.close();
@@ -236,7 +230,7 @@ describe('how long a stream lasts', () => {
   });
 
   test('§15 a client that hangs up ends it, and nobody watches any more', async () => {
-    const client = await start();
+    const client = await openClient(gateway);
     const stream = await client.watch();
     expect(watchers('a')).toBe(1);
     stream.hangUp();

@@ -1,5 +1,5 @@
 // What there is to a session: capabilities by the catalogue, lists in pages, descriptions unchanged.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Catalog,
   createLocalCatalog,
@@ -10,17 +10,10 @@ import {
   type LocalEntries,
 } from '../../../../src/index.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../../support/lifetimes.ts';
 
-const started: TestGateway[] = [];
-afterEach(async () => {
-  for (const one of started.splice(0)) await one.close();
-});
-
-async function start(catalog?: Catalog, env: Readonly<Record<string, string>> = {}) {
-  const gateway = await startGateway({ env, ...(catalog && { deps: { catalog } }) });
-  started.push(gateway);
-  return gateway;
-}
+const start = async (catalog?: Catalog, env: Readonly<Record<string, string>> = {}) =>
+  closeAfterTest(await startGateway({ env, ...(catalog && { deps: { catalog } }) }));
 
 const tool = (name: string) =>
   defineTool({

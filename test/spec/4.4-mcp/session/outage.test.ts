@@ -1,33 +1,24 @@
 // Streams, questions and cancelled calls while the shared store is away, and after it.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { lastOf, openClient } from '../../../support/clients/session-client.ts';
 import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
-import { type RedisServer, startRedis } from '../../../support/stores/redis.ts';
+import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { useFreshGateway } from '../../../support/gateway/use-gateway.ts';
+import { useFresh } from '../../../support/lifetimes.ts';
+import { startRedis } from '../../../support/stores/redis.ts';
 
 const { catalog } = createAskingCatalog();
 const DECLINE = { action: 'decline' };
 const DECLINED = { content: [{ type: 'text', text: JSON.stringify({ form: DECLINE }) }] };
 
-let redis: RedisServer;
-let one: TestGateway;
-let other: TestGateway;
-
-beforeEach(async () => {
-  redis = await startRedis();
-  const env = { REDIS_URL: redis.url, MCP_STREAMS: 'true' };
-  one = await startGateway({ env, deps: { catalog } });
-  other = await startGateway({
-    env: { ...env, OIDC_ISSUER: one.issuer.url },
-    deps: { catalog },
-  });
-});
-afterEach(async () => {
-  redis.thaw();
-  await other.close();
-  await one.close();
-  await redis.close();
-});
+const redis = useFresh(startRedis);
+const env = () => ({ REDIS_URL: redis.url, MCP_STREAMS: 'true' });
+const one = useFreshGateway(() => ({ env: env(), deps: { catalog } }));
+const other = useFreshGateway(() => ({
+  env: { ...env(), OIDC_ISSUER: one.issuer.url },
+  deps: { catalog },
+}));
+afterEach(() => redis.thaw());
 
 /** Asks until it is answered as hoped for. */
 async function until(hoped: () => Promise<boolean>): Promise<void> {

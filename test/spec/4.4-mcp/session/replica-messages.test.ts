@@ -1,13 +1,14 @@
 // Decisions 10 "Messages between replicas": sealed; what does not open is dropped and counted.
 import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { lastOf, openClient, type SessionClient } from '../../../support/clients/session-client.ts';
 import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
-import { type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
+import { manualClock } from '../../../support/gateway/clock.ts';
 import type { TestGateway } from '../../../support/gateway/gateway.ts';
 import { seriesOf } from '../../../support/gateway/metrics.ts';
-import { type Pair, startPair } from '../../../support/gateway/pair.ts';
+import { startPair } from '../../../support/gateway/pair.ts';
 import { turns } from '../../../support/gateway/slow.ts';
+import { closeAfterTest, useShared } from '../../../support/lifetimes.ts';
 
 const { catalog } = createAskingCatalog();
 
@@ -40,20 +41,18 @@ async function record(redis: Redis): Promise<[string, string][]> {
 }
 
 describe('messages between replicas', () => {
-  let pair: Pair;
+  const pair = useShared(() => startPair({ deps: { catalog } }));
   let redis: Redis;
   let heard: [string, string][];
   let client: SessionClient;
   let elsewhere: SessionClient;
 
   beforeAll(async () => {
-    pair = await startPair({ deps: { catalog } });
     redis = pair.redis.client();
     heard = await record(pair.redis.client());
     client = await openClient(pair.one, { capabilities: ABLE });
     elsewhere = await client.at(pair.other);
   });
-  afterAll(() => pair.close());
   beforeEach(() => {
     heard.length = 0;
   });
@@ -165,19 +164,17 @@ describe('what is logged of messages that were dropped', () => {
     'a-secret-of-the-first-of-two-replicas',
     'a-secret-of-the-other-of-two-replicas',
   ];
-  let clock: ManualClock;
-  let pair: Pair;
-  let client: SessionClient;
-
-  beforeAll(async () => {
-    clock = manualClock();
-    pair = await startPair(
+  const clock = manualClock();
+  const pair = useShared(() =>
+    startPair(
       { env: { OAUTH_STATE_SECRET: SECRETS[0] ?? '' }, deps: { catalog, clock } },
       { env: { OAUTH_STATE_SECRET: SECRETS[1] ?? '' } },
-    );
+    ),
+  );
+  let client: SessionClient;
+  beforeAll(async () => {
     client = await openClient(pair.one, { capabilities: ABLE });
   });
-  afterAll(() => pair.close());
 
   test('§16 of another OAUTH_STATE_SECRET, once a minute, with what to do', async () => {
     const { id, last } = await asking(client);
@@ -206,14 +203,13 @@ describe('what is logged of messages that were dropped', () => {
 });
 
 describe('messages of other versions', () => {
-  let pair: Pair | undefined;
-  afterEach(() => pair?.close());
-
   test.each([61_000, -61_000])('§16 %i ms apart: dropped as stale', async (ms) => {
     const start = Date.now();
-    pair = await startPair(
-      { deps: { catalog, clock: manualClock(start) } },
-      { deps: { clock: manualClock(start + ms) } },
+    const pair = closeAfterTest(
+      await startPair(
+        { deps: { catalog, clock: manualClock(start) } },
+        { deps: { clock: manualClock(start + ms) } },
+      ),
     );
     const client = await openClient(pair.one, {
       capabilities: ABLE,

@@ -1,5 +1,5 @@
 // MCP 2026-07-28: what a catalogue does not offer is not there, and what its authors say is sent.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
   definePrompt,
@@ -10,12 +10,14 @@ import {
 } from '../../../../src/index.ts';
 import { SERVER_INFO, stateless } from '../../../support/clients/stateless.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../../support/lifetimes.ts';
 
 describe('catalogues other than the default', () => {
   let gateway: TestGateway;
-  afterEach(() => gateway.close());
   const serve = async (entries: LocalEntries) => {
-    gateway = await startGateway({ deps: { catalog: createLocalCatalog(entries) } });
+    gateway = closeAfterTest(
+      await startGateway({ deps: { catalog: createLocalCatalog(entries) } }),
+    );
   };
 
   const tool = defineTool({

@@ -1,10 +1,11 @@
 // MCP 2026-07-28 on POST /mcp: the same token check and limits as sessions, and no session's cost.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import { callTool, stateless, statelessRequest } from '../../../support/clients/stateless.ts';
 import { type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
 import { seriesOf } from '../../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../../support/lifetimes.ts';
 
 const tool = (name: string, run: () => { content: []; isError?: boolean }) =>
   defineTool({ name, description: '', inputSchema: { type: 'object' }, run });
@@ -24,11 +25,10 @@ let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
   clock = manualClock();
-  gateway = await startGateway({ env, deps: { clock, catalog } });
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock, catalog } }));
   // Until the keys are there the address is counted before the token is judged: one operation more.
   await expect.poll(() => seriesOf(gateway, 'jwks_refresh_total', { status: 'success' })).toBe(1);
 }
-afterEach(() => gateway.close());
 
 /** What reading the metrics costs. */
 const LOOKING = ['count_sessions', 'sweep_sessions'];

@@ -1,32 +1,29 @@
 // MCP 2026-07-28 "Versioning": which era a message on POST /mcp is of.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   PROTOCOL_VERSION,
   STATELESS,
   stateless,
   statelessRequest,
 } from '../../../support/clients/stateless.ts';
-import { type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { manualClock } from '../../../support/gateway/clock.ts';
+import { INITIALIZE } from '../../../support/gateway/gateway.ts';
 import { seriesOf } from '../../../support/gateway/metrics.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const SESSION_TTL_SECONDS = 1000;
 const NAMED = { 'mcp-protocol-version': STATELESS };
 const CLAIMING = { _meta: { [PROTOCOL_VERSION]: STATELESS } };
 
-let clock: ManualClock;
-let gateway: TestGateway;
+const clock = manualClock();
+const gateway = useGateway({
+  env: { MCP_SESSION_TTL_SECONDS: String(SESSION_TTL_SECONDS) },
+  deps: { clock },
+});
 let session: string;
-
 beforeAll(async () => {
-  clock = manualClock();
-  gateway = await startGateway({
-    env: { MCP_SESSION_TTL_SECONDS: String(SESSION_TTL_SECONDS) },
-    deps: { clock },
-  });
   session = await gateway.open();
 });
-afterAll(() => gateway.close());
 
 const sessions = () => seriesOf(gateway, 'mcp_sessions_active');
 

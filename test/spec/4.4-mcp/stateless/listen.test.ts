@@ -1,12 +1,13 @@
 // subscriptions/listen, 2026-07-28, with MCP_STREAMS=true.
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createLocalCatalog } from '../../../../src/index.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { SERVER_INFO, stateless, statelessRequest } from '../../../support/clients/stateless.ts';
 import { createWatched } from '../../../support/clients/watched.ts';
 import { advanceSlowly, manualClock } from '../../../support/gateway/clock.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
+import { closeAfterTest } from '../../../support/lifetimes.ts';
 
 const { catalog, change, watchers } = createWatched();
 const STREAMS = { MCP_STREAMS: 'true' };
@@ -130,17 +131,11 @@ describe('subscriptions/listen', () => {
 });
 
 describe('servers that nobody can listen to', () => {
-  const started: TestGateway[] = [];
-  afterEach(async () => {
-    for (const one of started.splice(0)) await one.close();
-  });
-
   test.each([
     { what: 'without MCP_STREAMS', env: {}, entries: catalog },
     { what: 'with nothing to watch', env: STREAMS, entries: createLocalCatalog({}) },
   ])('§15 $what it is 404 -32601, and not advertised', async ({ env, entries }) => {
-    const at = await startGateway({ env, deps: { catalog: entries } });
-    started.push(at);
+    const at = closeAfterTest(await startGateway({ env, deps: { catalog: entries } }));
     const answer = await listen({ resourceSubscriptions: ['watched://a'] }, { at });
     expect(answer.status).toBe(404);
     expect(JSON.parse(await answer.text())).toMatchObject({ error: { code: -32601 }, id: 1 });

@@ -1,7 +1,8 @@
 // MCP 2026-07-28: what the methods answer that need no session.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SERVER_INFO, stateless } from '../../../support/clients/stateless.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const SERVER = { name: 'postern', version: expect.stringMatching(/^\d+\.\d+\.\d+/) };
 
@@ -22,11 +23,7 @@ const CALLS = [
 ];
 
 describe('the methods, with the specification’s catalogue', () => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startGateway();
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway();
 
   const resultOf = async (method: string, params = {}, sub = 'user-1') => {
     const token = await gateway.issuer.sign({ sub, name: `Name of ${sub}` });

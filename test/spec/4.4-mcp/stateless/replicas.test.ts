@@ -9,27 +9,17 @@ import {
 } from '../../../support/clients/stateless.ts';
 import { askingCatalog } from '../../../support/clients/stateless-asking.ts';
 import { type Answer, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
-import { useShared } from '../../../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../../../support/lifetimes.ts';
 import { startRedis } from '../../../support/stores/redis.ts';
 
 const ADA = accepted({ name: 'Ada' });
 const SECRET = { OAUTH_STATE_SECRET: 'one-secret-for-both-of-the-replicas' };
 
-let gateways: TestGateway[] = [];
-
 const redis = useShared(startRedis);
-afterEach(async () => {
-  await Promise.all(gateways.map((gateway) => gateway.close()));
-  gateways = [];
-});
 
 async function open(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
-  const gateway = await startGateway({
-    env: { REDIS_URL: redis.url, ...env },
-    deps: { catalog: askingCatalog },
-  });
-  gateways.push(gateway);
-  return gateway;
+  const options = { env: { REDIS_URL: redis.url, ...env }, deps: { catalog: askingCatalog } };
+  return closeAfterTest(await startGateway(options));
 }
 
 // Each test gateway has an issuer of its own: a state belongs to `sub`, not to a token.

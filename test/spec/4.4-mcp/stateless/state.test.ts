@@ -3,7 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   ASKABLE,
   accepted,
@@ -13,22 +13,17 @@ import {
   stateless,
 } from '../../../support/clients/stateless.ts';
 import { askingCatalog } from '../../../support/clients/stateless-asking.ts';
-import { type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
-import { type Answer, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import { manualClock } from '../../../support/gateway/clock.ts';
+import { type Answer, startGateway } from '../../../support/gateway/gateway.ts';
+import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const HOUR_MS = 3_600_000;
 const ADA = accepted({ name: 'Ada' });
 const SECRET = 'a-secret-of-32-characters-at-least';
 const BROKER = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'gateway', OAUTH_CLIENT_SECRET: 'secret' };
 
-let clock: ManualClock;
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  clock = manualClock();
-  gateway = await startGateway({ deps: { catalog: askingCatalog, clock } });
-});
-afterAll(() => gateway.close());
+const clock = manualClock();
+const gateway = useGateway({ deps: { catalog: askingCatalog, clock } });
 
 const call = (name: string, retry: Retry = {}, sub = 'ada', at = gateway) =>
   at.issuer.sign({ sub }).then((token) => askingCall(at, name, retry, { token }));
