@@ -7,7 +7,7 @@ import { createGateway } from '../src/gateway.ts';
 const sessions = new Map<string, SessionRecord>();
 
 const verdict: Verdict = {
-  admitted: true,
+  isAdmitted: true,
   scope: 'ip',
   limit: 1e9,
   remaining: 1e9,
@@ -18,22 +18,23 @@ const verdict: Verdict = {
 const store: Store = {
   get: async () => undefined,
   set: async () => {},
-  add: async () => true,
-  take: async () => undefined,
+  setIfAbsent: async () => true,
+  getAndDelete: async () => undefined,
   delete: async () => {},
-  admit: async (_windows, sessionId) => ({
+  countRequestAndReadSession: async (_windows, sessionId) => ({
     verdict,
     entry: undefined,
     session: sessionId === undefined ? undefined : sessions.get(sessionId),
   }),
-  withdraw: async () => {},
+  uncountRequest: async () => {},
+  readSession: async (sessionId) => sessions.get(sessionId),
   async createSession(session) {
     sessions.set(session.sessionId, session);
     return [];
   },
   touchSession: async () => true,
   endSession: async () => true,
-  takeExpiredSession: async () => false,
+  claimExpiredSession: async () => false,
   sweepSessions: async () => 0,
   countSessions: async () => sessions.size,
   publish: async () => {},

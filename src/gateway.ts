@@ -14,7 +14,7 @@ import { createProviderMetadata } from './core/provider/provider-metadata.ts';
 import { openOutboundNetwork } from './core/proxy/outbound-network.ts';
 import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
 import { createReplicaSeal } from './core/seal/replica-seal.ts';
-import { instrumented } from './core/store/instrumented.ts';
+import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
@@ -96,7 +96,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   const catalog = given.catalog ?? builtInCatalog;
   const metrics = config.metricsEnabled ? createPrometheusMetrics() : noMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
-  const store = config.metricsEnabled ? instrumented(opened, metrics, clock) : opened;
+  const store = config.metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
   const loginSeal = await createLoginSeal(config).catch(async (error: unknown) => {
     await store.close();
     throw error;

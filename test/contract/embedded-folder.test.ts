@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openFolder } from '../../src/core/store/embedded/folder.ts';
+import { openDataFolder } from '../../src/core/store/embedded/folder.ts';
 import { DataDirError } from '../../src/core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';
@@ -47,7 +47,7 @@ const recordOf = (sessionId: string): SessionRecord => ({
   protocolVersion: '2025-11-25',
 });
 
-const sessionIn = async (store: Store, id: string) => (await store.admit([], id)).session;
+const sessionIn = (store: Store, id: string) => store.readSession(id);
 
 /** What a killed process leaves: the socket of its lock, and nobody behind it. */
 async function leaveDeadLock(folder: string): Promise<void> {
@@ -86,8 +86,8 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   }
   expect(await second.get('dcr:client:early')).toBeUndefined();
   expect(await second.get('dcr:client:late')).toBe('late');
-  expect(await second.takeExpiredSession('early-1')).toBe(true);
-  expect(await second.takeExpiredSession('ended')).toBe(false);
+  expect(await second.claimExpiredSession('early-1')).toBe(true);
+  expect(await second.claimExpiredSession('ended')).toBe(false);
   expect(await second.sweepSessions()).toBe(28);
   expect(await second.sweepSessions()).toBe(0);
   expect(await second.countSessions()).toBe(2);
@@ -207,7 +207,7 @@ async function cutTo(bytes: number, whole: Buffer): Promise<string> {
 const PAGE = 4096;
 
 test('§3.1 folder: a store.mdb that is cut at any page is refused by name, or as good as whole', async () => {
-  const { root, write, close } = await openFolder(dataDir);
+  const { root, write, close } = await openDataFolder(dataDir);
   const short = root.openDB<string>({ name: 'short', encoding: 'string' });
   const long = root.openDB<string>({ name: 'long', encoding: 'string' });
   for (let round = 0; round < 3; round += 1) {
@@ -243,7 +243,7 @@ test('§3.1 folder: a store.mdb that is cut at any page is refused by name, or a
 });
 
 test('§3.1 folder: pages that were taken and given back at once are not missed', async () => {
-  const first = await openFolder(dataDir);
+  const first = await openDataFolder(dataDir);
   const database = first.root.openDB<string>({ name: 'all', encoding: 'string' });
   for (const count of [10, 100, 500]) {
     await first.write(() => {

@@ -66,14 +66,14 @@ describe('a damaged record', () => {
 
     const store = await open();
     await expect(store.get('dcr:client:broken')).rejects.toThrow();
-    await expect(store.admit([], 'broken')).rejects.toThrow();
+    await expect(store.readSession('broken')).rejects.toThrow();
     await expect(
       store.touchSession('broken', 'ada', { lastAccessedAt: clock.now() }, TTL),
     ).rejects.toThrow();
     await expect(store.endSession('broken', 'ada')).rejects.toThrow();
-    await expect(store.takeExpiredSession('broken')).rejects.toThrow();
+    await expect(store.claimExpiredSession('broken')).rejects.toThrow();
     // The others are not touched by it.
-    expect((await store.admit([], 'whole')).session?.sessionId).toBe('whole');
+    expect((await store.readSession('whole'))?.sessionId).toBe('whole');
     expect(await store.touchSession('whole', 'ada', { lastAccessedAt: clock.now() }, TTL)).toBe(
       true,
     );
@@ -82,7 +82,7 @@ describe('a damaged record', () => {
     clock.advance(TTL * 1000 + 1);
     expect(await store.sweepSessions()).toBe(2);
     expect(await store.countSessions()).toBe(0);
-    expect((await store.admit([], 'broken')).session).toBeUndefined();
+    expect(await store.readSession('broken')).toBeUndefined();
     expect(await store.get('dcr:client:broken')).toBeUndefined();
     await store.close();
   });
@@ -95,11 +95,11 @@ describe('a store that closes under work', () => {
     store.countSessions(),
     store.get('dcr:client:x'),
     store.set('dcr:client:x', 'x', TTL),
-    store.admit([], 'session-1'),
+    store.readSession('session-1'),
     store.createSession(recordOf('new'), TTL),
     store.touchSession('session-1', 'ada', { lastAccessedAt: clock.now() }, TTL),
     store.endSession('session-2', 'ada'),
-    store.takeExpiredSession('session-3'),
+    store.claimExpiredSession('session-3'),
     store.publish('channel', 'x'),
   ];
 
@@ -130,7 +130,7 @@ describe('a store that closes under work', () => {
     await store.close();
     await begun;
     const next = await open();
-    for (const id of ids) expect((await next.admit([], id)).session?.sessionId).toBe(id);
+    for (const id of ids) expect((await next.readSession(id))?.sessionId).toBe(id);
     await next.close();
   });
 });

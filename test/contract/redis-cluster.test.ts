@@ -79,7 +79,7 @@ describe('a Redis Cluster with a node down', () => {
       windowMs: 60_000,
       max: 5,
     };
-    const admission = await store.admit([window], sessionId);
+    const admission = await store.countRequestAndReadSession([window], sessionId);
     expect(admission.verdict).toBeUndefined();
     expect(admission.limitFailure).toBeInstanceOf(Error);
     expect(admission.session).toEqual(session);

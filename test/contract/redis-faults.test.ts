@@ -61,7 +61,7 @@ describe('Redis that goes away', () => {
       [
         store.get('key'),
         store.set('key', 'value', 60),
-        store.admit([], '6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f'),
+        store.readSession('6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f'),
         store.touchSession('x', 'ada', { lastAccessedAt: 1 }, 60),
         store.endSession('x', 'ada'),
         store.sweepSessions(),
@@ -179,7 +179,7 @@ describe('Redis that refuses', () => {
     store = open(redis.url);
     await redis.client().set('ratelimit:mcp:x', 'not a sorted set');
     const window = { scope: 'ip', key: 'ratelimit:mcp:x', windowMs: 1000, max: 1 } as const;
-    const { error } = await outcome(store.admit([window], undefined));
+    const { error } = await outcome(store.countRequestAndReadSession([window], undefined));
     expect(error).toBeInstanceOf(StoreUnavailable);
     await expect(store.ping()).resolves.toBeUndefined();
   });

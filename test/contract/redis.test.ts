@@ -81,8 +81,8 @@ describe('the keys and values in Redis', () => {
 
   test('§2.8 windows are sorted sets of time stamps that expire with the window', async () => {
     const client = redis.client();
-    await store.admit(windows, undefined);
-    await store.admit(windows, undefined);
+    await store.countRequestAndReadSession(windows, undefined);
+    await store.countRequestAndReadSession(windows, undefined);
     for (const { key } of windows) {
       const [first, score] = await client.zrangebyscore(key, '-inf', '+inf', 'WITHSCORES');
       expect(first).toMatch(new RegExp(`^${score}-.+`));
@@ -112,18 +112,20 @@ describe('the keys and values in Redis', () => {
   test('§2.1 limits and session are one command, and SCRIPT FLUSH does no harm', async () => {
     await store.createSession(session, 3600);
     // Once each, so that Redis knows the scripts.
-    await store.admit(windows, session.sessionId);
+    await store.countRequestAndReadSession(windows, session.sessionId);
     await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600);
     const monitor = await redis.client().monitor();
     const seen: string[] = [];
     monitor.on('monitor', (...[, args, source]: unknown[]) => {
       if (source !== 'lua' && Array.isArray(args)) seen.push(String(args[0]));
     });
-    await store.admit(windows, session.sessionId);
+    await store.countRequestAndReadSession(windows, session.sessionId);
     await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600);
     await expect.poll(() => seen).toEqual(['evalsha', 'evalsha']);
     await redis.client().call('SCRIPT', 'FLUSH');
-    expect((await store.admit(windows, session.sessionId)).session).toBeDefined();
+    expect(
+      (await store.countRequestAndReadSession(windows, session.sessionId)).session,
+    ).toBeDefined();
     expect(await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600)).toBe(
       true,
     );

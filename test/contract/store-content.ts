@@ -1,8 +1,8 @@
-import { openFolder } from '../../src/core/store/embedded/folder.ts';
+import { openDataFolder } from '../../src/core/store/embedded/folder.ts';
 
 /** All that a folder's databases hold, read to the last byte: name, key, value. */
 export async function contentOf(dataDir: string): Promise<readonly string[]> {
-  const folder = await openFolder(dataDir);
+  const folder = await openDataFolder(dataDir);
   try {
     return [...folder.root.getKeys()].flatMap((name) => {
       const database = folder.root.openDB<string>({ name: String(name), encoding: 'string' });

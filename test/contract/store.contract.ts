@@ -45,7 +45,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
   });
   afterAll(() => harness.close());
 
-  const readSession = async (id: string) => (await store.admit([], id)).session;
+  const readSession = (id: string) => store.readSession(id);
   const create = async (members?: Partial<SessionRecord>) => {
     const session = newSession(members);
     await store.createSession(session, TTL);
@@ -62,7 +62,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       ]) {
         const session = await create(members);
         expect(await readSession(session.sessionId)).toEqual(session);
-        expect((await harness.other.admit([], session.sessionId)).session).toEqual(session);
+        expect(await harness.other.readSession(session.sessionId)).toEqual(session);
       }
     });
 
@@ -89,7 +89,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       expect(await readSession(id)).toBeUndefined();
       expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
       expect(await store.endSession(id, 'ada')).toBe(false);
-      expect(await store.takeExpiredSession(id)).toBe(false);
+      expect(await store.claimExpiredSession(id)).toBe(false);
       expect(await readSession(id)).toBeUndefined();
     });
 
@@ -121,7 +121,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       expect(await store.touchSession(id, 'ada', { lastAccessedAt: 3 }, TTL)).toBe(true);
       const eves = { lastAccessedAt: 4, logLevel: 'info' };
       expect(await store.touchSession(id, 'eve', eves, TTL)).toBe(false);
-      const { session: seen } = await harness.other.admit([], id);
+      const seen = await harness.other.readSession(id);
       expect(seen).toEqual({ ...session, lastAccessedAt: 3, logLevel: 'emergency' });
     });
 
@@ -142,7 +142,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       expect(await store.endSession(id, 'ada')).toBe(false);
       expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
       expect(await readSession(id)).toBeUndefined();
-      expect(await store.takeExpiredSession(id)).toBe(false);
+      expect(await store.claimExpiredSession(id)).toBe(false);
     });
 
     test('§3.1 touches and an end at the same moment leave no session behind', async () => {
@@ -155,11 +155,11 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     test('§4.11 an expired session is taken by exactly one of many', async () => {
       const { sessionId: id } = await create();
       const before = await store.countSessions();
-      expect(await store.takeExpiredSession(id)).toBe(false);
+      expect(await store.claimExpiredSession(id)).toBe(false);
       await harness.advance(TTL * 1000 + 1000);
       const takes = await Promise.all(
         Array.from({ length: 10 }, (_, at) =>
-          (at % 2 ? store : harness.other).takeExpiredSession(id),
+          (at % 2 ? store : harness.other).claimExpiredSession(id),
         ),
       );
       expect(takes.filter(Boolean)).toHaveLength(1);
@@ -222,7 +222,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       return [of('ip', perIp), of('global', global)];
     };
     const admit = async (windows: LimitWindow[], from: Store = store) => {
-      const { verdict } = await from.admit(windows, undefined);
+      const { verdict } = await from.countRequestAndReadSession(windows, undefined);
       if (verdict === undefined) throw new Error('no verdict');
       return verdict;
     };
@@ -230,12 +230,12 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     test('§8.1 counts down, refuses at the limit, and says when to come back', async () => {
       const windows = windowsOf(3, 100);
       const first = await admit(windows);
-      expect(first).toMatchObject({ admitted: true, scope: 'ip', limit: 3, remaining: 2 });
+      expect(first).toMatchObject({ isAdmitted: true, scope: 'ip', limit: 3, remaining: 2 });
       await harness.advance(10_000);
       expect((await admit(windows)).remaining).toBe(1);
       expect((await admit(windows)).remaining).toBe(0);
       const refused = await admit(windows);
-      expect(refused).toMatchObject({ admitted: false, scope: 'ip', limit: 3, remaining: 0 });
+      expect(refused).toMatchObject({ isAdmitted: false, scope: 'ip', limit: 3, remaining: 0 });
       expect(refused.resetInMs).toBeGreaterThan(48_000);
       expect(refused.resetInMs).toBeLessThanOrEqual(50_000);
     });
@@ -245,12 +245,12 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       await admit(windows);
       await harness.advance(30_000);
       await admit(windows);
-      expect((await admit(windows)).admitted).toBe(false);
+      expect((await admit(windows)).isAdmitted).toBe(false);
       await harness.advance(30_500);
-      expect(await admit(windows)).toMatchObject({ admitted: true, remaining: 0 });
-      expect((await admit(windows)).admitted).toBe(false);
+      expect(await admit(windows)).toMatchObject({ isAdmitted: true, remaining: 0 });
+      expect((await admit(windows)).isAdmitted).toBe(false);
       await harness.advance(30_000);
-      expect((await admit(windows)).admitted).toBe(true);
+      expect((await admit(windows)).isAdmitted).toBe(true);
     });
 
     test('§8.1 the global limit refuses, with its own figures', async () => {
@@ -261,7 +261,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       await admit(windows);
       await admit(elsewhere);
       expect(await admit(windows)).toMatchObject({
-        admitted: false,
+        isAdmitted: false,
         scope: 'global',
         limit: 2,
         remaining: 0,
@@ -271,33 +271,33 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     test('§8.1 a refused request is counted in neither window', async () => {
       const windows = windowsOf(10, 1);
       await admit(windows);
-      for (let turn = 0; turn < 5; turn++) expect((await admit(windows)).admitted).toBe(false);
+      for (let turn = 0; turn < 5; turn++) expect((await admit(windows)).isAdmitted).toBe(false);
       await harness.advance(61_000);
       // Had the refusals been counted by IP, fewer than 9 would be left.
-      expect(await admit(windows)).toMatchObject({ admitted: true, remaining: 9 });
+      expect(await admit(windows)).toMatchObject({ isAdmitted: true, remaining: 9 });
       const [ip] = windows as [LimitWindow, LimitWindow];
       expect((await admit([{ ...ip, max: 2 }])).remaining).toBe(0);
-      expect((await admit([{ ...ip, max: 2 }])).admitted).toBe(false);
+      expect((await admit([{ ...ip, max: 2 }])).isAdmitted).toBe(false);
     });
 
     test('§8.1 an entry is taken back from its window, and nothing else', async () => {
       const [ip] = windowsOf(2, 100) as [LimitWindow, LimitWindow];
-      const { entry } = await store.admit([ip], undefined);
-      await store.admit([ip], undefined);
-      expect((await admit([ip])).admitted).toBe(false);
-      await harness.other.withdraw(ip.key, 'none');
-      expect((await admit([ip])).admitted).toBe(false);
+      const { entry } = await store.countRequestAndReadSession([ip], undefined);
+      await store.countRequestAndReadSession([ip], undefined);
+      expect((await admit([ip])).isAdmitted).toBe(false);
+      await harness.other.uncountRequest(ip.key, 'none');
+      expect((await admit([ip])).isAdmitted).toBe(false);
       if (entry === undefined) throw new Error('no entry');
-      await harness.other.withdraw(ip.key, entry);
-      expect(await admit([ip])).toMatchObject({ admitted: true, remaining: 0 });
-      expect((await store.admit([ip], undefined)).entry).toBeUndefined();
+      await harness.other.uncountRequest(ip.key, entry);
+      expect(await admit([ip])).toMatchObject({ isAdmitted: true, remaining: 0 });
+      expect((await store.countRequestAndReadSession([ip], undefined)).entry).toBeUndefined();
     });
 
     test('§8.1 three windows are counted in one step, in their order', async () => {
       const [ip, global] = windowsOf(100, 100) as [LimitWindow, LimitWindow];
       const user: LimitWindow = { ...ip, scope: 'user', key: `${ip.key}:user`, max: 1 };
-      expect(await admit([ip, user, global])).toMatchObject({ admitted: true, scope: 'ip' });
-      expect(await admit([ip, user, global])).toMatchObject({ admitted: false, scope: 'user' });
+      expect(await admit([ip, user, global])).toMatchObject({ isAdmitted: true, scope: 'ip' });
+      expect(await admit([ip, user, global])).toMatchObject({ isAdmitted: false, scope: 'user' });
       expect((await admit([ip])).remaining).toBe(98);
       expect((await admit([global])).remaining).toBe(98);
     });
@@ -307,7 +307,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       const verdicts = await Promise.all(
         Array.from({ length: 200 }, (_, at) => admit(windows, at % 2 ? store : harness.other)),
       );
-      expect(verdicts.filter(({ admitted }) => admitted)).toHaveLength(100);
+      expect(verdicts.filter(({ isAdmitted }) => isAdmitted)).toHaveLength(100);
       expect(verdicts.filter(({ scope }) => scope === 'global')).toHaveLength(0);
     });
 
@@ -316,16 +316,19 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       const verdicts = await Promise.all(
         Array.from({ length: 200 }, (_, at) => admit(windows, at % 2 ? store : harness.other)),
       );
-      expect(verdicts.filter(({ admitted }) => admitted)).toHaveLength(100);
+      expect(verdicts.filter(({ isAdmitted }) => isAdmitted)).toHaveLength(100);
       expect((await admit(windows)).scope).toBe('global');
     });
 
     test('§8 limits and session come in one step', async () => {
       const session = await create();
-      const { verdict, session: found } = await store.admit(windowsOf(5, 5), session.sessionId);
-      expect(verdict).toMatchObject({ admitted: true, remaining: 4 });
+      const { verdict, session: found } = await store.countRequestAndReadSession(
+        windowsOf(5, 5),
+        session.sessionId,
+      );
+      expect(verdict).toMatchObject({ isAdmitted: true, remaining: 4 });
       expect(found).toEqual(session);
-      const nothing = await store.admit([], undefined);
+      const nothing = await store.countRequestAndReadSession([], undefined);
       expect(nothing).toMatchObject({ verdict: undefined, session: undefined });
     });
 
@@ -506,13 +509,13 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     test('§3.3 add writes only where nothing is, for one of many', async () => {
       const wins = await Promise.all(
         Array.from({ length: 20 }, (_, at) =>
-          (at % 2 ? store : harness.other).add(KEY, `value ${at}`, TTL),
+          (at % 2 ? store : harness.other).setIfAbsent(KEY, `value ${at}`, TTL),
         ),
       );
       expect(wins.filter(Boolean)).toHaveLength(1);
       expect(await store.get(KEY)).toBe(`value ${wins.indexOf(true)}`);
       await harness.advance(TTL * 1000);
-      expect(await store.add(KEY, 'again', TTL)).toBe(true);
+      expect(await store.setIfAbsent(KEY, 'again', TTL)).toBe(true);
       await store.delete(KEY);
       expect(await store.get(KEY)).toBeUndefined();
       await store.delete(KEY);
@@ -521,13 +524,13 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
     test('§3.3 take gives a value to one of many, and none that has expired', async () => {
       await store.set(KEY, 'once', TTL);
       const taken = await Promise.all(
-        Array.from({ length: 20 }, (_, at) => (at % 2 ? store : harness.other).take(KEY)),
+        Array.from({ length: 20 }, (_, at) => (at % 2 ? store : harness.other).getAndDelete(KEY)),
       );
       expect(taken.filter((value) => value !== undefined)).toEqual(['once']);
       expect(await store.get(KEY)).toBeUndefined();
       await store.set(KEY, 'late', TTL);
       await harness.advance(TTL * 1000);
-      expect(await store.take(KEY)).toBeUndefined();
+      expect(await store.getAndDelete(KEY)).toBeUndefined();
     });
   });
 }

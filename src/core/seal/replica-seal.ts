@@ -53,7 +53,7 @@ async function loadOrCreateStoredSecret(store: Store, prefix: string): Promise<s
   const stored = await store.get(key);
   if (stored !== undefined) return stored;
   const secret = generateSecret();
-  if (await store.add(key, secret, TEN_YEARS_SECONDS)) return secret;
+  if (await store.setIfAbsent(key, secret, TEN_YEARS_SECONDS)) return secret;
   const storedByOther = await store.get(key);
   if (storedByOther !== undefined) return storedByOther;
   throw new StoreUnavailable('The secret of the replicas vanished while it was read');

@@ -3,10 +3,10 @@
 /** Spec §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
 export const sessionKey = (prefix: string, sessionId: string): string => prefix + sessionId;
 
-/** Decisions 4: the sorted set of live sessions, scored by expiry. No session id reads `index`. */
+/** The sorted set of live sessions, scored by expiry. No session id reads `index`. */
 export const sessionIndexKey = (prefix: string): string => `${prefix}index`;
 
-/** Decisions 10: the sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
+/** The sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
 export const userSessionsKey = (prefix: string, hash: string): string => `${prefix}user:${hash}`;
 
 /**
@@ -29,11 +29,11 @@ export const sharedSecretKey = (prefix: string): string => `${prefix}secret`;
 /** Spec §2.2. */
 export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
 
-/** A record of a log-in; `hash` is that of the secret by which it is found. */
+/** A record of a login; `hash` is that of the secret by which it is found. */
 export const oauthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 
 /**
- * Spec §2.8, decisions 10: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
+ * Spec §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
  * `anonymous`, `refused`, or `user:<hash of sub>`.
  */
 export const limitKey = (group: string, counted: string): string => `ratelimit:${group}:${counted}`;

@@ -4,10 +4,10 @@ export type Listener = (message: string) => void;
 
 /** The listeners of this process, by channel. */
 export interface Listeners {
-  /** Returns the end of it. A function that is added twice is called twice. */
+  /** Returns a function that removes it. A listener that is added twice is called twice. */
   add(channel: string, listener: Listener): () => void;
-  /** Delivers to those who listen now, and still do when they are called. */
-  to(channel: string): (message: string) => void;
+  /** A function that delivers to those who listen now, and still do when it is called. */
+  prepareDelivery(channel: string): (message: string) => void;
   has(channel: string): boolean;
   channels(): readonly string[];
   clear(): void;
@@ -21,16 +21,16 @@ export function createListeners(log: Log): Listeners {
     add(channel, listener) {
       const entry = { listener };
       byChannel.set(channel, (byChannel.get(channel) ?? new Set()).add(entry));
-      return function end() {
+      return function remove() {
         const entries = byChannel.get(channel);
         if (entries?.delete(entry) && entries.size === 0) byChannel.delete(channel);
       };
     },
-    to(channel) {
-      const now = [...(byChannel.get(channel) ?? [])];
+    prepareDelivery(channel) {
+      const listening = [...(byChannel.get(channel) ?? [])];
       return function deliver(message) {
-        for (const entry of now) {
-          if (byChannel.get(channel)?.has(entry)) call(entry.listener, message);
+        for (const entry of listening) {
+          if (byChannel.get(channel)?.has(entry)) callListener(entry.listener, message);
         }
       };
     },
@@ -39,8 +39,8 @@ export function createListeners(log: Log): Listeners {
     clear: () => byChannel.clear(),
   };
 
-  /** What one listener throws is not the business of the next, nor of the connection. */
-  function call(listener: Listener, message: string): void {
+  /** What one listener throws must reach neither the next one nor the connection. */
+  function callListener(listener: Listener, message: string): void {
     try {
       listener(message);
     } catch (cause) {

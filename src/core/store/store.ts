@@ -11,23 +11,29 @@ export interface Store {
   /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
   set(key: string, value: string, ttlSeconds: number): Promise<void>;
   /** Like `set`, but only where nothing is. True for exactly one of many at the same moment. */
-  add(key: string, value: string, ttlSeconds: number): Promise<boolean>;
+  setIfAbsent(key: string, value: string, ttlSeconds: number): Promise<boolean>;
   /** Reads and deletes in one step: exactly one of many at the same moment gets the value. */
-  take(key: string): Promise<string | undefined>;
+  getAndDelete(key: string): Promise<string | undefined>;
   delete(key: string): Promise<void>;
 
   /**
-   * Checks and counts one request in every window, and reads a session, in one round trip where
-   * the driver allows (Spec §8, §2.1). Windows are checked in the order given; a refused request
-   * is counted in none. No windows: only the session is read.
+   * Spec §8, §2.1: counts one request in every window, or in none where one of them is full, and
+   * reads a session beside it, in one round trip where the driver allows. Windows are checked in the
+   * order given. Without a `sessionId` the request is only counted.
    */
-  admit(windows: readonly LimitWindow[], sessionId: string | undefined): Promise<Admission>;
+  countRequestAndReadSession(
+    windows: readonly LimitWindow[],
+    sessionId: string | undefined,
+  ): Promise<RequestCountAndSession>;
   /**
-   * Takes back what `admit` counted in the window of this key, where a later window refused the
-   * request. `entry` is that of the admission to this window alone. Nothing happens when it is gone.
+   * Takes back what was counted in the window of this key, where a later window refused the request.
+   * `entry` is that of a request which was counted in this window alone. Nothing happens when it is
+   * gone.
    */
-  withdraw(key: string, entry: string): Promise<void>;
+  uncountRequest(key: string, entry: string): Promise<void>;
 
+  /** The session, or undefined when it is absent. */
+  readSession(sessionId: string): Promise<SessionRecord | undefined>;
   /**
    * Stores a new session and enters it into the index of live sessions. Where its user has more than
    * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
@@ -54,7 +60,7 @@ export interface Store {
    * Takes the index entry of a session that is gone from the store. True for exactly one caller
    * on any replica: the one that counts it as expired.
    */
-  takeExpiredSession(sessionId: string): Promise<boolean>;
+  claimExpiredSession(sessionId: string): Promise<boolean>;
   /**
    * Goes through the index entries that are due: those of gone sessions are taken, those of
    * touched sessions get their new time, here and among those of their user. Resolves to the number
@@ -87,18 +93,19 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** What a driver does with sessions. */
-export type SessionSteps = Pick<
+/** What a driver does with sessions alone. */
+export type SessionOperations = Pick<
   Store,
+  | 'readSession'
   | 'createSession'
   | 'touchSession'
   | 'endSession'
-  | 'takeExpiredSession'
+  | 'claimExpiredSession'
   | 'sweepSessions'
   | 'countSessions'
 >;
 
-/** Spec §2.1, with what another replica needs to rebuild the session (decisions 4). */
+/** Spec §2.1, with what another replica needs to rebuild the session. */
 export interface SessionRecord {
   readonly sessionId: string;
   /** Epoch milliseconds. */
@@ -132,9 +139,9 @@ export interface LimitWindow {
 /** What a window counts: an address, a user, or all callers (`global`, and those without a token). */
 export type LimitScope = 'ip' | 'user' | 'global';
 
-/** What the windows said. On admission the first window's figures, on refusal the refusing one's. */
+/** What the windows said: the first window's figures, or those of the one that refused. */
 export interface Verdict {
-  readonly admitted: boolean;
+  readonly isAdmitted: boolean;
   readonly scope: LimitScope;
   readonly limit: number;
   /** Requests still free in the window; 0 on refusal. */
@@ -145,13 +152,17 @@ export interface Verdict {
   readonly resetInMs: number;
 }
 
-export interface Admission {
+/** What counting a request came to. */
+export interface RequestCount {
   /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
   readonly verdict: Verdict | undefined;
-  /** Names what was counted, for `withdraw`; undefined when nothing was. */
+  /** Names what was counted, for `uncountRequest`; undefined when nothing was. */
   readonly entry: string | undefined;
   /** Set when the windows failed while the session could be read (a cluster with one node down). */
   readonly limitFailure?: unknown;
+}
+
+export interface RequestCountAndSession extends RequestCount {
   /** The session asked for, or undefined when it is absent. */
   readonly session: SessionRecord | undefined;
 }

@@ -4,8 +4,8 @@ import type { LimitGroup } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type {
-  Admission,
   LimitWindow,
+  RequestCount,
   SessionLookup,
   Store,
   Verdict,
@@ -69,7 +69,7 @@ export interface LimiterDeps {
 }
 
 /** What the store said of some windows; no verdict when it could not be asked. */
-interface Asked extends Partial<Pick<Admission, 'verdict' | 'entry'>> {
+interface Asked extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
   readonly session: SessionLookup;
 }
 
@@ -88,7 +88,10 @@ export function createLimiter(
 
   async function ask(windows: readonly LimitWindow[], sessionId?: string): Promise<Asked> {
     try {
-      const { session, limitFailure, ...counted } = await store.admit(windows, sessionId);
+      const { session, limitFailure, ...counted } = await store.countRequestAndReadSession(
+        windows,
+        sessionId,
+      );
       note(limitFailure);
       return { ...counted, session: { record: session } };
     } catch (failure) {
@@ -128,7 +131,7 @@ export function createLimiter(
     async function count(windows: readonly LimitWindow[], user?: string, sessionId?: string) {
       const asked = await ask(windows, sessionId);
       const { verdict } = asked;
-      if (verdict?.admitted !== false) return asked;
+      if (verdict?.isAdmitted !== false) return asked;
       const window = windows.find(({ scope }) => scope === verdict.scope);
       if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
       await withdraw();
@@ -140,7 +143,7 @@ export function createLimiter(
       // The window has room again, whatever was remembered of it.
       refusals.forget(address.key);
       // If that fails, the entry leaves the window by itself.
-      await store.withdraw(address.key, entry).catch(() => {});
+      await store.uncountRequest(address.key, entry).catch(() => {});
     }
 
     refuseAgain(address);
@@ -154,7 +157,7 @@ export function createLimiter(
       },
       async countRefused() {
         const { verdict } = await ask([refusedWindow(rule)]);
-        if (verdict?.admitted === false) await withdraw();
+        if (verdict?.isAdmitted === false) await withdraw();
         metrics.recordRateLimitCheck(group, false);
       },
       refuseRemembered: (caller) => refuseAgain(userWindow(rule, caller), subOf(caller)),
@@ -179,7 +182,7 @@ export function createUnlimited(store: Store): Limiter {
     async admit(_caller, sessionId) {
       if (sessionId === undefined) return { record: undefined };
       try {
-        return { record: (await store.admit([], sessionId)).session };
+        return { record: await store.readSession(sessionId) };
       } catch (failure) {
         return { failure };
       }

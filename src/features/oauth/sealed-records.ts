@@ -53,7 +53,7 @@ export function createSealedRecords<Value extends object>(
     },
     async take(secret) {
       const key = keyOf(secret);
-      return read(key, await store.take(key));
+      return read(key, await store.getAndDelete(key));
     },
   };
 }

@@ -313,12 +313,12 @@ test('§12 bytes count while a call waits for the store, also when its caller ha
   const admissions = new EventEmitter().setMaxListeners(0);
   let heldUp = 0;
   const wrapped = await wrapStore((store) => ({
-    async admit(...args) {
+    async countRequestAndReadSession(...args) {
       if (heldUp < 8) {
         heldUp += 1;
         await once(admissions, 'go on');
       }
-      return store.admit(...args);
+      return store.countRequestAndReadSession(...args);
     },
   }));
   const slow = await startGateway({ deps: { catalog, store: wrapped.store } });

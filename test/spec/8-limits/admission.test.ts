@@ -416,8 +416,10 @@ test('§8.4 a store that answers now and then is one outage in the log', async (
   let isBroken = true;
   const wrapped = await wrapStore(
     (store) => ({
-      admit: (...args) =>
-        isBroken && turn++ % 2 === 0 ? Promise.reject(new Error('down')) : store.admit(...args),
+      countRequestAndReadSession: (...args) =>
+        isBroken && turn++ % 2 === 0
+          ? Promise.reject(new Error('down'))
+          : store.countRequestAndReadSession(...args),
     }),
     clock,
   );

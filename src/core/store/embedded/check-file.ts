@@ -2,10 +2,10 @@
 // another program, would end the process by a signal, without a word. It is looked at before.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { getErrorCode } from '../../errors/error-code.ts';
-import { hasPagesBehind, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';
+import { hasPagesBeyond, type Meta, PAGE_HEADER_BYTES, readMeta } from './pages.ts';
 
 /** @throws Error when lmdb cannot open the file safely. A file that is not there is none. */
-export function checkFile(file: string): void {
+export function checkStoreFile(file: string): void {
   const descriptor = openIfThere(file);
   if (descriptor === undefined) return;
   try {
@@ -30,7 +30,7 @@ function checkPages(descriptor: number, size: number): void {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
   };
-  const metaAt = (at: number): Meta => readMeta(read(at, META_BYTES)) ?? refuseForeign();
+  const metaAt = (at: number): Meta => readMeta(read(at, META_BYTES)) ?? throwForeign();
   const first = metaAt(0);
   const second = metaAt(first.pageBytes);
   const meta = second.transaction > first.transaction ? second : first;
@@ -38,7 +38,7 @@ function checkPages(descriptor: number, size: number): void {
   // Pages that a transaction took and gave back are never written: short does not mean damaged.
   const pages = Math.floor(size / meta.pageBytes);
   const readPage = (page: number) => read(page * meta.pageBytes, meta.pageBytes);
-  if (hasPagesBehind(pages, meta, readPage)) {
+  if (hasPagesBeyond(pages, meta, readPage)) {
     throw new Error(
       `store.mdb is damaged: it ends after ${size} bytes, before some of its records. Put a copy in its place, or move it away to begin with an empty store`,
     );
@@ -48,6 +48,6 @@ function checkPages(descriptor: number, size: number): void {
 /** More than a meta page has in use. */
 const META_BYTES = PAGE_HEADER_BYTES + 256;
 
-function refuseForeign(): never {
+function throwForeign(): never {
   throw new Error('store.mdb is damaged, or of another program; move it away');
 }

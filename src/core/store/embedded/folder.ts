@@ -5,10 +5,10 @@ import { open, type RootDatabase } from 'lmdb';
 import { getErrorCode } from '../../errors/error-code.ts';
 import { describeCause } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
-import { checkFile } from './check-file.ts';
+import { checkStoreFile } from './check-file.ts';
 import { DataDirError, lockFolder } from './lock.ts';
 
-export interface Folder {
+export interface DataFolder {
   readonly root: RootDatabase;
   /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
   write<Result>(change: () => Result): Promise<Result>;
@@ -21,32 +21,32 @@ export interface Folder {
   close(): Promise<void>;
 }
 
-/** @throws DataDirError when the folder is in use or cannot be used, said by name. */
-export async function openFolder(dataDir: string): Promise<Folder> {
+/** @throws DataDirError when the folder is in use or cannot be used. */
+export async function openDataFolder(dataDir: string): Promise<DataFolder> {
   const path = resolve(dataDir);
   let unlock = async () => {};
   try {
     await makeFolder(path);
     unlock = await lockFolder(path);
     const file = join(path, 'store.mdb');
-    checkFile(file);
+    checkStoreFile(file);
     const root = open({ path: file, noSubdir: true, ...DURABLE });
     // Whatever the folder allows: sessions and clients are nobody else's to read.
-    await Promise.all([file, `${file}-lock`].map((own) => chmod(own, 0o600)));
-    let closing = false;
+    await Promise.all([file, `${file}-lock`].map((name) => chmod(name, 0o600)));
+    let isClosing = false;
     const ensureOpen = () => {
-      if (closing) throw new StoreUnavailable('The store is closed');
+      if (isClosing) throw new StoreUnavailable('The store is closed');
     };
     return {
       root,
       async write(change) {
         // lmdb would throw, and not by its promise.
         ensureOpen();
-        return root.transaction(change).catch(fail);
+        return root.transaction(change).catch(rejectCommit);
       },
       ensureOpen,
       async close() {
-        closing = true;
+        isClosing = true;
         await root.close();
         await unlock();
       },
@@ -79,7 +79,7 @@ async function makeFolder(path: string): Promise<void> {
 const DURABLE = { overlappingSync: false, eventTurnBatching: false };
 
 /** lmdb says why a commit failed by a second promise, which must not stay unhandled either. */
-async function fail(error: unknown): Promise<never> {
+async function rejectCommit(error: unknown): Promise<never> {
   if (!(error instanceof Error && 'commitError' in error)) throw error;
   const cause = await Promise.resolve(error.commitError).catch((reason: unknown) => reason);
   throw new StoreUnavailable('DATA_DIR cannot be written; is the disk full?', { cause });

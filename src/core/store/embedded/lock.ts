@@ -1,4 +1,4 @@
-// Decisions 1: one process per DATA_DIR.
+// One process per DATA_DIR: lmdb is open in it, and limits and listeners are in its memory.
 import { rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, relative } from 'node:path';
@@ -33,7 +33,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     await listen(server, path);
   } catch (cause) {
     if (getErrorCode(cause) !== 'EADDRINUSE') throw cause;
-    if (!(await isDead(path))) throw inUse();
+    if (!(await isAbandoned(path))) throw inUse();
     await rm(path, { force: true });
     if (!(await takeOver(server, path))) throw inUse();
   }
@@ -49,15 +49,15 @@ async function takeOver(server: Server, path: string): Promise<boolean> {
     if (getErrorCode(cause) === 'EADDRINUSE') return false;
     throw cause;
   }
-  const own = await inode(path);
+  const ours = await readInode(path);
   await pause(SETTLE_MS);
-  if (own !== undefined && own === (await inode(path))) return true;
+  if (ours !== undefined && ours === (await readInode(path))) return true;
   // Not closed: that would remove the other's socket. It goes when this process ends.
   server.unref();
   return false;
 }
 
-const inode = (path: string): Promise<number | undefined> =>
+const readInode = (path: string): Promise<number | undefined> =>
   stat(path).then(
     ({ ino }) => ino,
     () => undefined,
@@ -84,14 +84,14 @@ const listen = (server: Server, path: string): Promise<void> =>
   });
 
 /** Nobody listens. Any other failure to connect (no permission, say) is no proof of that. */
-const isDead = (path: string): Promise<boolean> =>
+const isAbandoned = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => {
       socket.destroy();
       resolve(false);
     });
-    socket.once('error', (error) => resolve(DEAD.has(getErrorCode(error))));
+    socket.once('error', (error) => resolve(NOBODY_LISTENS.has(getErrorCode(error))));
   });
 
-const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT']);
+const NOBODY_LISTENS: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOENT']);

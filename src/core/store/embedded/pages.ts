@@ -18,7 +18,7 @@ const MAGIC = 0xbeefc0de;
 const SMALLEST_PAGE = 512;
 const LARGEST_PAGE = 65_536;
 
-/** Where MDB_meta has them, from the begin of its page. */
+/** Where MDB_meta has them, from the start of its page. */
 const META = { magic: 24, freeTree: 48, mainTree: 96, lastPage: 144, transaction: 152, end: 160 };
 const TREE = { bytes: 48, pageBytes: 0, root: 40 };
 
@@ -49,20 +49,20 @@ const MAX_DEPTH = 32;
  * Whether a page in use is not among the first `pages`, or cannot be made out. It reads all pages
  * in use but those of long values.
  */
-export function hasPagesBehind(
+export function hasPagesBeyond(
   pages: number,
   { roots }: Meta,
   readPage: (page: number) => Buffer,
 ): boolean {
-  function reaches(page: number | undefined, depth: number): boolean {
+  function reachesBeyond(page: number | undefined, depth: number): boolean {
     if (page === undefined) return false;
     if (page >= pages || depth > MAX_DEPTH) return true;
-    return usedBy(readPage(page)).some((use) =>
-      'root' in use ? reaches(use.root, depth + 1) : use.first + use.count > pages,
+    return pagesUsedBy(readPage(page)).some((use) =>
+      'root' in use ? reachesBeyond(use.root, depth + 1) : use.first + use.count > pages,
     );
   }
   try {
-    return roots.some((root) => reaches(root, 0));
+    return roots.some((root) => reachesBeyond(root, 0));
   } catch (error) {
     // A page that points outside itself.
     if (error instanceof RangeError) return true;
@@ -81,11 +81,11 @@ const LEAF = 0x02;
 const KEYS_ONLY = 0x20;
 
 /** The pages to which one of a tree points. */
-function usedBy(page: Buffer): readonly Use[] {
+function pagesUsedBy(page: Buffer): readonly Use[] {
   const flags = page.readUInt16LE(PAGE.flags);
   if ((flags & KEYS_ONLY) !== 0) return [];
   if ((flags & (BRANCH | LEAF)) === 0) throw new RangeError('Neither branch nor leaf');
-  const read = (flags & BRANCH) === 0 ? usedByLeafNode : usedByBranchNode;
+  const read = (flags & BRANCH) === 0 ? pagesOfLeafNode : pagesOfBranchNode;
   const nodes = page.readUInt16LE(PAGE.lower) / 2;
   return Array.from({ length: nodes }, (_, index) => {
     const at = page.readUInt16LE(PAGE.nodes + 2 * index) + PAGE_HEADER_BYTES;
@@ -97,12 +97,12 @@ const NODE = { low: 0, flags: 4, keyBytes: 6, data: 8 };
 const LONG_VALUE = 0x01;
 const SUB_TREE = 0x02;
 
-function usedByBranchNode(page: Buffer, node: number): Use {
+function pagesOfBranchNode(page: Buffer, node: number): Use {
   const low = page.readUInt32LE(node + NODE.low);
   return { root: low + page.readUInt16LE(node + NODE.flags) * 2 ** 32 };
 }
 
-function usedByLeafNode(page: Buffer, node: number): Use | undefined {
+function pagesOfLeafNode(page: Buffer, node: number): Use | undefined {
   const flags = page.readUInt16LE(node + NODE.flags);
   const data = node + NODE.data + page.readUInt16LE(node + NODE.keyBytes);
   if ((flags & SUB_TREE) !== 0) return { root: rootAt(page, data) };

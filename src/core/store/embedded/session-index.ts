@@ -1,5 +1,5 @@
-// Decisions 4 and 10: sessions by the time they are due, all of them, and those of one user. The times
-// may lag behind touches; whoever needs them right enters them again.
+// Sessions by the time they are due, all of them, and those of one user. The times may lag behind
+// touches; whoever needs them right puts them again.
 import type { Database, RootDatabase } from 'lmdb';
 import { hashSha256 } from '../../sha256.ts';
 
@@ -7,15 +7,15 @@ import { hashSha256 } from '../../sha256.ts';
 export interface SessionIndex {
   has(id: string): boolean;
   size(): number;
-  /** Enters a session, or moves it; with a `userId` also among those of the user. */
-  enter(id: string, dueAt: number, userId: string | undefined): void;
+  /** Adds a session, or moves it; with a `userId` also among those of the user. */
+  put(id: string, dueAt: number, userId: string | undefined): void;
   /** False when it is not there. */
-  leave(id: string, userId: string | undefined): boolean;
-  /** Those that are due by `now`, first things first. */
-  due(now: number, limit: number): readonly string[];
+  remove(id: string, userId: string | undefined): boolean;
+  /** Those that are due by `now`, the earliest first. */
+  listDue(now: number, limit: number): readonly string[];
   /** Those of the user that are due first. */
-  firstOf(userId: string, limit: number): readonly DueSession[];
-  countOf(userId: string): number;
+  listFirstOfUser(userId: string, limit: number): readonly DueSession[];
+  countOfUser(userId: string): number;
 }
 
 export interface DueSession {
@@ -40,7 +40,7 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
     return { start: [user, 0], end: [user, Number.MAX_VALUE] };
   };
 
-  function leave(id: string, userId: string | undefined): boolean {
+  function remove(id: string, userId: string | undefined): boolean {
     const dueAt = times.get(id);
     if (dueAt === undefined) return false;
     all.remove([dueAt, id]);
@@ -52,17 +52,17 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
   return {
     has: (id) => times.get(id) !== undefined,
     size: () => (times.getStats() as { entryCount: number }).entryCount,
-    enter(id, dueAt, userId) {
-      leave(id, userId);
+    put(id, dueAt, userId) {
+      remove(id, userId);
       times.put(id, dueAt);
       all.put([dueAt, id], true);
       if (userId !== undefined) ofUsers.put([hashSha256(userId), dueAt, id], true);
     },
-    leave,
-    due: (now, limit) =>
+    remove,
+    listDue: (now, limit) =>
       [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
-    firstOf: (userId, limit) =>
+    listFirstOfUser: (userId, limit) =>
       [...ofUsers.getKeys({ ...rangeOf(userId), limit })].map(([, dueAt, id]) => ({ id, dueAt })),
-    countOf: (userId) => ofUsers.getKeysCount(rangeOf(userId)),
+    countOfUser: (userId) => ofUsers.getKeysCount(rangeOf(userId)),
   };
 }

@@ -1,38 +1,44 @@
-// Spec §2.1, decisions 4 and 10: sessions in lmdb, their index, and how many a user may have.
-import type { Database, RootDatabase } from 'lmdb';
+// Spec §2.1: sessions in lmdb, their index, and how many a user may have.
+import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import { sessionKey } from '../keys.ts';
-import type { SessionRecord, SessionSteps } from '../store.ts';
-import { type Expiring, expiring, expiryOf, readLive } from './expiring.ts';
-import type { Folder } from './folder.ts';
+import type { SessionOperations, SessionRecord } from '../store.ts';
+import {
+  createRecord,
+  type ExpiringRecord,
+  readExpiry,
+  readUnexpired,
+} from './expiring-records.ts';
+import type { DataFolder } from './folder.ts';
 import { openSessionIndex } from './session-index.ts';
 
-export interface EmbeddedSessionsOptions extends Pick<Folder, 'write' | 'ensureOpen'> {
-  readonly root: RootDatabase;
+export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
   readonly prefix: string;
   readonly clock: Clock;
 }
 
-export interface EmbeddedSessions extends SessionSteps {
-  read(id: string): SessionRecord | undefined;
+export interface EmbeddedSessions extends SessionOperations {
+  readSessionSync(id: string): SessionRecord | undefined;
 }
 
 /** A few milliseconds of work: requests come in between. */
-export const SWEEP_BATCH = 500;
+const SWEEP_BATCH = 500;
 
 export function createEmbeddedSessions(options: EmbeddedSessionsOptions): EmbeddedSessions {
   const { root, prefix, clock, write, ensureOpen } = options;
-  const sessions: Database<Expiring<SessionRecord>, string> = root.openDB({ name: 'sessions' });
+  const sessions: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
+    name: 'sessions',
+  });
   const index = openSessionIndex(root);
   const keyOf = (id: string) => sessionKey(prefix, id);
 
-  function read(id: string): SessionRecord | undefined {
+  function readSessionSync(id: string): SessionRecord | undefined {
     ensureOpen();
-    return readLive(sessions, keyOf(id), clock.now());
+    return readUnexpired(sessions, keyOf(id), clock.now());
   }
 
   /** Of a session that may have expired, or be damaged. */
-  function ownerOf(id: string): string | undefined {
+  function readOwner(id: string): string | undefined {
     try {
       return sessions.get(keyOf(id))?.value.userId;
     } catch {
@@ -42,42 +48,42 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
 
   function remove(id: string, owner: string | undefined): boolean {
     sessions.remove(keyOf(id));
-    return index.leave(id, owner);
+    return index.remove(id, owner);
   }
 
-  /** One index entry: taken when its session is gone, else given its new time. */
-  function settle(id: string): boolean {
-    const owner = ownerOf(id);
-    const expiresAt = expiryOf(sessions, keyOf(id));
+  /** One index entry: removed (true) when its session is gone, else given its new time. */
+  function sweepIndexEntry(id: string): boolean {
+    const owner = readOwner(id);
+    const expiresAt = readExpiry(sessions, keyOf(id));
     if (expiresAt <= clock.now()) return remove(id, owner);
     // Sessions from before there was a limit count as soon as their user has one that does.
-    const isLimited = owner !== undefined && index.firstOf(owner, 1).length > 0;
-    index.enter(id, expiresAt, isLimited ? owner : undefined);
+    const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
+    index.put(id, expiresAt, isLimited ? owner : undefined);
     return false;
   }
 
-  /** Ends what is more than `max`, but not `own`. Times are put right on the way. */
-  function endOldest(owner: string, own: string, max: number): readonly string[] {
+  /** Ends what is more than `max`, but not `newId`. Times are corrected on the way. */
+  function endOldest(owner: string, newId: string, max: number): readonly string[] {
     const ended: string[] = [];
-    let over = index.countOf(owner) - max;
-    for (let size = 2; over > 0; size = Math.min(2 * size, SWEEP_BATCH)) {
-      const first = index.firstOf(owner, size).filter(({ id }) => id !== own);
+    let excess = index.countOfUser(owner) - max;
+    for (let size = 2; excess > 0; size = Math.min(2 * size, SWEEP_BATCH)) {
+      const first = index.listFirstOfUser(owner, size).filter(({ id }) => id !== newId);
       if (first.length === 0) break;
-      let moved = false;
+      let hasMoved = false;
       for (const { id, dueAt } of first) {
-        const expiresAt = expiryOf(sessions, keyOf(id));
+        const expiresAt = readExpiry(sessions, keyOf(id));
         if (expiresAt > dueAt) {
-          index.enter(id, expiresAt, owner);
-          moved = true;
-        } else if (!moved && over > 0) {
-          over -= 1;
+          index.put(id, expiresAt, owner);
+          hasMoved = true;
+        } else if (!hasMoved && excess > 0) {
+          excess -= 1;
           if (expiresAt > clock.now()) {
             remove(id, owner);
             ended.push(id);
           } else {
             // It stays in the index until somebody counts it as expired.
-            index.leave(id, owner);
-            index.enter(id, dueAt, undefined);
+            index.remove(id, owner);
+            index.put(id, dueAt, undefined);
           }
         }
       }
@@ -86,43 +92,44 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
   }
 
   return {
-    read,
-    createSession: (value, ttlSeconds, userMax = 0) =>
+    readSessionSync,
+    readSession: async (id) => readSessionSync(id),
+    createSession: (session, ttlSeconds, userMax = 0) =>
       write(() => {
-        const { sessionId: id, userId } = value;
+        const { sessionId: id, userId } = session;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        const limited = userMax > 0 ? userId : undefined;
-        sessions.put(keyOf(id), expiring(value, expiresAt));
-        index.enter(id, expiresAt, limited);
-        return limited === undefined ? [] : endOldest(limited, id, userMax);
+        const limitedUser = userMax > 0 ? userId : undefined;
+        sessions.put(keyOf(id), createRecord(session, expiresAt));
+        index.put(id, expiresAt, limitedUser);
+        return limitedUser === undefined ? [] : endOldest(limitedUser, id, userMax);
       }),
     touchSession: (id, owner, changes, ttlSeconds) =>
       write(() => {
-        const value = read(id);
-        if (value === undefined || value.userId !== owner) return false;
+        const session = readSessionSync(id);
+        if (session === undefined || session.userId !== owner) return false;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        sessions.put(keyOf(id), expiring({ ...value, ...changes }, expiresAt));
+        sessions.put(keyOf(id), createRecord({ ...session, ...changes }, expiresAt));
         return true;
       }),
     endSession: (id, owner) =>
       write(() => {
-        const value = read(id);
-        if (value === undefined || value.userId !== owner) return false;
+        const session = readSessionSync(id);
+        if (session === undefined || session.userId !== owner) return false;
         remove(id, owner);
         return true;
       }),
     // Looked up first: a flood of unknown ids must not become a flood of writes.
-    async takeExpiredSession(id) {
+    async claimExpiredSession(id) {
       ensureOpen();
-      return index.has(id) && write(() => read(id) === undefined && settle(id));
+      return index.has(id) && write(() => readSessionSync(id) === undefined && sweepIndexEntry(id));
     },
 
     async sweepSessions() {
-      let taken = 0;
-      for (let due = dueNow(); due.length > 0; due = dueNow()) {
-        taken += await write(() => due.filter(settle).length);
+      let claimed = 0;
+      for (let due = listDue(); due.length > 0; due = listDue()) {
+        claimed += await write(() => due.filter(sweepIndexEntry).length);
       }
-      return taken;
+      return claimed;
     },
     async countSessions() {
       ensureOpen();
@@ -130,8 +137,8 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     },
   };
 
-  function dueNow(): readonly string[] {
+  function listDue(): readonly string[] {
     ensureOpen();
-    return index.due(clock.now(), SWEEP_BATCH);
+    return index.listDue(clock.now(), SWEEP_BATCH);
   }
 }

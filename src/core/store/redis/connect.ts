@@ -1,6 +1,7 @@
-// REDIS_URL → an ioredis client. Retries are ours (link.ts), not ioredis's.
+// REDIS_URL → an ioredis client. Retries are ours (command-runner.ts), not ioredis's.
 import { Cluster, Redis } from 'ioredis';
-import type { Client } from './link.ts';
+
+export type RedisClient = Redis | Cluster;
 
 /** Milliseconds until the n-th attempt to connect. */
 export type Backoff = (attempt: number) => number;
@@ -14,7 +15,7 @@ const CONNECT_TIMEOUT_MS = 1500;
 const SILENCE_MS = 2000;
 
 export interface Connection {
-  readonly client: Client;
+  readonly client: RedisClient;
   readonly isCluster: boolean;
 }
 

@@ -1,15 +1,19 @@
-// Decisions 9: an operation of the store answers or fails within a quarter of a second.
+// An operation of the store answers or fails within a quarter of a second: a caller who waits longer
+// for a store that is down holds a connection and memory, and gets the same error later.
 
 export const DEADLINE_MS = 250;
 
 /** The result, or a rejection when the time is over. */
-export type Deadline = <Result>(work: Promise<Result>, onTimeout: () => Error) => Promise<Result>;
+export type WithDeadline = <Result>(
+  work: Promise<Result>,
+  onTimeout: () => Error,
+) => Promise<Result>;
 
 const TICK_MS = 25;
 /** The first tick comes early, as it was set for earlier operations. */
 const TICKS = DEADLINE_MS / TICK_MS + 1;
 
-interface Waiting {
+interface PendingOperation {
   ticks: number;
   readonly expire: () => void;
 }
@@ -19,39 +23,39 @@ interface Waiting {
  * stalls (a slow tool, a starved container) no tick passes, answers may lie in the socket unread,
  * and Redis was not slow.
  */
-export function createDeadline(): Deadline {
-  const waiting = new Set<Waiting>();
+export function createDeadline(): WithDeadline {
+  const pending = new Set<PendingOperation>();
   let ticker: NodeJS.Timeout | undefined;
 
   function tick(): void {
-    if (waiting.size === 0) {
+    if (pending.size === 0) {
       clearInterval(ticker);
       ticker = undefined;
     }
-    for (const one of waiting) {
-      one.ticks += 1;
-      if (one.ticks >= TICKS) one.expire();
+    for (const operation of pending) {
+      operation.ticks += 1;
+      if (operation.ticks >= TICKS) operation.expire();
     }
   }
 
-  return function within(work, onTimeout) {
+  return function withDeadline(work, onTimeout) {
     ticker ??= setInterval(tick, TICK_MS);
     return new Promise((resolve, reject) => {
-      const own: Waiting = {
+      const operation: PendingOperation = {
         ticks: 0,
         expire() {
-          waiting.delete(own);
+          pending.delete(operation);
           reject(onTimeout());
         },
       };
-      waiting.add(own);
+      pending.add(operation);
       work.then(
         (result) => {
-          waiting.delete(own);
+          pending.delete(operation);
           resolve(result);
         },
         (error: unknown) => {
-          waiting.delete(own);
+          pending.delete(operation);
           reject(error);
         },
       );

@@ -3,10 +3,10 @@ import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { sessionKey } from '../keys.ts';
 import type { Store } from '../store.ts';
-import { createClusterAdmit, createSingleAdmit } from './admit.ts';
+import { createCommandRunner } from './command-runner.ts';
 import { type Backoff, connect, idleBackoff } from './connect.ts';
-import { createLink } from './link.ts';
-import { takeScript } from './scripts.ts';
+import { createClusterCount, createServerCount } from './count-request.ts';
+import { getAndDeleteScript } from './scripts.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createSubscriber } from './subscriber.ts';
 
@@ -23,41 +23,41 @@ export interface RedisOptions {
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
   const { sessionKeyPrefix: prefix, clock, log, backoff = idleBackoff } = options;
-  const { client, isCluster } = connect(options.url, backoff);
-  const link = createLink(client, { clock, log, freezes: !isCluster });
-  const subscriber = createSubscriber(client, { backoff, clock, log });
-  const admit = isCluster ? createClusterAdmit(link) : createSingleAdmit(link);
+  const { client: commandClient, isCluster } = connect(options.url, backoff);
+  const commands = createCommandRunner(commandClient, { clock, log, isCluster });
+  const subscriber = createSubscriber(commandClient, { backoff, clock, log });
+  const countAndRead = isCluster ? createClusterCount(commands) : createServerCount(commands);
 
   return {
-    get: async (key) => (await link.run((redis) => redis.get(key))) ?? undefined,
+    get: async (key) => (await commands.run((client) => client.get(key))) ?? undefined,
     async set(key, value, ttlSeconds) {
-      await link.run((redis) => redis.set(key, value, 'EX', ttlSeconds));
+      await commands.run((client) => client.set(key, value, 'EX', ttlSeconds));
     },
-    add: async (key, value, ttlSeconds) =>
-      (await link.run((redis) => redis.set(key, value, 'EX', ttlSeconds, 'NX'))) === 'OK',
-    async take(key) {
-      const value = await link.run((redis) => takeScript(redis, [key], []));
+    setIfAbsent: async (key, value, ttlSeconds) =>
+      (await commands.run((client) => client.set(key, value, 'EX', ttlSeconds, 'NX'))) === 'OK',
+    async getAndDelete(key) {
+      const value = await commands.run((client) => getAndDeleteScript.run(client, [key], []));
       return typeof value === 'string' ? value : undefined;
     },
     async delete(key) {
-      await link.run((redis) => redis.del(key));
+      await commands.run((client) => client.del(key));
     },
-    admit: (windows, sessionId) =>
-      admit(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),
-    async withdraw(key, entry) {
-      await link.run((redis) => redis.zrem(key, entry));
+    countRequestAndReadSession: (windows, sessionId) =>
+      countAndRead(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),
+    async uncountRequest(key, entry) {
+      await commands.run((client) => client.zrem(key, entry));
     },
-    ...createRedisSessions({ link, prefix, clock, isCluster }),
+    ...createRedisSessions({ commands, prefix, clock, isCluster }),
     async publish(channel, message) {
-      await link.run((redis) => redis.publish(channel, message));
+      await commands.run((client) => client.publish(channel, message));
     },
     subscribe: subscriber.subscribe,
     async ping() {
-      await link.run((redis) => redis.ping());
+      await commands.run((client) => client.ping());
     },
     async close() {
       subscriber.close();
-      link.close();
+      commands.close();
     },
   };
 }

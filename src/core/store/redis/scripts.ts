@@ -1,6 +1,6 @@
-// The steps that must be atomic. Time is the server's, so that replicas agree (decisions 7).
+// The steps that must be atomic. Time is the server's, so that replicas agree.
 // No script decodes or encodes a client's JSON.
-import { createScript } from './script.ts';
+import { createScript } from './lua-script.ts';
 
 const NOW = `
 local time = redis.call('TIME')
@@ -12,7 +12,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
  * ARGV: number of windows, unique suffix, 0 or 1, then length (ms) and maximum of each window.
  * Answers [index of the deciding window or 0, admitted, entries, oldest, now, session's fields].
  */
-export const admitScript = createScript(`${NOW}
+export const countRequestScript = createScript(`${NOW}
 local windows = tonumber(ARGV[1])
 local session = {}
 if ARGV[3] == '1' then session = redis.call('HGETALL', KEYS[windows + 1]) end
@@ -36,12 +36,12 @@ return { 1, 1, counts[1] + 1, oldest(KEYS[1]), now, session }
 `);
 
 /**
- * Enters a session into its user's set. The set lives for twice its newest session's time: until then
- * that session is gone, or the sweep has entered it again. What the sweep should have entered again an
+ * Adds a session to its user's set. The set lives for twice its newest session's time: until then
+ * that session is gone, or the sweep has added it again. What the sweep should have added again an
  * hour ago is gone.
  */
-const ENTER = `
-local function enter(set, id, expiry, lifetime, now)
+const ADD_TO_USER_SET = `
+local function addToUserSet(set, id, expiry, lifetime, now)
   redis.call('ZREMRANGEBYSCORE', set, '-inf', now - 3600000)
   redis.call('ZADD', set, expiry, id)
   if redis.call('PTTL', set) < 2 * lifetime then redis.call('PEXPIRE', set, 2 * lifetime) end
@@ -51,9 +51,9 @@ end
 /**
  * KEYS: session[, index[, the user's set]]. ARGV: id, ttl (s), how many sessions the user may have, prefix
  * of sessions, then the hash's fields. Answers the ids of the sessions that were ended. Entries that lag
- * behind touches are put right first, some 3,000 at most; the next opening goes on.
+ * behind touches are corrected first, some 3,000 at most; the next opening goes on.
  */
-export const createSessionScript = createScript(`${NOW}${ENTER}
+export const createSessionScript = createScript(`${NOW}${ADD_TO_USER_SET}
 local id, lifetime, max = ARGV[1], ARGV[2] * 1000, tonumber(ARGV[3])
 redis.call('HSET', KEYS[1], unpack(ARGV, 5))
 redis.call('PEXPIRE', KEYS[1], lifetime)
@@ -61,7 +61,7 @@ if KEYS[2] then redis.call('ZADD', KEYS[2], now + lifetime, id) end
 local ended = {}
 if not KEYS[3] then return ended end
 local set = KEYS[3]
-enter(set, id, now + lifetime, lifetime, now)
+addToUserSet(set, id, now + lifetime, lifetime, now)
 local over = redis.call('ZCARD', set) - max
 local size = 1
 for round = 1, 32 do
@@ -89,10 +89,10 @@ end
 return ended
 `);
 
-/** KEYS: the user's set. ARGV: id, expiry, time (ms) that is left, 1 to enter only where a set is. */
-export const enterUserSessionScript = createScript(`${NOW}${ENTER}
+/** KEYS: the user's set. ARGV: id, expiry, time (ms) that is left, 1 to add only where a set is. */
+export const addUserSessionScript = createScript(`${NOW}${ADD_TO_USER_SET}
 if ARGV[4] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-enter(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), now)
+addToUserSet(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), now)
 return 1
 `);
 
@@ -103,7 +103,7 @@ return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
 /** KEYS: one. GETDEL, which servers before 6.2 do not have. */
-export const takeScript = createScript(`
+export const getAndDeleteScript = createScript(`
 local value = redis.call('GET', KEYS[1])
 redis.call('DEL', KEYS[1])
 return value

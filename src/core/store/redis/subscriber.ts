@@ -6,8 +6,7 @@ import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
 import type { Store } from '../store.ts';
-import type { Backoff } from './connect.ts';
-import type { Client } from './link.ts';
+import type { Backoff, RedisClient } from './connect.ts';
 
 export interface SubscriberOptions {
   readonly backoff: Backoff;
@@ -28,7 +27,7 @@ const PING_EVERY_MS = 10_000;
 
 /**
  * The rest is as for commands, `socketTimeout` too: it runs only while an answer is owed (to
- * PING, SUBSCRIBE or the log-in), so it ends a dead connection and never a silent one.
+ * PING, SUBSCRIBE or AUTH), so it ends a dead connection and never a silent one.
  */
 const OPTIONS = {
   lazyConnect: false,
@@ -37,9 +36,9 @@ const OPTIONS = {
   retryStrategy: () => null,
 };
 
-/** `commands` is the client whose servers and options are used; it connects by itself. */
+/** `commandClient` is the one whose servers and options are used; it connects by itself. */
 export function createSubscriber(
-  commands: Client,
+  commandClient: RedisClient,
   { backoff, clock, log }: SubscriberOptions,
 ): Subscriber {
   const listeners = createListeners(log);
@@ -51,37 +50,37 @@ export function createSubscriber(
   /** The next attempt or, while connected, the next PING. */
   let cancelNext = () => {};
 
-  // Requests wake the commands' connection out of a long pause (link.ts), and that wakes this one.
-  commands.on('ready', () => {
+  // Requests make the commands' connection come back from a long pause (command-runner.ts); then this one does.
+  commandClient.on('ready', () => {
     attempts = 0;
     if (state === 'open' && connection === undefined) open();
   });
   // A node that left the cluster may live on, but hears nothing any more.
-  commands.on('-node', (left: Redis) => {
+  commandClient.on('-node', (left: Redis) => {
     const { host, port } = left.options;
-    const own = connection?.options;
-    if (own?.host === host && own?.port === port) connection?.disconnect();
+    const current = connection?.options;
+    if (current?.host === host && current?.port === port) connection?.disconnect();
   });
 
   function open(): void {
     cancelNext();
-    const opened = serverOf(commands)?.duplicate(OPTIONS);
+    const opened = pickServer(commandClient)?.duplicate(OPTIONS);
     if (opened === undefined) {
-      retry();
+      scheduleRetry();
       return;
     }
     connection = opened;
-    // The link of the commands says what an operator must know.
+    // The command runner says what an operator must know.
     opened.on('error', (cause) => log.debug('The subscription to Redis is broken.', { cause }));
-    opened.on('message', (channel, message) => listeners.to(channel)(message));
+    opened.on('message', (channel, message) => listeners.prepareDelivery(channel)(message));
     opened.once('ready', () => {
       schedulePing(opened);
-      void enter(opened, listeners.channels());
+      void subscribeTo(opened, listeners.channels());
     });
-    opened.once('end', retry);
+    opened.once('end', scheduleRetry);
   }
 
-  function retry(): void {
+  function scheduleRetry(): void {
     cancelNext();
     connection = undefined;
     if (state === 'closed') return;
@@ -96,7 +95,7 @@ export function createSubscriber(
     });
   }
 
-  async function enter(on: Redis, channels: readonly string[]): Promise<void> {
+  async function subscribeTo(on: Redis, channels: readonly string[]): Promise<void> {
     try {
       if (channels.length > 0) await on.subscribe(...channels);
       attempts = 0;
@@ -115,8 +114,8 @@ export function createSubscriber(
     }
   }
 
-  /** What is asked of no connection, or a broken one, is made up for when the next is ready. */
-  const whenReady = (run: (on: Redis) => Promise<unknown>) => {
+  /** What no connection, or a broken one, is not told is made up for when the next is ready. */
+  const runIfReady = (run: (on: Redis) => Promise<unknown>) => {
     if (connection?.status === 'ready') run(connection).catch(() => {});
   };
 
@@ -124,16 +123,16 @@ export function createSubscriber(
     subscribe(channel, listener) {
       if (state === 'closed') return () => {};
       const isFirst = !listeners.has(channel);
-      const end = listeners.add(channel, listener);
+      const removeListener = listeners.add(channel, listener);
       if (state === 'unopened') {
         state = 'open';
         open();
       } else if (isFirst) {
-        whenReady((on) => enter(on, [channel]));
+        runIfReady((on) => subscribeTo(on, [channel]));
       }
       return () => {
-        end();
-        if (!listeners.has(channel)) whenReady((on) => on.unsubscribe(channel));
+        removeListener();
+        if (!listeners.has(channel)) runIfReady((on) => on.unsubscribe(channel));
       };
     },
     close() {
@@ -146,7 +145,7 @@ export function createSubscriber(
 }
 
 /** In a cluster any node, since each hears every message. None before the first is known. */
-function serverOf(client: Client): Redis | undefined {
+function pickServer(client: RedisClient): Redis | undefined {
   if (!(client instanceof Cluster)) return client;
   const nodes = client.nodes();
   return nodes[Math.floor(Math.random() * nodes.length)];

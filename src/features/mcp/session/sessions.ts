@@ -87,7 +87,7 @@ export function createSessions(
       const { record } = session;
       if (record !== undefined) return record.userId === user?.sub ? record : undefined;
       if (sessionId === undefined || !isSessionId(sessionId)) return undefined;
-      if (await store.takeExpiredSession(sessionId)) metrics.recordSessions('expired');
+      if (await store.claimExpiredSession(sessionId)) metrics.recordSessions('expired');
       return undefined;
     },
 

@@ -107,7 +107,7 @@ export function createSingleFlight<Result>(
     while (clock.monotonic() < deadline) {
       const found = await landed();
       if (found !== undefined) return read(found);
-      if (await store.add(flight, own, FLIGHT_SECONDS)) {
+      if (await store.setIfAbsent(flight, own, FLIGHT_SECONDS)) {
         // It may have landed between the two questions.
         const late = await landed();
         if (late === undefined) return fly(own);

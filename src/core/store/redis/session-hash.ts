@@ -1,17 +1,26 @@
 // Spec §2.1: a session as a Redis hash, and back.
 import { checkRecordVersion } from '../record-version.ts';
 import type { SessionChanges, SessionRecord } from '../store.ts';
+import type { CommandRunner } from './command-runner.ts';
 
 /** Field, value, field, value … as HSET takes them. */
-export const toFields = (session: SessionRecord | SessionChanges): readonly string[] =>
+export const toHashFields = (session: SessionRecord | SessionChanges): readonly string[] =>
   Object.entries(session).flatMap(([field, value]) => [field, String(value)]);
+
+export async function readSession(
+  commands: CommandRunner,
+  key: string,
+): Promise<SessionRecord | undefined> {
+  const fields = await commands.run((client) => client.hgetall(key));
+  return parseSessionHash(Object.entries(fields).flat());
+}
 
 /**
  * The session that HGETALL found, undefined when there is none.
  *
  * @throws Error when the hash is not a session: somebody else wrote it.
  */
-export function fromFields(flat: unknown): SessionRecord | undefined {
+export function parseSessionHash(flat: unknown): SessionRecord | undefined {
   if (!Array.isArray(flat) || flat.length === 0) return undefined;
   const fields = new Map<string, string>();
   for (let at = 0; at < flat.length; at += 2) fields.set(String(flat[at]), String(flat[at + 1]));

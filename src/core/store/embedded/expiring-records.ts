@@ -1,0 +1,49 @@
+// Records that lie in lmdb until their time is over.
+import type { Database } from 'lmdb';
+import { checkRecordVersion, RECORD_VERSION } from '../record-version.ts';
+
+export interface ExpiringRecord<Value> {
+  readonly value: Value;
+  /** Epoch milliseconds at which it is gone. */
+  readonly expiresAt: number;
+  /** None in what 0.1.0 wrote. */
+  readonly version?: number;
+}
+
+export const createRecord = <Value>(value: Value, expiresAt: number): ExpiringRecord<Value> => ({
+  value,
+  expiresAt,
+  version: RECORD_VERSION,
+});
+
+/**
+ * The value, or undefined when it is absent or its time is over.
+ *
+ * @throws Error when the record is damaged, or of a later version: that is not the same as absent.
+ */
+export function readUnexpired<Value>(
+  database: Database<ExpiringRecord<Value>, string>,
+  key: string,
+  now: number,
+): Value | undefined {
+  const record = database.get(key);
+  if (record === undefined) return undefined;
+  if (!isWhole(record)) throw new Error('A record in DATA_DIR is damaged');
+  checkRecordVersion(record.version, 'A record in DATA_DIR');
+  return record.expiresAt > now ? record.value : undefined;
+}
+
+/** The time at which a record is gone; a damaged one, which nobody can use, is gone at 0. */
+export function readExpiry<Value>(
+  database: Database<ExpiringRecord<Value>, string>,
+  key: string,
+): number {
+  try {
+    const record = database.get(key);
+    return record !== undefined && isWhole(record) ? record.expiresAt : 0;
+  } catch {
+    return 0;
+  }
+}
+
+const isWhole = (record: ExpiringRecord<unknown>): boolean => typeof record.expiresAt === 'number';

@@ -1,0 +1,47 @@
+// Spec §4.11: redis_operations_* of either driver. The labels are part of the interface, so they stay
+// when an operation is renamed.
+import type { Clock } from '../clock.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Store } from './store.ts';
+
+/** The same store, each operation counted and timed. */
+export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): Store {
+  const measure = <Args extends readonly unknown[], Result>(
+    label: string,
+    run: (...args: Args) => Promise<Result>,
+  ) =>
+    async function operation(...args: Args): Promise<Result> {
+      const started = clock.monotonic();
+      const record = (status: 'success' | 'error') =>
+        metrics.recordStoreOperation(label, status, (clock.monotonic() - started) / 1000);
+      try {
+        const result = await run(...args);
+        record('success');
+        return result;
+      } catch (thrown) {
+        record('error');
+        throw thrown;
+      }
+    };
+
+  return {
+    get: measure('get', store.get),
+    set: measure('set', store.set),
+    setIfAbsent: measure('add', store.setIfAbsent),
+    getAndDelete: measure('take', store.getAndDelete),
+    delete: measure('delete', store.delete),
+    countRequestAndReadSession: measure('admit', store.countRequestAndReadSession),
+    uncountRequest: measure('withdraw', store.uncountRequest),
+    readSession: measure('read_session', store.readSession),
+    createSession: measure('create_session', store.createSession),
+    touchSession: measure('touch_session', store.touchSession),
+    endSession: measure('end_session', store.endSession),
+    claimExpiredSession: measure('take_expired_session', store.claimExpiredSession),
+    sweepSessions: measure('sweep_sessions', store.sweepSessions),
+    countSessions: measure('count_sessions', store.countSessions),
+    publish: measure('publish', store.publish),
+    subscribe: store.subscribe,
+    ping: measure('ping', store.ping),
+    close: store.close,
+  };
+}

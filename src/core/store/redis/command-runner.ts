@@ -1,0 +1,128 @@
+// Commands to Redis fail fast while it is down or frozen, and are answered again at once when it is back.
+import type { Clock } from '../../clock.ts';
+import type { Log } from '../../log.ts';
+import { StoreUnavailable } from '../store.ts';
+import type { RedisClient } from './connect.ts';
+import { createDeadline, DEADLINE_MS } from './deadline.ts';
+
+export interface CommandRunner {
+  /**
+   * Runs commands with a deadline. @throws StoreUnavailable at once while Redis is known to be
+   * down, after the deadline when it does not answer, and for errors that Redis answers.
+   */
+  run<Result>(commands: (client: RedisClient) => Promise<Result>): Promise<Result>;
+  close(): void;
+}
+
+/** At most one new attempt to connect per second, however many requests ask for it. */
+const RETRY_EVERY_MS = 1000;
+
+/**
+ * `isCluster` decides what one command that times out says. Of a single server: all others would, too,
+ * so they fail at once until a PING is answered. In a cluster the other nodes may well answer.
+ */
+export function createCommandRunner(
+  client: RedisClient,
+  { clock, log, isCluster }: { clock: Clock; log: Log; isCluster: boolean },
+): CommandRunner {
+  let state: 'starting' | 'up' | 'down' | 'closed' = 'starting';
+  let lastRetry = Number.NEGATIVE_INFINITY;
+  let isPinging = false;
+  let lastError: unknown;
+  const resumeWaiting = new Set<() => void>();
+  const withDeadline = createDeadline();
+
+  client.on('ready', isCluster ? markUp : ping);
+  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
+    // A cluster says only that all nodes failed; the last node says why.
+    lastError = error.lastNodeError ?? error;
+  });
+  client.on('close', () => markDown(lastError ?? new Error('The connection was closed')));
+
+  /** One PING at a time; on a frozen server it waits until the connection is given up. */
+  function ping(): void {
+    isPinging = true;
+    const onError = (error: unknown) => client.status === 'ready' && markDown(error);
+    void client
+      .ping()
+      .then(markUp, onError)
+      .finally(() => {
+        isPinging = false;
+      });
+  }
+
+  function markUp(): void {
+    if (state === 'up' || state === 'closed') return;
+    if (state === 'down') log.info('The store answers again.');
+    state = 'up';
+    lastError = undefined;
+    for (const resume of resumeWaiting) resume();
+  }
+
+  function markDown(cause: unknown): void {
+    lastError = cause;
+    if (state === 'closed') return;
+    if (state !== 'down') {
+      log.error(
+        'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
+        { cause },
+      );
+    }
+    state = 'down';
+  }
+
+  /** True when it started something worth waiting for. */
+  function retry(): boolean {
+    const now = clock.monotonic();
+    if (now - lastRetry < RETRY_EVERY_MS) return false;
+    lastRetry = now;
+    if (client.status === 'reconnecting' || client.status === 'end') {
+      client.connect().catch(() => {});
+      return true;
+    }
+    // The connection stands, and what answered may have been an error: "LOADING", say.
+    if (client.status !== 'ready' || isPinging) return false;
+    ping();
+    return true;
+  }
+
+  async function waitUntilUp(): Promise<void> {
+    if (state === 'closed') throw new StoreUnavailable('The store is closed');
+    if (!retry() && state !== 'starting') throw unavailable();
+    let resume = () => {};
+    const up = new Promise<void>((resolve) => {
+      resume = resolve;
+      resumeWaiting.add(resume);
+    });
+    await withDeadline(up, unavailable).finally(() => resumeWaiting.delete(resume));
+  }
+
+  const unavailable = () => new StoreUnavailable('Redis does not answer', { cause: lastError });
+
+  return {
+    async run(commands) {
+      if (state !== 'up') await waitUntilUp();
+      try {
+        return await withDeadline(commands(client), handleTimeout);
+      } catch (error) {
+        if (error instanceof StoreUnavailable) throw error;
+        // A lost connection says more than the command that it took along.
+        if (state === 'down') throw unavailable();
+        throw new StoreUnavailable('Redis could not run a command', { cause: error });
+      }
+    },
+    close() {
+      state = 'closed';
+      client.disconnect();
+    },
+  };
+
+  function handleTimeout(): StoreUnavailable {
+    const cause = new Error(`no answer within ${DEADLINE_MS} ms`);
+    if (!isCluster && state === 'up') {
+      markDown(cause);
+      ping();
+    }
+    return new StoreUnavailable('Redis does not answer', { cause });
+  }
+}

@@ -1,0 +1,27 @@
+import { createHash } from 'node:crypto';
+import type { RedisClient } from './connect.ts';
+
+export interface LuaScript {
+  /** One command, EVALSHA, and EVAL only after Redis forgot the script. */
+  run(
+    client: RedisClient,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown>;
+}
+
+export function createScript(source: string): LuaScript {
+  const sha = createHash('sha1').update(source).digest('hex');
+
+  return {
+    async run(client, keys, args) {
+      try {
+        return await client.evalsha(sha, keys.length, ...keys, ...args);
+      } catch (error) {
+        const isForgotten = error instanceof Error && error.message.startsWith('NOSCRIPT');
+        if (!isForgotten) throw error;
+        return client.eval(source, keys.length, ...keys, ...args);
+      }
+    },
+  };
+}
