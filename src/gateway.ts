@@ -35,7 +35,6 @@ import {
   uncheckedOffer,
 } from './features/oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './features/oauth/client-id-metadata/network.ts';
-import { redirectUriProblem } from './features/oauth/clients/redirect-uri.ts';
 import { createOAuthEndpoints } from './features/oauth/endpoints.ts';
 import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
 import { createSite } from './features/site/site.ts';
@@ -140,7 +139,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     clock,
     documents: createClientDocuments({
       allowedHosts: config.cimdAllowedHosts,
-      redirectUriProblem: (uri) => redirectUriProblem(uri, redirectUriRules(config)),
+      redirectUris: redirectUriRules(config),
       clock,
       log,
       network,

@@ -10,9 +10,8 @@ import type { Seal } from '../../core/seal/seal.ts';
 import type { Store } from '../../core/store/store.ts';
 import { type BrokerDeps, createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
-import { aboutClient, clientIdIn, clientIdOf } from './clients/about-client.ts';
 import { createClients } from './clients/clients.ts';
-import type { RedirectUriRules } from './clients/redirect-uri.ts';
+import { findClientId, findClientIdInBody, logClient } from './clients/log-client.ts';
 import { createRegister } from './clients/register.ts';
 import { createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals } from './consent/approvals.ts';
@@ -24,6 +23,7 @@ import { authorizationExtras, type ProviderRequestSettings } from './provider/pr
 import { type AuthorizeSettings, createToProvider } from './proxy/authorize.ts';
 import { createRevoke, type RevokeSettings } from './proxy/revoke.ts';
 import { createToken, type TokenSettings } from './proxy/token.ts';
+import type { RedirectUriRules } from './redirect-uri/redirect-uri.ts';
 import { createReadRequest } from './request/authorization-request.ts';
 
 const ONE_DAY_SECONDS = 86_400;
@@ -144,14 +144,15 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
   const token = broker?.token ?? createToken(settings, { clients, api, logLogin });
   const revoke = broker?.revoke ?? createRevoke(settings, clients, api);
   return {
-    authorize: (query, cookie) => aboutClient(clientIdIn(query), () => authorize(query, cookie)),
-    token: (body, authorization) => aboutClient(clientIdOf(body), () => token(body, authorization)),
+    authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
+    token: (body, authorization) =>
+      logClient(findClientIdInBody(body), () => token(body, authorization)),
     register: createRegister(registered, clock, {
       redirectUris: redirectUriRules(settings),
       accessToken: settings.dcrAccessToken,
     }),
     revoke: (body, authorization) =>
-      aboutClient(clientIdOf(body), () => revoke(body, authorization)),
+      logClient(findClientIdInBody(body), () => revoke(body, authorization)),
     consent: consent?.decide,
     callback: broker?.callback,
   };

@@ -14,6 +14,7 @@ import {
   type DocumentHost,
   documentAnswer,
   PUBLIC,
+  redirectUris,
   startDocumentHost,
 } from '../../support/oauth/document-host.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
@@ -197,7 +198,7 @@ function open(from: Network) {
   const { log, lines } = collectLog();
   const documents = createClientDocuments({
     allowedHosts: ['*'],
-    redirectUriProblem: () => undefined,
+    redirectUris,
     clock,
     log,
     network: from,

@@ -11,7 +11,12 @@ import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
-import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
+import {
+  documentAnswer,
+  PUBLIC,
+  redirectUris,
+  startDocumentHost,
+} from '../../support/oauth/document-host.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { startProxy } from '../../support/oauth/proxy.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
@@ -250,7 +255,7 @@ describe.each([
       const { log, lines } = collectLog();
       const documents = createClientDocuments({
         allowedHosts: ['client.example'],
-        redirectUriProblem: () => undefined,
+        redirectUris,
         clock,
         log,
         network: { ...host.network, tunnel: outbound.openTunnel },

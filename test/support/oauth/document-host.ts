@@ -11,6 +11,7 @@ import type { TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
+import type { RedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
 import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 
@@ -130,15 +131,17 @@ export async function startClientDocuments(
   const clock: ManualClock = manualClock(1_800_000_000_000);
   const { log, lines } = collectLog();
   const open = (network: Network = host.network, hosts = allowedHosts) =>
-    createClientDocuments({ allowedHosts: hosts, redirectUriProblem, clock, log, network });
+    createClientDocuments({ allowedHosts: hosts, redirectUris, clock, log, network });
   return { host, clock, lines: lines as readonly LogLine[], open, documents: open() };
 }
 
-/** A rule of the caller's; what the service allows is tested with registration. */
-function redirectUriProblem(uri: string): string | undefined {
-  if (uri.includes('#')) return 'has a fragment';
-  return uri.startsWith('https://') ? undefined : 'is not https';
-}
+/** What they allow is tested with registration. */
+export const redirectUris: RedirectUriRules = {
+  baseUrl: 'https://gw.example',
+  schemes: [],
+  ipv6Loopback: false,
+  refusesAnswers: false,
+};
 
 /** Answers with a document for the requested path, a good one but for `members`. */
 export const documentAnswer =

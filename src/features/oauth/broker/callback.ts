@@ -2,12 +2,12 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
-import { aboutClient } from '../clients/about-client.ts';
+import { logClient } from '../clients/log-client.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { toSentence } from '../provider/provider-api.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
+import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import { fromQuery, type Parameters } from '../request/parameters.ts';
-import { redirectBack } from '../request/redirect-back.ts';
 import type { SealedRecords } from '../sealed-records.ts';
 import type { Login } from './login.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';
@@ -39,7 +39,7 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
     const parameters = fromQuery(query, () => {});
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? refuseFinished();
-    return aboutClient(clientId, async () => () => finish(parameters, state, cookie));
+    return logClient(clientId, async () => () => finish(parameters, state, cookie));
   };
 
   async function finish(parameters: Parameters, state: string, cookie: string | undefined) {
@@ -53,7 +53,7 @@ export function createCallback({ baseUrl, browsers, logins, grants, endpoints }:
     }
     await checkIssuer(parameters, login, endpoints);
     const back: Back = (pairs) =>
-      redirectBack(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
+      redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
     if (code === undefined) return passOnError(parameters, back);
     return back([['code', await grants.put(grantFor(login, code))]]);

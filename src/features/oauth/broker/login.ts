@@ -75,7 +75,7 @@ export const createLogin = (deps: LoginDeps) =>
     const state = await logins.put({
       browser: browser.hash,
       clientId: request.clientId,
-      clientName: request.client.client_name,
+      clientName: request.client.name,
       redirectUri,
       state: parameters.get('state'),
       codeChallenge: parameters.require('code_challenge'),

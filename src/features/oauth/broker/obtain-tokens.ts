@@ -7,7 +7,7 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
-import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
@@ -21,7 +21,7 @@ import {
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {
-  readonly client: KnownClient;
+  readonly client: Client;
   /** For the log. */
   readonly clientName: string | undefined;
   readonly form: readonly (readonly [string, string])[];
@@ -77,9 +77,9 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     await bind(answer.refresh_token, request);
     const tokens = await selectTokens(answer, request);
     if (refresh) await noteUse(refresh, tokens.refresh_token, request);
-    await clients.used(client);
+    await clients.recordUse(client);
     logLogin({
-      clientId: client.client_id,
+      clientId: client.id,
       clientName: request.clientName,
       accessToken: tokens.access_token,
       isRefresh: refresh !== undefined,
@@ -129,7 +129,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
   async function bind(token: unknown, { client, resources }: TokenRequest) {
     if (typeof token !== 'string') return;
-    await refreshTokens.bind(token, { clientId: client.client_id, resources }).catch(() => {});
+    await refreshTokens.bind(token, { clientId: client.id, resources }).catch(() => {});
   }
 
   /** What the client gets. @throws GatewayError when there is nothing that it could use. */

@@ -6,13 +6,13 @@ import { isLoopbackHost } from '../../../core/loopback.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
+import { addToRedirectUri } from '../redirect-uri/redirect-to-client.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
   identifyRequest,
   type ReadRequest,
 } from '../request/authorization-request.ts';
-import { redirectAddress } from '../request/redirect-back.ts';
 import { checkResources } from '../request/resources.ts';
 
 export interface ReadRequestDeps {
@@ -53,7 +53,7 @@ export function createReadRequest({
   ): Promise<GatewayError> {
     const { redirectUri, parameters } = request;
     const { code, description } = describeOAuthError(error);
-    const url = redirectAddress(redirectUri, [
+    const url = addToRedirectUri(redirectUri, [
       ['error', code],
       ['error_description', description],
       ['state', parameters.get('state')],

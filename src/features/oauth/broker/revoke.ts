@@ -24,9 +24,7 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     const parameters = fromBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
-    const isKnown =
-      clients.isAllowedDocument(clientId) || (await clients.find(clientId)).client !== undefined;
-    if (!isKnown) fail('unauthenticated_client');
+    await clients.identify(clientId);
     const { owner, isRevoked } = await refreshTokens.find(token);
     // RFC 7009 §2.1: a token of another client is refused.
     if (owner !== undefined && owner !== clientId) {

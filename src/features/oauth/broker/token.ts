@@ -1,7 +1,7 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
-import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   authorizationExtras,
@@ -43,7 +43,7 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
   const redirectUri = parameters.require('redirect_uri');
   const clientId = parameters.require('client_id');
   const verifier = parameters.require('code_verifier');
-  const client = await findClient(clientId, deps.clients);
+  const client = await deps.clients.identify(clientId);
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
     deps.api.requireCapacity();
@@ -74,7 +74,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
   const known = await refreshTokens.find(refreshToken);
-  const client = await findClient(clientId, deps.clients);
+  const client = await deps.clients.identify(clientId);
   if (known.isRevoked) refuse('The refresh token was revoked.');
   if (known.owner !== undefined && known.owner !== clientId) {
     refuse('The refresh token was issued to another client.');
@@ -85,7 +85,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
     const sent = (await refreshTokens.successorOf(refreshToken)) ?? refreshToken;
     return deps.obtainTokens({
       client,
-      clientName: client.client_name,
+      clientName: client.name,
       nonce: undefined,
       resources,
       refresh: { held: refreshToken, sent },
@@ -118,17 +118,6 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
 
 /** Tokens, or the provider's word that there will be none. */
 const isFinal = ({ status }: TokenResponse): boolean => status === 200 || status === 400;
-
-async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
-  // Its document was read when the log-in began, and says nothing that is needed here. Its host may
-  // be down by now, and nobody without a token shall make us fetch.
-  if (clients.isAllowedDocument(clientId)) return { client_id: clientId, redirect_uris: [] };
-  const { client, problem } = await clients.find(clientId);
-  // A 401 here makes clients register anew and try again: the way out for an expired client.
-  return (
-    client ?? fail('unauthenticated_client', problem === undefined ? {} : { details: problem })
-  );
-}
 
 function refuse(details: string): never {
   return fail('invalid_grant', { details });

@@ -3,12 +3,13 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { createLogThrottle } from '../../../core/log-throttle.ts';
+import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { isClientDocumentId, readClientIdUrl } from './client-id-url.ts';
 import { createExpiringMap } from './expiring-map.ts';
 import { fetchDocument } from './fetch-document.ts';
 import { lifetimeMs } from './lifetime.ts';
 import type { Network } from './network.ts';
-import { type ClientDocument, type RedirectUriProblem, readDocument } from './read-document.ts';
+import { type ClientDocument, readDocument } from './read-document.ts';
 import { ClientDocumentRefused, refuse } from './refusal.ts';
 
 export interface ClientDocuments {
@@ -27,7 +28,7 @@ export interface ClientDocuments {
 export interface ClientDocumentsOptions {
   /** `*` for any public host, else exact names in lower case; none allows nothing. */
   readonly allowedHosts: readonly string[];
-  readonly redirectUriProblem: RedirectUriProblem;
+  readonly redirectUris: RedirectUriRules;
   readonly clock: Clock;
   readonly log: Log;
   readonly network: Network;
@@ -41,7 +42,7 @@ const PAUSE_MS = 5000;
 const MAX_LOGGED = 400;
 
 export function createClientDocuments(options: ClientDocumentsOptions): ClientDocuments {
-  const { allowedHosts, redirectUriProblem, clock, log, network } = options;
+  const { allowedHosts, redirectUris, clock, log, network } = options;
   const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock);
   // Apart: made-up URLs that fail must not push out what is in use.
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
@@ -55,7 +56,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   async function load(url: URL): Promise<ClientDocument> {
     try {
       const { headers, body } = await fetchDocument(url, network, clock);
-      const document = readDocument(url.href, body, redirectUriProblem);
+      const document = readDocument(url.href, body, redirectUris);
       documents.set(url.href, document, lifetimeMs(headers, clock.now()));
       return document;
     } catch (refusal) {

@@ -1,5 +1,6 @@
 // Spec §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
-import { isStringArray, type JsonObject, parseObject } from '../../../core/json.ts';
+import { type JsonObject, parseObject } from '../../../core/json.ts';
+import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { refuse } from './refusal.ts';
 
 /** What the service uses of it; wire names, as in a registered client. */
@@ -14,10 +15,6 @@ export interface ClientDocument {
   readonly token_endpoint_auth_method: 'none';
 }
 
-/** Why a redirect URI is refused ("has a fragment"); undefined when it is allowed. */
-export type RedirectUriProblem = (uri: string) => string | undefined;
-
-const MAX_REDIRECT_URIS = 10;
 const MAX_NAME = 200;
 const MAX_URI = 2048;
 
@@ -25,7 +22,7 @@ const MAX_URI = 2048;
 export function readDocument(
   clientId: string,
   body: Buffer,
-  redirectUriProblem: RedirectUriProblem,
+  rules: RedirectUriRules,
 ): ClientDocument {
   const members = parseObject(body);
   const problem = members === undefined ? 'is not a JSON object' : memberProblem(members, clientId);
@@ -35,7 +32,7 @@ export function readDocument(
     ...(isName(members.client_name) && { client_name: members.client_name }),
     ...(isWebUrl(members.client_uri) && { client_uri: members.client_uri }),
     ...(isWebUrl(members.logo_uri) && { logo_uri: members.logo_uri }),
-    redirect_uris: redirectUris(clientId, members.redirect_uris, redirectUriProblem),
+    redirect_uris: redirectUris(clientId, members.redirect_uris, rules),
     token_endpoint_auth_method: 'none',
   };
 }
@@ -65,16 +62,12 @@ const PROBLEMS: readonly (readonly [
 function redirectUris(
   clientId: string,
   value: unknown,
-  redirectUriProblem: RedirectUriProblem,
+  rules: RedirectUriRules,
 ): readonly string[] {
-  if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
-    return refused(clientId, `needs redirect_uris, an array of 1 to ${MAX_REDIRECT_URIS} strings`);
-  }
-  for (const [at, uri] of value.entries()) {
-    const problem = redirectUriProblem(uri);
-    if (problem !== undefined) refused(clientId, `is not usable: redirect_uris[${at}] ${problem}`);
-  }
-  return value;
+  const list = parseRedirectUris(value, rules);
+  return list.problem === undefined
+    ? list.uris
+    : refused(clientId, `is not usable: ${list.problem}`);
 }
 
 /** Absent means the default, which has it. */

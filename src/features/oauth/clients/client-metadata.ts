@@ -1,7 +1,7 @@
 // Spec §4.8, RFC 7591 §2: what a registration may say.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../../core/json.ts';
-import { type RedirectUriRules, redirectUriProblem } from './redirect-uri.ts';
+import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 
 /** Spec §2.2 with defaults filled in. */
 export interface ClientMetadata {
@@ -14,7 +14,6 @@ export interface ClientMetadata {
   readonly software_version?: string;
 }
 
-const MAX_REDIRECT_URIS = 10;
 const GRANT_TYPES = ['authorization_code', 'refresh_token'];
 const RESPONSE_TYPES = ['code'];
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
@@ -50,18 +49,12 @@ export function parseClientMetadata(body: unknown, rules: RedirectUriRules): Cli
 }
 
 function redirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
-  if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
-    return refuse(`redirect_uris must be an array of 1 to ${MAX_REDIRECT_URIS} strings.`);
-  }
-  for (const [at, uri] of value.entries()) {
-    const problem = redirectUriProblem(uri, rules);
-    if (problem !== undefined) {
-      fail('invalid_redirect_uri', {
-        details: `redirect_uris[${at}] ${problem}. Allowed are https, and http with the host localhost or 127.0.0.1, without a fragment.`,
-      });
-    }
-  }
-  return value;
+  const list = parseRedirectUris(value, rules);
+  if (list.problem === undefined) return list.uris;
+  if (!list.isUri) return refuse(`${list.problem}.`);
+  return fail('invalid_redirect_uri', {
+    details: `${list.problem}. Allowed are https, and http with the host localhost or 127.0.0.1, without a fragment.`,
+  });
 }
 
 function choices(members: JsonObject, name: string, allowed: string[], fallback: string[]) {

@@ -1,35 +1,50 @@
 // Which clients there are: those that registered, and those that a document of theirs describes.
+import { fail } from '../../../core/errors/gateway-error.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/refusal.ts';
-import { isAtOrigin, isSameRedirectUri } from './redirect-uri.ts';
+import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
 import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
 
-/** What a log-in needs of a client. */
-export interface KnownClient {
-  readonly client_id: string;
-  readonly client_name?: string;
-  readonly redirect_uris: readonly string[];
-  /** Host of the document that describes it; a client that registered itself has none. */
-  readonly vouchedBy?: string;
-}
+/** What a login needs of a client. */
+export type Client = ClientFacts &
+  (
+    | { readonly kind: 'registered'; readonly registration: RegisteredClient }
+    /** `host` is that of the document that describes it. */
+    | { readonly kind: 'document'; readonly host: string }
+  );
 
-/** The client, or why there is none, for whoever looks into the error. */
-export type Found =
-  | { readonly client: KnownClient; readonly problem?: undefined }
-  | { readonly client?: undefined; readonly problem: string | undefined };
+interface ClientFacts {
+  readonly id: string;
+  /** What the client calls itself. */
+  readonly name: string | undefined;
+  readonly redirectUris: readonly string[];
+}
 
 export interface Clients {
   /** Spec §4.6: such an id is judged here; in proxy mode every other is the provider's to judge. */
-  isOurs(clientId: string): boolean;
-  /** Whether the client is one that a document describes, and its host is allowed still. */
-  isAllowedDocument(clientId: string): boolean;
-  /** @throws what the store throws. */
-  find(clientId: string): Promise<Found>;
+  isGatewayClient(clientId: string): boolean;
+  /**
+   * The client of an id; its document is fetched where it is not at hand.
+   *
+   * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
+   */
+  require(clientId: string, refusal: ClientRefusal): Promise<Client>;
+  /**
+   * The client that brings a code or a token of its own. A document was read when the login began and
+   * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
+   * make us fetch: only its id is judged again.
+   *
+   * @throws GatewayError `unauthenticated_client`, or what the store throws.
+   */
+  identify(clientId: string): Promise<Client>;
   /** Exact strings; on loopback any port, where that is allowed. */
-  allows(client: KnownClient, redirectUri: string): boolean;
-  /** The client got a token. Never rejects: the next one renews, too. */
-  used(client: KnownClient): Promise<void>;
+  allowsRedirectUri(client: Client, redirectUri: string): boolean;
+  /** The client got a token: its registration may be renewed. Never rejects: the next one renews, too. */
+  recordUse(client: Client): Promise<void>;
 }
+
+/** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
+export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
 export interface ClientsDeps {
   readonly registered: RegisteredClients;
@@ -46,37 +61,63 @@ export function createClients(deps: ClientsDeps): Clients {
 
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
-  async function findDocument(clientId: string, from: ClientDocuments): Promise<Found> {
-    try {
-      const client = await from.find(clientId);
-      return { client: { ...client, vouchedBy: new URL(clientId).host } };
-    } catch (error) {
-      if (error instanceof ClientDocumentRefused) return { problem: error.message };
-      throw error;
-    }
+  async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
+    if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
+    const found = isDynamic(clientId) ? await registered.find(clientId) : undefined;
+    return found === undefined ? fail(refusal) : registeredClient(found);
   }
 
   return {
-    isAllowedDocument: (clientId) => documents?.isAllowed(clientId) === true,
-    isOurs: (clientId) => isDynamic(clientId) || isDocument(clientId),
-    async find(clientId) {
-      if (documents && isDocument(clientId)) return findDocument(clientId, documents);
-      const client = isDynamic(clientId) ? await registered.find(clientId) : undefined;
-      return client === undefined ? { problem: undefined } : { client };
+    isGatewayClient: (clientId) => isDynamic(clientId) || isDocument(clientId),
+    require,
+    async identify(clientId) {
+      return documents?.isAllowed(clientId)
+        ? documentClient({ client_id: clientId, redirect_uris: [] })
+        : require(clientId, 'unauthenticated_client');
     },
     // By any port, or by a registration from before this was refused, it could be the gateway's own.
-    allows: ({ redirect_uris: known }, redirectUri) =>
-      known.some((uri) => isSameRedirectUri(uri, redirectUri, loopbackAnyPort)) &&
+    allowsRedirectUri: ({ redirectUris }, redirectUri) =>
+      redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, loopbackAnyPort)) &&
       !isAtOrigin(redirectUri, baseUrl),
-    async used(client) {
-      if (!isRegistered(client)) return;
-      const isFirst = client.used === undefined;
+    async recordUse(client) {
+      if (client.kind !== 'registered') return;
+      const isFirst = client.registration.used === undefined;
       if (renewal === 'every' || (renewal === 'first' && isFirst)) {
-        await registered.keep(client).catch(() => {});
+        await registered.keep(client.registration).catch(() => {});
       }
     },
   };
 }
 
-const isRegistered = (client: KnownClient): client is RegisteredClient =>
-  client.vouchedBy === undefined && 'client_id_issued_at' in client;
+async function findDocument(
+  clientId: string,
+  documents: ClientDocuments,
+  refusal: ClientRefusal,
+): Promise<Client> {
+  try {
+    return documentClient(await documents.find(clientId));
+  } catch (error) {
+    if (error instanceof ClientDocumentRefused) fail(refusal, { details: error.message });
+    throw error;
+  }
+}
+
+const registeredClient = (registration: RegisteredClient): Client => ({
+  kind: 'registered',
+  ...factsOf(registration),
+  registration,
+});
+
+const documentClient = (document: WireClient): Client => ({
+  kind: 'document',
+  ...factsOf(document),
+  host: new URL(document.client_id).host,
+});
+
+type WireClient = Pick<RegisteredClient, 'client_id' | 'client_name' | 'redirect_uris'>;
+
+const factsOf = ({ client_id, client_name, redirect_uris }: WireClient): ClientFacts => ({
+  id: client_id,
+  name: client_name,
+  redirectUris: redirect_uris,
+});

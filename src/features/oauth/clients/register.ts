@@ -5,8 +5,8 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateClientId } from '../../../core/ids.ts';
 import { json, type PendingReply } from '../../../core/message.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
+import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { parseClientMetadata } from './client-metadata.ts';
-import type { RedirectUriRules } from './redirect-uri.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
 export interface RegisterRules {

@@ -1,11 +1,11 @@
 // What the user is asked before a client may log in.
 import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
 import type { Reply } from '../../../core/message.ts';
-import type { KnownClient } from '../clients/clients.ts';
+import type { Client } from '../clients/clients.ts';
 import { type ShownName, shorten, shownName } from './shown-name.ts';
 
 export interface ConsentQuestion {
-  readonly client: KnownClient;
+  readonly client: Client;
   readonly redirectUri: string;
   readonly scopes: readonly string[];
   /** Where the form goes. */
@@ -53,10 +53,10 @@ const MAX_URI = 300;
 const warning = ({ warning: text }: ShownName): string =>
   text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;
 
-const voucher = ({ vouchedBy }: KnownClient): string =>
-  vouchedBy === undefined
+const voucher = (client: Client): string =>
+  client.kind === 'registered'
     ? 'nobody: it registered itself, under a name of its own choice'
-    : `${vouchedBy}, which publishes its description`;
+    : `${client.host}, which publishes its description`;
 
 /** In full and in ASCII, so that look-alikes look different. */
 function destination(redirectUri: string): string {

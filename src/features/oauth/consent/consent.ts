@@ -4,11 +4,11 @@ import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import { aboutClient, clientIdIn } from '../clients/about-client.ts';
+import { findClientId, logClient } from '../clients/log-client.ts';
+import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import type { AuthorizationRequest, ReadRequest } from '../request/authorization-request.ts';
 import { createNameCheck } from '../request/parameter-names.ts';
 import { fromBody } from '../request/parameters.ts';
-import { redirectBack } from '../request/redirect-back.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
 import type { Approvals } from './approvals.ts';
 import type { Browser, Browsers } from './browser.ts';
@@ -119,7 +119,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
     async decide(body, cookie) {
       const form = fromBody(body, checkFieldName);
       const { query } = await questionOf(form.require('request'), form.require('csrf'), cookie);
-      return aboutClient(clientIdIn(query), async () => {
+      return logClient(findClientId(query), async () => {
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
         const isApproved = form.get('decision') === 'approve';
@@ -130,7 +130,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
 
   function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
     const error = { key: 'access_denied', message: 'The user denied it.' };
-    const reply = redirectBack(redirectUri, [
+    const reply = redirectToClient(redirectUri, [
       ['error', error.key],
       ['error_description', error.message],
       ['state', parameters.get('state')],

@@ -1,5 +1,5 @@
 // A client's own word for itself, made fit to be shown: anybody may register under any name.
-import type { KnownClient } from '../clients/clients.ts';
+import type { Client } from '../clients/clients.ts';
 import { OTHER_SCRIPT, scriptsOf } from './scripts.ts';
 
 export interface ShownName {
@@ -18,7 +18,7 @@ const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 const QUOTES =
   /[\p{Quotation_Mark}\u02ba\u02bb-\u02bd\u02dd\u02ee\u02f4-\u02f6\u2032-\u2037\u05f3\u05f4\u3003]/gu;
 
-export function shownName({ client_name: name = '', client_id: id }: KnownClient): ShownName {
+export function shownName({ name = '', id }: Client): ShownName {
   const plain = name
     .normalize('NFKC')
     .replace(UNSEEN, ' ')

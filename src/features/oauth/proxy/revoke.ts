@@ -20,8 +20,8 @@ export const createRevoke = (settings: RevokeSettings, clients: Clients, api: Pr
     const parameters = fromBody(body);
     parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
-    const isGatewayClient = clients.isOurs(clientId);
-    if (isGatewayClient && !(await clients.find(clientId)).client) fail('unauthenticated_client');
+    const isGatewayClient = clients.isGatewayClient(clientId);
+    if (isGatewayClient) await clients.require(clientId, 'unauthenticated_client');
     const url = settings.oauthRevocationUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this service.' });

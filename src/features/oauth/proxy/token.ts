@@ -2,7 +2,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
-import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import type { ProviderClientSettings } from '../provider/provider-client.ts';
@@ -35,7 +35,7 @@ export const createToken = (settings: TokenSettings, { clients, api, logLogin }:
     const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');
     for (const name of required) parameters.require(name);
     const clientId = parameters.require('client_id');
-    const isGatewayClient = clients.isOurs(clientId);
+    const isGatewayClient = clients.isGatewayClient(clientId);
     const client = isGatewayClient ? await findClient(clientId, parameters, clients) : undefined;
     const url = settings.oauthTokenUrl;
     if (url === undefined) {
@@ -45,10 +45,10 @@ export const createToken = (settings: TokenSettings, { clients, api, logLogin }:
       const request = { url, parameters, authorization, isGatewayClient };
       const response = await forwardToProvider(api, settings, request);
       if (response.status === 200) {
-        if (client) await clients.used(client);
+        if (client) await clients.recordUse(client);
         logLogin({
           clientId,
-          clientName: client?.client_name,
+          clientName: client?.name,
           accessToken: parseObject(response.body)?.access_token,
           isRefresh: grantType === 'refresh_token',
         });
@@ -61,13 +61,10 @@ async function findClient(
   clientId: string,
   parameters: Parameters,
   clients: Clients,
-): Promise<KnownClient> {
-  const { client, problem } = await clients.find(clientId);
-  // A 401 here makes clients register anew and try again: the way out for an expired client.
-  if (client === undefined) {
-    return fail('unauthenticated_client', problem === undefined ? {} : { details: problem });
-  }
+): Promise<Client> {
+  const client = await clients.require(clientId, 'unauthenticated_client');
   const isCode = parameters.get('grant_type') === 'authorization_code';
-  if (isCode && !clients.allows(client, parameters.require('redirect_uri'))) fail('invalid_grant');
+  if (isCode && !clients.allowsRedirectUri(client, parameters.require('redirect_uri')))
+    fail('invalid_grant');
   return client;
 }

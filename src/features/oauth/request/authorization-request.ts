@@ -2,7 +2,7 @@
 // and where the answer goes first, for until then there is nobody to answer to.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isWellFormedScope } from '../../../core/scope.ts';
-import type { Clients, KnownClient } from '../clients/clients.ts';
+import type { Client, Clients } from '../clients/clients.ts';
 import { fromQuery, type Parameters } from './parameters.ts';
 import { isCodeChallenge } from './pkce.ts';
 
@@ -13,7 +13,7 @@ export interface AuthorizationRequest {
   readonly clientId: string;
   readonly redirectUri: string;
   /** Undefined for an id that the provider has to judge. */
-  readonly client: KnownClient | undefined;
+  readonly client: Client | undefined;
 }
 
 /** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
@@ -37,10 +37,12 @@ export async function identifyRequest(
 ): Promise<AuthorizationRequest> {
   const parameters = fromQuery(query);
   const clientId = parameters.require('client_id');
-  const client = clients.isOurs(clientId) ? await findClient(clientId, clients) : undefined;
+  const client = clients.isGatewayClient(clientId)
+    ? await clients.require(clientId, 'unknown_client')
+    : undefined;
   const redirectUri = parameters.require('redirect_uri');
-  if (client && !clients.allows(client, redirectUri)) {
-    const expected = client.redirect_uris.slice(0, MAX_SHOWN).map(shown);
+  if (client && !clients.allowsRedirectUri(client, redirectUri)) {
+    const expected = client.redirectUris.slice(0, MAX_SHOWN).map(shown);
     fail('unregistered_redirect_uri', { facts: { found: shown(redirectUri), expected } });
   }
   return { query, parameters, clientId, redirectUri, client };
@@ -64,11 +66,6 @@ export function checkRequest(parameters: Parameters, rules: RequestRules): void 
   if (rules.requiresState) parameters.require('state');
   checkPkce(parameters);
   if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
-}
-
-async function findClient(clientId: string, clients: Clients): Promise<KnownClient> {
-  const { client, problem } = await clients.find(clientId);
-  return client ?? fail('unknown_client', problem === undefined ? {} : { details: problem });
 }
 
 function checkResponseType(parameters: Parameters): void {

@@ -7,20 +7,20 @@ import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts'
 const MAX_LOGGED = 200;
 
 /** Judges a request, and does the work that is left, with the client's id among the facts of both. */
-export async function aboutClient(
+export async function logClient(
   clientId: string | undefined,
   judge: () => Promise<PendingReply>,
 ): Promise<PendingReply> {
   if (clientId === undefined) return judge();
   const client = clientId.slice(0, MAX_LOGGED);
-  const pending = await judge().catch(rethrow(client));
+  const pending = await judge().catch(rethrowWith(client));
   return async function run(): Promise<Reply> {
-    const reply = await Promise.resolve().then(pending).catch(rethrow(client));
+    const reply = await Promise.resolve().then(pending).catch(rethrowWith(client));
     return { ...reply, facts: { client, ...reply.facts } };
   };
 }
 
-const rethrow = (client: string) => (thrown: unknown) => {
+const rethrowWith = (client: string) => (thrown: unknown) => {
   const error = toGatewayError(thrown);
   const { failure } = error;
   throw new GatewayError(error.key, {
@@ -30,16 +30,16 @@ const rethrow = (client: string) => (thrown: unknown) => {
   });
 };
 
-/** Of a query or a form, before it is judged. */
-export function clientIdIn(parameters: string): string | undefined {
+/** Of a query or a form that is not yet judged. */
+export function findClientId(parameters: string): string | undefined {
   const [, value] = /(?:^|&)client_id=([^&]+)/.exec(parameters) ?? [];
   return value === undefined
     ? undefined
     : (new URLSearchParams(`_=${value}`).get('_') ?? undefined);
 }
 
-export function clientIdOf(body: RequestBody): string | undefined {
-  if (body.type === 'form') return clientIdIn(body.text);
+export function findClientIdInBody(body: RequestBody): string | undefined {
+  if (body.type === 'form') return findClientId(body.text);
   const clientId = isObject(body.value) ? body.value.client_id : undefined;
   return typeof clientId === 'string' ? clientId : undefined;
 }

@@ -4,12 +4,12 @@ import { type Reply, seeOther } from '../../../core/message.ts';
 type Pairs = readonly (readonly [name: string, value: string | undefined])[];
 
 /** The client's own address, which stays as it was registered, with `pairs` added. */
-export function redirectAddress(redirectUri: string, pairs: Pairs): string {
+export function addToRedirectUri(redirectUri: string, pairs: Pairs): string {
   const query = new URLSearchParams();
   for (const [name, value] of pairs) if (value !== undefined) query.append(name, value);
   const separator = redirectUri.includes('?') ? '&' : '?';
   return `${redirectUri}${separator}${query}`;
 }
 
-export const redirectBack = (redirectUri: string, pairs: Pairs): Reply =>
-  seeOther(redirectAddress(redirectUri, pairs));
+export const redirectToClient = (redirectUri: string, pairs: Pairs): Reply =>
+  seeOther(addToRedirectUri(redirectUri, pairs));

@@ -1,8 +1,30 @@
 // Spec §4.8, decisions 0.3 and 6: what a redirect URI may be.
+import { isStringArray } from '../../../core/json.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../../../core/loopback.ts';
 
 const MAX_LENGTH = 2048;
 const MAX_PORT = 65_535;
+
+/** Why a client's list of redirect URIs is refused, or the list. */
+export type RedirectUriList =
+  | { readonly uris: readonly string[]; readonly problem?: undefined }
+  /** `isUri`: it is about one of them; `problem` is a clause that begins with `redirect_uris`. */
+  | { readonly problem: string; readonly isUri: boolean };
+
+const MAX_REDIRECT_URIS = 10;
+
+/** `redirect_uris` of a registration or of a metadata document. */
+export function parseRedirectUris(value: unknown, rules: RedirectUriRules): RedirectUriList {
+  if (!isStringArray(value) || value.length === 0 || value.length > MAX_REDIRECT_URIS) {
+    const problem = `redirect_uris must be an array of 1 to ${MAX_REDIRECT_URIS} strings`;
+    return { problem, isUri: false };
+  }
+  for (const [at, uri] of value.entries()) {
+    const problem = findRedirectUriProblem(uri, rules);
+    if (problem !== undefined) return { problem: `redirect_uris[${at}] ${problem}`, isUri: true };
+  }
+  return { uris: value };
+}
 
 /** What is allowed beside Spec §4.8. */
 export interface RedirectUriRules {
@@ -28,7 +50,7 @@ const IPV6_LOOPBACK = '[::1]';
  * for the host's case, a default port and an added trailing slash. Browsers would otherwise go
  * where nobody looked (`https:\evil`, `http://0x7f000001`, a tab inside the scheme).
  */
-export function redirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
+function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
   if (/[^\x21-\x7E]|\\/.test(uri)) {
     return 'contains white space, a control character, a backslash or a character beyond ASCII';
