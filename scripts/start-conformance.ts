@@ -1,13 +1,13 @@
 // npm run start:conformance: the gateway that the official conformance tool expects, until a
 // signal ends it.
-import { endWithProcess } from '../src/cli/end.ts';
+import { handleProcessEnd } from '../src/cli/process-end.ts';
 import { StartError } from '../src/cli/start-error.ts';
 import { createLog } from '../src/core/log.ts';
 import { ConfigError } from '../src/index.ts';
 import { startConformanceGateway } from '../test/support/tools/conformance-gateway.ts';
 
 const starting = startConformanceGateway(process.env);
-endWithProcess(createLog('error'), async () => (await starting).close());
+handleProcessEnd(createLog('error'), async () => (await starting).close());
 starting.then(
   ({ mcpUrl }) => console.log(`MCP URL: ${mcpUrl}`),
   (error: unknown) => {

@@ -4,7 +4,7 @@ import { UnreachableError } from './explain.ts';
 /** Says what was fetched: `GET http://… → 302`. */
 export type Note = (method: string, url: URL, status: number) => void;
 
-const MARK = 'postern-dev-log-in';
+const MARK = 'postern-dev-login';
 const MAX_HOPS = 20;
 
 /**

@@ -23,20 +23,20 @@ export const USAGE = `Usage: ${PACKAGE_NAME} [command] [options]
 
 Commands:
   start            run the service (the default)
-  dev              run it for development: everybody can log in, with any name
-  help             print this (also -h, --help)
+  dev              run it for development: anybody can log in, with any name
+  help             print this text (also -h, --help)
   version          print the version (also -v, --version)
 
 Options of start and dev:
   --catalog FILE   serve the tools, prompts and resources of FILE, whose default export is a
-                   catalogue, in place of the built-in ones
-  --port N         listen on this port, whatever PORT says
+                   catalogue, instead of the built-in ones
+  --port N         listen on this port instead of PORT
 
 Options of dev:
-  --watch          start again when the code of the catalogue changes
+  --watch          restart when the code of the catalogue changes
 
-Settings are environment variables. start and dev also read the file .env of the current folder;
-a variable of the environment wins.
+Settings are environment variables. start and dev also read the file .env in the current folder;
+variables of the environment take precedence over it.
 `;
 
 /** A command line that cannot be understood: a sentence for the user. */
@@ -70,27 +70,29 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     strict: false,
     tokens: true,
   });
-  const given = tokens.filter((token) => token.kind === 'option');
-  const unknown = given.find(({ name }) => !Object.hasOwn(OPTIONS, name));
-  if (unknown !== undefined) throw new UsageError(unknownOption(unknown.rawName, unknown.name));
+  const written = tokens.filter((token) => token.kind === 'option');
+  const unknown = written.find(({ name }) => !Object.hasOwn(OPTIONS, name));
+  if (unknown !== undefined)
+    throw new UsageError(describeUnknownOption(unknown.rawName, unknown.name));
   if (values.help === true) return { command: 'help', ...NO_OPTIONS };
   if (values.version === true) return { command: 'version', ...NO_OPTIONS };
 
-  const command = commandIn(positionals);
-  for (const { name, rawName, value } of given) {
+  const command = parseCommand(positionals);
+  for (const { name, rawName, value } of written) {
     if (!COMMANDS[command].includes(name)) {
-      throw new UsageError(`${rawName} is no option of ${PACKAGE_NAME} ${command}.`);
+      throw new UsageError(`${PACKAGE_NAME} ${command} has no option ${rawName}.`);
     }
     const takesValue = name === 'catalog' || name === 'port';
     if (takesValue && (!value || value.startsWith('-'))) {
       throw new UsageError(`${rawName} needs a value, for example ${EXAMPLES[name]}.`);
     }
-    if (!takesValue && value !== undefined) throw new UsageError(`${rawName} takes no value.`);
+    if (!takesValue && value !== undefined)
+      throw new UsageError(`${rawName} does not take a value.`);
   }
   return {
     command,
-    catalog: textOf(values.catalog),
-    port: portOf(textOf(values.port)),
+    catalog: asText(values.catalog),
+    port: parsePort(asText(values.port)),
     watch: values.watch === true,
   };
 }
@@ -101,30 +103,30 @@ const EXAMPLES = { catalog: '--catalog catalog.js', port: '--port 3010' } as con
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
 
-function commandIn([name = 'start', ...more]: readonly string[]): CommandName {
+function parseCommand([name = 'start', ...more]: readonly string[]): CommandName {
   if (!isCommand(name)) {
-    throw new UsageError(`Unknown command: ${name}.${suggest(name, Object.keys(COMMANDS))}`);
+    throw new UsageError(`Unknown command: ${name}.${suggestName(name, Object.keys(COMMANDS))}`);
   }
   if (more.length > 0) throw new UsageError(`Too many arguments: ${more.join(' ')}.`);
   return name;
 }
 
-const unknownOption = (rawName: string, name: string): string =>
-  `Unknown option: ${rawName}.${suggest(name, Object.keys(OPTIONS), '--')}`;
+const describeUnknownOption = (rawName: string, name: string): string =>
+  `Unknown option: ${rawName}.${suggestName(name, Object.keys(OPTIONS), '--')}`;
 
-function suggest(name: string, known: readonly string[], prefix = ''): string {
+function suggestName(name: string, known: readonly string[], prefix = ''): string {
   const nearest = findNearestName(name, known);
   return nearest === undefined ? '' : ` Did you mean ${prefix}${nearest}?`;
 }
 
-const textOf = (value: string | boolean | undefined): string | undefined =>
+const asText = (value: string | boolean | undefined): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
-const HIGHEST_PORT = 65_535;
+const MAX_PORT = 65_535;
 
-function portOf(text: string | undefined): string | undefined {
+function parsePort(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
-  const isPort = /^[1-9]\d{0,4}$/.test(text) && Number(text) <= HIGHEST_PORT;
+  const isPort = /^[1-9]\d{0,4}$/.test(text) && Number(text) <= MAX_PORT;
   if (!isPort)
     throw new UsageError(`--port: ${JSON.stringify(text)} is not a number from 1 to 65535.`);
   return text;

@@ -1,6 +1,6 @@
 import type { Config } from '../core/config/config.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
-import { SOURCES } from './checkout.ts';
+import { SOURCE_FOLDER } from './checkout.ts';
 import { type EnvFile, settingsIn } from './env-file.ts';
 
 export interface BannerFacts {
@@ -49,7 +49,7 @@ ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('
 /** The demo comes with the checkout, and calls what is built in. */
 function firstStep(baseUrl: string, catalog: string | undefined, node: string): string {
   const url = `${baseUrl}/mcp`;
-  if (SOURCES !== undefined && catalog === undefined)
+  if (SOURCE_FOLDER !== undefined && catalog === undefined)
     return `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
   return runsInspector(node)
     ? `npx @modelcontextprotocol/inspector --transport http --server-url ${url}`

@@ -2,11 +2,11 @@ import { createServer, type RequestListener } from 'node:http';
 import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
-import { loadCatalog } from './catalog-file/load.ts';
+import { loadCatalog } from './catalog-file/load-catalog.ts';
 import type { Options } from './command-line.ts';
 import { banner } from './dev-banner.ts';
-import { keptKeys } from './dev-provider/keys.ts';
-import { listenNear } from './dev-provider/listen.ts';
+import { loadOrCreateProviderKeys } from './dev-provider/keys.ts';
+import { listenOnFreePort } from './dev-provider/listen-on-free-port.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
 import { prepareEnv } from './env-file.ts';
 import { serve } from './serve.ts';
@@ -80,11 +80,11 @@ const catalogOf = async ({ catalog }: Options) =>
 
 async function startProvider({ port, baseUrl, dataDir, oidcAudience }: Config) {
   const server = createServer();
-  const issuer = `http://localhost:${await listenNear(server, port + 1)}`;
+  const issuer = `http://localhost:${await listenOnFreePort(server, port + 1)}`;
   const [first = `${baseUrl}/mcp`, ...others] = oidcAudience;
   const serveProvider = await load({
     issuer,
-    keys: await keptKeys(dataDir),
+    keys: await loadOrCreateProviderKeys(dataDir),
     gatewayUrl: baseUrl,
     audience: [first, ...others],
     client: { id: CLIENT_ID },

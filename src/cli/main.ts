@@ -23,9 +23,9 @@ const commands: Readonly<Record<CommandName, (options: Options) => Promise<void>
 };
 
 run().catch((error: unknown) => {
-  console.error(explain(error).join('\n'));
-  // Of a syntax error Node alone knows the place, and prints it when nobody catches the error.
-  if (error instanceof SyntaxError) queueMicrotask(() => raise(error));
+  console.error(describeError(error).join('\n'));
+  // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
+  if (error instanceof SyntaxError) queueMicrotask(() => rethrow(error));
   else process.exit(error instanceof UsageError ? 2 : 1);
 });
 
@@ -34,20 +34,19 @@ async function run(): Promise<void> {
   await commands[command](options);
 }
 
-function explain(error: unknown): readonly string[] {
+function describeError(error: unknown): readonly string[] {
   if (error instanceof UsageError) return [error.message, '', USAGE.trimEnd()];
-  if (error instanceof ConfigError)
-    return ['The settings are not right:', ...bullets(error.problems)];
+  if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
   if (error instanceof DefinitionError) return ['Postern cannot start:', `  - ${error.message}`];
-  if (error instanceof StartError) return ['Postern cannot start:', ...bullets(error.lines)];
-  if (error instanceof SyntaxError) return ['Postern cannot start, because of this:'];
-  return ['Postern failed to start; this should not happen:', String(error)];
+  if (error instanceof StartError) return ['Postern cannot start:', ...formatBullets(error.lines)];
+  if (error instanceof SyntaxError) return ['Postern cannot start because of a syntax error:'];
+  return ['Postern cannot start because of an unexpected error:', `  - ${String(error)}`];
 }
 
-function bullets(lines: readonly string[]): readonly string[] {
+function formatBullets(lines: readonly string[]): readonly string[] {
   return lines.map((line) => `  - ${line}`);
 }
 
-function raise(error: Error): never {
+function rethrow(error: Error): never {
   throw error;
 }

@@ -4,9 +4,9 @@ import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
-import { endWithProcess } from './end.ts';
 import { type EnvFile, settingsIn } from './env-file.ts';
-import { listenProblem, StartError } from './start-error.ts';
+import { handleProcessEnd } from './process-end.ts';
+import { describeListenError, StartError } from './start-error.ts';
 
 export interface ServeOptions {
   /** In place of the built-in one. */
@@ -37,7 +37,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   }
   let close = alsoClose;
   // From the first moment: as the first process of a container, nobody else would heed a signal.
-  endWithProcess(log, () => close());
+  handleProcessEnd(log, () => close());
   const gateway = await open(config, { log, ...(catalog && { catalog }) });
   close = async () => {
     await gateway.close();
@@ -59,6 +59,6 @@ async function listen(gateway: Gateway, { host, port }: Config): Promise<void> {
   try {
     await gateway.listen();
   } catch (error) {
-    throw new StartError([listenProblem(error, host, port)]);
+    throw new StartError([describeListenError(error, host, port)]);
   }
 }

@@ -11,13 +11,13 @@ export class StartError extends Error {
   }
 }
 
-/** Why nothing can listen there, and what to set. */
-export function listenProblem(error: unknown, host: string, port: number): string {
+/** Why the service cannot listen there, and what to set. */
+export function describeListenError(error: unknown, host: string, port: number): string {
   switch (getErrorCode(error)) {
     case 'EADDRINUSE':
-      return `PORT: ${port} on ${host} is taken by another process. Stop it, or set PORT to a free one.`;
+      return `PORT: port ${port} on ${host} is in use by another process. Stop that process, or set PORT to a free port.`;
     case 'EACCES':
-      return `PORT: ${port} needs more rights than this process has. Set PORT to 1024 or above.`;
+      return `PORT: this process is not allowed to listen on port ${port}. Set PORT to 1024 or above.`;
     default:
       return `HOST: cannot listen on ${host}:${port} (${getErrorCode(error) ?? String(error)}). Set HOST to an address of this machine.`;
   }

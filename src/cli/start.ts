@@ -1,5 +1,5 @@
 import { loadConfig } from '../core/config/load.ts';
-import { loadCatalog } from './catalog-file/load.ts';
+import { loadCatalog } from './catalog-file/load-catalog.ts';
 import type { Options } from './command-line.ts';
 import { prepareEnv } from './env-file.ts';
 import { serve } from './serve.ts';

@@ -39,8 +39,8 @@ test.each([
   { args: ['dev', '--catalog', '--watch'], says: '--catalog needs a value' },
   { args: ['dev', '--port', '0'], says: '--port: "0" is not a number from 1 to 65535.' },
   { args: ['dev', '--port', '99999'], says: '--port: "99999" is not a number from 1 to 65535.' },
-  { args: ['dev', '--watch=no'], says: '--watch takes no value.' },
-  { args: ['start', '--watch'], says: '--watch is no option of postern start.' },
+  { args: ['dev', '--watch=no'], says: '--watch does not take a value.' },
+  { args: ['start', '--watch'], says: 'postern start has no option --watch.' },
   { args: ['dev', 'now'], says: 'Too many arguments: now.' },
 ])('§5 command line: $args is refused: $says', async ({ args, says }) => {
   const { code, stdout, stderr } = await runPostern({}, { args });
@@ -92,7 +92,11 @@ export default defineTool({
 `;
 
 test.each([
-  { what: 'is not there', text: undefined, says: /^--catalog: there is no file \/.*c\.mjs\.$/ },
+  {
+    what: 'is not there',
+    text: undefined,
+    says: /^--catalog: the file \/.*c\.mjs does not exist\.$/,
+  },
   { what: 'throws', text: '\n  throw new Error("boom");\n', says: /^c\.mjs:2:9: boom$/ },
   { what: 'has a wrong tool', text: BAD_NAME, says: /^c\.mjs:3:16: Tool two words: a name has/ },
   {
@@ -152,7 +156,7 @@ test('§2.4 --catalog: a file in TypeScript is served, or the answer says which 
   } else {
     const { code, stderr } = await runPostern(ANONYMOUS, how);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/Node\.js v[\d.]+ reads no TypeScript: .*c\.mts.* 22\.18 .*tsx/);
+    expect(stderr).toMatch(/Node\.js v[\d.]+ cannot run TypeScript: .*c\.mts.* 22\.18 .*tsx/);
   }
 });
 

@@ -56,7 +56,7 @@ test('§2.4 conformance: a taken port is said as npm start says it', SLOW, async
     runPostern({ ...env, DATA_DIR: await folder() }),
   ]);
   await new Promise((closed) => other.close(closed));
-  const [, said] = /^ {2}- (PORT: .* is taken .*)$/m.exec(service.stderr) ?? [];
+  const [, said] = /^ {2}- (PORT: .* is in use .*)$/m.exec(service.stderr) ?? [];
   expect(own.code).toBe(1);
   expect(own.stderr.split('\n')).toContain(said);
   expect(own.stderr).not.toMatch(/^\s+at |EADDRINUSE/m);

@@ -48,7 +48,7 @@ test.each(['start', 'dev'])(
     };
     const postern = await runPostern({ ...wrong, ...SECRETS }, { args: [command] });
     expectCleanFailure(postern);
-    expect(postern.stderr).toMatch(/^The settings are not right:\n/);
+    expect(postern.stderr).toMatch(/^Invalid settings:\n/);
     const problems = problemsOf(postern);
     expect(problems.map((line) => line.split(':')[0]).sort()).toEqual(
       [...Object.keys(wrong), 'REDIS_URL'].sort(),
@@ -123,7 +123,7 @@ test.each(['start', 'dev'])(
     const postern = await runPostern({ ...env, PORT: String(port) }, { args: [command] });
     await new Promise((closed) => other.close(closed));
     expectCleanFailure(postern);
-    expect(problemsOf(postern)).toEqual([expect.stringMatching(`^PORT: ${port} .*taken`)]);
+    expect(problemsOf(postern)).toEqual([expect.stringMatching(`^PORT: port ${port} .*in use`)]);
     await startPostern(env, { args: [command] });
   },
 );

@@ -34,7 +34,7 @@ test('§2.4 --watch: a broken file is said, and does not end it', async () => {
   const postern = await watch(catalogSaying('one'));
   await put(postern.cwd, 'catalog.mjs', 'export default nothing;\n');
   await expect.poll(postern.stderr, SOON).toContain('catalog.mjs:1:16: nothing is not defined');
-  await expect.poll(postern.stderr, SOON).toContain('ended with exit code 1');
+  await expect.poll(postern.stderr, SOON).toContain('Ended with exit code 1');
   await put(postern.cwd, 'catalog.mjs', catalogSaying('mended'));
   await expect.poll(postern.said, SOON).toBe('mended');
 });

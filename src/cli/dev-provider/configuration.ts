@@ -1,6 +1,6 @@
 import type { ClientMetadata, Configuration, errors } from 'oidc-provider';
 import type { ProviderKeys } from './keys.ts';
-import { LOG_IN_PATH } from './login.ts';
+import { LOGIN_PATH } from './login.ts';
 
 export interface DevProviderSettings {
   /** BASE_URL of the gateway: tokens are made for it and for what is below it (RFC 8707). */
@@ -20,25 +20,25 @@ const ONE_DAY_SECONDS = 86_400;
 
 const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 
-export function providerConfiguration(
+export function createProviderConfiguration(
   settings: DevProviderSettings,
   keys: ProviderKeys,
   InvalidTarget: typeof errors.InvalidTarget,
 ): Configuration {
   return {
-    clients: [clientMetadata(settings.client)],
+    clients: [createClientMetadata(settings.client)],
     jwks: { keys: [keys.signing] },
     cookies: { keys: [keys.cookie] },
     scopes: SCOPES,
     claims: { openid: ['sub'], profile: ['name', 'groups'], email: ['email'] },
     pkce: { required: () => true },
-    interactions: { url: (_ctx, { uid }) => `${LOG_IN_PATH}${uid}` },
+    interactions: { url: (_ctx, { uid }) => `${LOGIN_PATH}${uid}` },
     findAccount: (_ctx, accountId) => ({
       accountId,
-      claims: () => ({ sub: accountId, ...claimsOf(accountId) }),
+      claims: () => ({ sub: accountId, ...createClaims(accountId) }),
     }),
     extraTokenClaims: (_ctx, token) =>
-      'accountId' in token && token.accountId ? claimsOf(token.accountId) : undefined,
+      'accountId' in token && token.accountId ? createClaims(token.accountId) : undefined,
     issueRefreshToken: () => true,
     rotateRefreshToken: true,
     expiresWithSession: () => false,
@@ -61,7 +61,7 @@ export function providerConfiguration(
         enabled: true,
         allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
       },
-      resourceIndicators: resourceIndicators(settings, InvalidTarget),
+      resourceIndicators: createResourceIndicators(settings, InvalidTarget),
     },
     clientBasedCORS: () => false,
     renderError: (ctx, { error, error_description }) => {
@@ -80,7 +80,7 @@ export function providerConfiguration(
   };
 }
 
-const clientMetadata = ({
+const createClientMetadata = ({
   id,
   secret,
   auth = 'post',
@@ -94,7 +94,7 @@ const clientMetadata = ({
   response_types: ['code'],
 });
 
-function resourceIndicators(
+function createResourceIndicators(
   { gatewayUrl, audience, accessTokenTtlSeconds }: DevProviderSettings,
   InvalidTarget: typeof errors.InvalidTarget,
 ): NonNullable<Configuration['features']>['resourceIndicators'] {
@@ -117,7 +117,7 @@ function resourceIndicators(
   };
 }
 
-const claimsOf = (name: string) => ({
+const createClaims = (name: string) => ({
   name,
   email: `${name.toLowerCase().replace(/[^a-z0-9]+/g, '.')}@example.com`,
   groups: ['developers'],

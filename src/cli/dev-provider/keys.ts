@@ -11,18 +11,18 @@ export interface ProviderKeys {
   readonly cookie: string;
 }
 
-/** The keys kept in `folder`, made there the first time: tokens outlive a restart. */
-export async function keptKeys(folder: string): Promise<ProviderKeys> {
+/** The keys kept in `folder`, created at the first start: tokens outlive a restart. */
+export async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
   const file = join(folder, 'dev-provider-keys.json');
-  const kept = await readKeys(file);
+  const kept = await readKeyFile(file);
   if (kept !== undefined) return kept;
-  const keys = await newKeys();
+  const keys = await generateProviderKeys();
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
   return keys;
 }
 
-export async function newKeys(): Promise<ProviderKeys> {
+export async function generateProviderKeys(): Promise<ProviderKeys> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
   const kid = randomBytes(8).toString('hex');
   return {
@@ -32,14 +32,14 @@ export async function newKeys(): Promise<ProviderKeys> {
 }
 
 /** Undefined when there is no such file, or when it holds something else. */
-async function readKeys(file: string): Promise<ProviderKeys | undefined> {
+async function readKeyFile(file: string): Promise<ProviderKeys | undefined> {
   try {
-    const kept: unknown = JSON.parse(await readFile(file, 'utf8'));
-    return isKeys(kept) ? kept : undefined;
+    const content: unknown = JSON.parse(await readFile(file, 'utf8'));
+    return isProviderKeys(content) ? content : undefined;
   } catch {
     return undefined;
   }
 }
 
-const isKeys = (kept: unknown): kept is ProviderKeys =>
-  isObject(kept) && isObject(kept.signing) && typeof kept.cookie === 'string';
+const isProviderKeys = (content: unknown): content is ProviderKeys =>
+  isObject(content) && isObject(content.signing) && typeof content.cookie === 'string';

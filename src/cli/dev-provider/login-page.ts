@@ -1,11 +1,11 @@
-/** The log-in page. It shows nothing of the request and loads nothing. */
-export const LOG_IN_PAGE = `<!doctype html>
+/** The login page. It shows nothing of the request and loads nothing. */
+export const LOGIN_PAGE = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="application-name" content="postern-dev-log-in">
-<title>Postern development log-in</title>
+<meta name="application-name" content="postern-dev-login">
+<title>Postern development login</title>
 <style>
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
 main { max-width: 22rem; margin: 15vh auto 0; padding: 0 1rem; }
@@ -16,7 +16,7 @@ button { margin-top: 1rem; }
 <body>
 <main>
 <h1>Log in</h1>
-<p>This is the development provider: any name will do, there is no password.</p>
+<p>This is the development provider: any name works, and there is no password.</p>
 <form method="post">
 <label for="name">Name</label>
 <input id="name" name="name" value="developer" maxlength="100" autocomplete="username" autofocus required>
@@ -27,8 +27,8 @@ button { margin-top: 1rem; }
 </html>
 `;
 
-/** No form-action: Chromium holds every redirect after the form to it, up to the client's own. */
-export const LOG_IN_HEADERS = {
+/** No form-action: Chromium applies it to every redirect after the form, up to the client's own. */
+export const LOGIN_PAGE_HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy':
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",

@@ -1,21 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
-import { LOG_IN_HEADERS, LOG_IN_PAGE } from './login-page.ts';
+import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts';
 
 /** Where the provider sends a browser that has to log in. */
-export const LOG_IN_PATH = '/login/';
+export const LOGIN_PATH = '/login/';
 
 const MAX_NAME_LENGTH = 100;
 const MAX_FORM_BYTES = 10_000;
 
-/** Answers the log-in page and its form. @throws when the log-in has expired. */
+/** Answers the login page and its form. @throws when the login has expired. */
 export async function logIn(
   provider: Provider,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
   const { prompt } = await provider.interactionDetails(req, res);
-  // Who logs in here agrees to everything, also where a client insists on asking.
+  // Nobody is asked for consent here, even where a client insists on it.
   if (prompt.name !== 'login') {
     await provider.interactionFinished(
       req,
@@ -27,7 +27,7 @@ export async function logIn(
     const name = (await readForm(req)).get('name')?.trim().slice(0, MAX_NAME_LENGTH);
     await provider.interactionFinished(req, res, { login: { accountId: name || 'developer' } });
   } else {
-    res.writeHead(200, LOG_IN_HEADERS).end(LOG_IN_PAGE);
+    res.writeHead(200, LOGIN_PAGE_HEADERS).end(LOGIN_PAGE);
   }
 }
 

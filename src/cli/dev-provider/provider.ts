@@ -1,9 +1,9 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
 import type { RequestListener } from 'node:http';
 import type { Provider } from 'oidc-provider';
-import { type DevProviderSettings, providerConfiguration } from './configuration.ts';
+import { createProviderConfiguration, type DevProviderSettings } from './configuration.ts';
 import type { ProviderKeys } from './keys.ts';
-import { LOG_IN_PATH, logIn } from './login.ts';
+import { LOGIN_PATH, logIn } from './login.ts';
 
 export interface DevProviderOptions extends DevProviderSettings {
   /** `http://localhost:<port>`, where the caller serves it. */
@@ -21,60 +21,62 @@ const LOCAL_REDIRECT =
 /** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
 export async function createDevProvider(options: DevProviderOptions): Promise<RequestListener> {
   const { issuer, keys } = options;
-  const provider = await quietly(async () => {
+  const provider = await withoutNotices(async () => {
     // A development dependency: loaded here and nowhere else.
     const { Provider: Constructor, errors } = await import('oidc-provider');
     const { InvalidTarget } = errors;
-    return new Constructor(issuer, providerConfiguration(options, keys, InvalidTarget));
+    return new Constructor(issuer, createProviderConfiguration(options, keys, InvalidTarget));
   });
   allowLocalRedirects(provider, `${options.gatewayUrl}/oauth/callback`);
-  const serve = provider.callback();
+  const handleRequest = provider.callback();
   const { host } = new URL(issuer);
 
   return (req, res) => {
     // A page elsewhere must not reach it under a name of its own (DNS rebinding).
     if (req.headers.host !== host) {
-      res.writeHead(403, TEXT).end(`This is ${issuer}; it answers to no other name.`);
+      res.writeHead(403, TEXT).end(`This is ${issuer}. It does not answer to any other name.`);
     } else if (req.url === '/') {
       res
         .writeHead(200, TEXT)
-        .end('This development provider lets anybody in. A client brings you here to log in.\n');
-    } else if (req.url?.startsWith(LOG_IN_PATH)) {
+        .end(
+          'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
+        );
+    } else if (req.url?.startsWith(LOGIN_PATH)) {
       logIn(provider, req, res).catch(() => {
-        res.writeHead(400, TEXT).end('This log-in has expired. Start again from your client.');
+        res.writeHead(400, TEXT).end('This login has expired. Start again from your client.');
       });
     } else {
-      req.url = withKnownPrompt(withDefaultScope(req.url ?? '/'));
-      serve(req, res);
+      req.url = replaceUnknownPrompt(addDefaultScope(req.url ?? '/'));
+      handleRequest(req, res);
     }
   };
 }
 
 /** RFC 6749 §3.3: a client may leave the scope to the server, which this one refuses as "none". */
-function withDefaultScope(target: string): string {
+function addDefaultScope(target: string): string {
   const isUnscoped = target.startsWith('/auth?') && !/[?&]scope=[^&]/.test(target);
   return isUnscoped ? `${target.replace(/&scope=(?=&|$)/, '')}&scope=profile` : target;
 }
 
-/** Who is to choose an account logs in anew: there is nothing else to choose from. */
-const withKnownPrompt = (target: string): string =>
+/** There are no accounts to choose from: `select_account` becomes a new login. */
+const replaceUnknownPrompt = (target: string): string =>
   target.replace(/([?&]prompt=)[^&]*\bselect_account\b[^&]*/, '$1login');
 
 const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
 
-/** And the gateway's own callback, wherever it is. */
+/** And to the gateway's own callback, wherever it is. */
 function allowLocalRedirects({ Client }: Provider, callback: string): void {
   Client.prototype.redirectUriAllowed = (uri: string) =>
     uri === callback || LOCAL_REDIRECT.test(uri);
 }
 
-/** Its notices speak of production and of its own choice of Node; neither concerns anybody here. */
-async function quietly<Result>(work: () => Promise<Result>): Promise<Result> {
+/** The notices of oidc-provider are about production and its supported Node versions: no use here. */
+async function withoutNotices<Result>(run: () => Promise<Result>): Promise<Result> {
   const { info, warn } = console;
   console.info = () => {};
   console.warn = () => {};
   try {
-    return await work();
+    return await run();
   } finally {
     Object.assign(console, { info, warn });
   }

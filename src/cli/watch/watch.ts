@@ -2,49 +2,50 @@
 import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../core/config/load.ts';
-import { SOURCES } from '../checkout.ts';
+import { SOURCE_FOLDER } from '../checkout.ts';
 import type { Options } from '../command-line.ts';
 import { UsageError } from '../command-line.ts';
 import { readEnvFile } from '../env-file.ts';
-import { watchFolder } from './folder.ts';
-import { build, type Running, runDev } from './processes.ts';
+import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
+import { watchFolder } from './watch-folder.ts';
 
 /** Milliseconds after a change in which further ones belong to it: editors and git write several. */
 const DEBOUNCE_MS = 100;
 
 /** @throws UsageError when there is nothing to watch. */
 export async function watch(args: readonly string[], { catalog }: Options): Promise<void> {
-  const own = args.filter((arg) => arg !== '--watch');
-  const folder = watchedFolder(catalog);
-  let running: Running | undefined;
+  const devArgs = args.filter((arg) => arg !== '--watch');
+  const folder = findWatchedFolder(catalog);
+  let running: DevProcess | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isRestarting = false;
-  let isStale = false;
+  let isOutdated = false;
   let isEnding = false;
 
   function start(): void {
-    running = runDev(own);
-    running.ended.then((code) => {
+    running = startDevProcess(devArgs);
+    running.exitCode.then((code) => {
       running = undefined;
-      if (!isRestarting && !isEnding) say(`It ended with exit code ${code}; waiting for a change.`);
+      if (!isRestarting && !isEnding)
+        printStatus(`Ended with exit code ${code}. Waiting for a change.`);
     });
   }
 
   function restartSoon(file: string): void {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      say(`${relative(process.cwd(), file)} changed.`);
+      printStatus(`${relative(process.cwd(), file)} changed.`);
       void restart();
     }, DEBOUNCE_MS);
   }
 
   async function restart(): Promise<void> {
-    isStale = true;
+    isOutdated = true;
     if (isRestarting) return;
     isRestarting = true;
-    while (isStale && !isEnding) {
-      isStale = false;
-      if (catalog === undefined && !(await build())) continue;
+    while (isOutdated && !isEnding) {
+      isOutdated = false;
+      if (catalog === undefined && !(await buildCheckout())) continue;
       await running?.stop();
       if (!isEnding) start();
     }
@@ -56,28 +57,28 @@ export async function watch(args: readonly string[], { catalog }: Options): Prom
     clearTimeout(timer);
     unwatch();
     running?.kill(signal);
-    process.exit((await running?.ended) ?? 0);
+    process.exit((await running?.exitCode) ?? 0);
   }
 
-  const unwatch = watchFolder({ folder, dataDir: dataFolder(), onChange: restartSoon });
+  const unwatch = watchFolder({ folder, dataDir: readDataDir(), onChange: restartSoon });
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
   process.on('exit', () => running?.kill('SIGTERM'));
-  say(`Watching ${relative(process.cwd(), folder) || 'this folder'}.`);
+  printStatus(`Watching ${relative(process.cwd(), folder) || 'this folder'}.`);
   start();
 }
 
-/** The catalogue's; in a checkout without one the sources. */
-function watchedFolder(catalog: string | undefined): string {
+/** The folder of the catalogue; in a checkout without one that of the sources. */
+function findWatchedFolder(catalog: string | undefined): string {
   if (catalog !== undefined) return dirname(resolve(catalog));
-  if (SOURCES !== undefined) return resolve(fileURLToPath(SOURCES));
+  if (SOURCE_FOLDER !== undefined) return resolve(fileURLToPath(SOURCE_FOLDER));
   throw new UsageError('--watch needs --catalog FILE, whose folder it watches.');
 }
 
-/** As the watched process will read it, whatever else may be wrong with its settings. */
-function dataFolder(): string {
+/** As the watched process will read it, even where other settings are wrong. */
+function readDataDir(): string {
   const { DATA_DIR = readEnvFile()?.added.DATA_DIR } = process.env;
   return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).dataDir);
 }
 
-const say = (message: string): void => console.error(`[watch] ${message}`);
+const printStatus = (message: string): void => console.error(`[watch] ${message}`);

@@ -120,7 +120,7 @@ export async function startPostern(env: Env = {}, how: Launch = {}): Promise<Ser
     await untilItAnswers(postern, url);
     if (!postern.hasEnded) return Object.assign(postern, { port, url, dataDir });
     // Somebody may have taken the port since it was free.
-    const wasTaken = postern.stderr.includes('is taken by another process');
+    const wasTaken = postern.stderr.includes('is in use by another process');
     if (!wasTaken || attempt === 3) {
       throw new Error(`It ended instead of serving:\n${postern.stdout}${postern.stderr}`);
     }

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { newKeys } from '../../../src/cli/dev-provider/keys.ts';
+import { generateProviderKeys } from '../../../src/cli/dev-provider/keys.ts';
 import { createDevProvider } from '../../../src/cli/dev-provider/provider.ts';
 
 export interface ProviderOptions {
@@ -23,7 +23,7 @@ export interface Provider {
 const CLIENT_ID = 'gateway';
 
 /** Making an RSA key takes a while: once per file of tests. */
-let keys: ReturnType<typeof newKeys> | undefined;
+let keys: ReturnType<typeof generateProviderKeys> | undefined;
 
 /** A real `oidc-provider` on a free loopback port, in which any name logs in. */
 export async function startProvider(options: ProviderOptions): Promise<Provider> {
@@ -31,7 +31,7 @@ export async function startProvider(options: ProviderOptions): Promise<Provider>
   const server = createServer();
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
-  keys ??= newKeys();
+  keys ??= generateProviderKeys();
   const serve = await createDevProvider({
     issuer,
     keys: await keys,

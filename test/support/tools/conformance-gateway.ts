@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { listenProblem, StartError } from '../../../src/cli/start-error.ts';
+import { describeListenError, StartError } from '../../../src/cli/start-error.ts';
 import { createGateway, loadConfig } from '../../../src/index.ts';
 import { conformanceCatalog } from '../catalogs/conformance/index.ts';
 
@@ -40,7 +40,7 @@ export async function startConformanceGateway(env: Env): Promise<ConformanceGate
       await gateway.listen();
     } catch (error) {
       await close();
-      throw new StartError([listenProblem(error, config.host, config.port)]);
+      throw new StartError([describeListenError(error, config.host, config.port)]);
     }
     return { mcpUrl: `${config.baseUrl}/mcp`, close };
   } catch (error) {

@@ -3,12 +3,12 @@ import { extname } from 'node:path';
 import * as hooks from './resolve-postern.ts';
 
 /** From now on whoever imports `postern` or `postern/define` gets the package that is running. */
-export function shareOwnPackage(): void {
+export function registerPosternResolver(): void {
   // The same files from src/ and from dist/, with the ending that they have there.
   const ending = extname(import.meta.url);
-  const ownFile = (name: string) => new URL(`../../${name}${ending}`, import.meta.url).href;
-  const entries = { postern: ownFile('index'), 'postern/define': ownFile('define') };
-  if (hasSyncHooks(loader)) {
+  const urlOfFile = (name: string) => new URL(`../../${name}${ending}`, import.meta.url).href;
+  const entries = { postern: urlOfFile('index'), 'postern/define': urlOfFile('define') };
+  if (hasRegisterHooks(loader)) {
     hooks.initialize(entries);
     loader.registerHooks({ resolve: hooks.resolve });
   } else {
@@ -17,9 +17,9 @@ export function shareOwnPackage(): void {
   }
 }
 
-interface SyncHooks {
-  registerHooks(given: Pick<typeof hooks, 'resolve'>): void;
+interface ModuleWithHooks {
+  registerHooks(syncHooks: Pick<typeof hooks, 'resolve'>): void;
 }
 
 /** Node 22.15 and newer. */
-const hasSyncHooks = (module: object): module is SyncHooks => 'registerHooks' in module;
+const hasRegisterHooks = (module: object): module is ModuleWithHooks => 'registerHooks' in module;

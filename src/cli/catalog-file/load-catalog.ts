@@ -6,18 +6,18 @@ import { isObject } from '../../core/json.ts';
 import type { Catalog } from '../../features/mcp/catalog/catalog.ts';
 import { StartError } from '../start-error.ts';
 import { explainLoadError } from './load-error.ts';
-import { shareOwnPackage } from './own-package.ts';
+import { registerPosternResolver } from './register-resolver.ts';
 
-const FORM = 'export default createLocalCatalog({ tools: […] });';
+const EXAMPLE = 'export default createLocalCatalog({ tools: […] });';
 
 /** @throws StartError that says what is wrong with the file, and where. */
 export async function loadCatalog(file: string): Promise<Catalog> {
   const path = resolve(file);
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
-    throw new StartError([`--catalog: there is no file ${path}.`]);
-  shareOwnPackage();
+    throw new StartError([`--catalog: the file ${path} does not exist.`]);
+  registerPosternResolver();
   const exported = await importDefault(path);
-  if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${FORM}`]);
+  if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${EXAMPLE}`]);
   return exported;
 }
 

@@ -1,14 +1,14 @@
-// Which files are code is said by their endings: a tool may write others into its own folder.
+// Code is told by the ending of its name: a tool may write other files into its own folder.
 import { type Dirent, existsSync, type FSWatcher, readdirSync, watch } from 'node:fs';
 import { basename, join } from 'node:path';
 
 const CODE = /(^\.env|\.([cm]?[jt]sx?|json))$/;
 
-/** Not followed: packages, what tools keep for themselves, and the store. */
-const isForeign = (folder: string, dataDir: string): boolean =>
+/** Packages, hidden folders and the store are not watched. */
+const isIgnored = (folder: string, dataDir: string): boolean =>
   folder === dataDir || /^(node_modules|\..+)$/.test(basename(folder));
 
-export interface WatchOptions {
+export interface WatchFolderOptions {
   readonly folder: string;
   /** The store's own folder, which changes all the time. */
   readonly dataDir: string;
@@ -20,51 +20,51 @@ export interface WatchOptions {
  * Watches a folder and those below it; the returned function ends it. Each folder has a watcher
  * of its own: Node's recursive ones follow node_modules, too, and on Linux cost one per file.
  */
-export function watchFolder({ folder: root, dataDir, onChange }: WatchOptions): () => void {
+export function watchFolder({ folder: root, dataDir, onChange }: WatchFolderOptions): () => void {
   const watchers = new Map<string, FSWatcher>();
   let isStarted = false;
 
-  function add(folder: string): void {
+  function watchOne(folder: string): void {
     if (watchers.has(folder) || !existsSync(folder)) return;
     const watcher = watch(folder, (_event, name) => {
-      // Of a folder that was removed, its own name is said. One of the same name may be there already.
-      if (name === basename(folder)) forget(folder);
-      add(folder);
-      addBelow(folder);
-      if (name !== null) look(folder, name);
+      // A removed folder reports its own name. A new one of that name may be there already.
+      if (name === basename(folder)) stopWatching(folder);
+      watchOne(folder);
+      watchBelow(folder);
+      if (name !== null) reportCode(folder, name);
     });
-    watcher.on('error', () => forget(folder));
+    watcher.on('error', () => stopWatching(folder));
     watchers.set(folder, watcher);
     // Files may have been put into a new folder before it was watched.
-    if (isStarted) for (const { name } of entriesIn(folder)) look(folder, name);
-    addBelow(folder);
+    if (isStarted) for (const { name } of listEntries(folder)) reportCode(folder, name);
+    watchBelow(folder);
   }
 
-  function look(folder: string, name: string): void {
+  function reportCode(folder: string, name: string): void {
     if (CODE.test(name)) onChange(join(folder, name));
   }
 
-  function addBelow(folder: string): void {
-    for (const entry of entriesIn(folder)) {
+  function watchBelow(folder: string): void {
+    for (const entry of listEntries(folder)) {
       const below = join(folder, entry.name);
-      if (entry.isDirectory() && !isForeign(below, dataDir)) add(below);
+      if (entry.isDirectory() && !isIgnored(below, dataDir)) watchOne(below);
     }
   }
 
-  function forget(folder: string): void {
+  function stopWatching(folder: string): void {
     watchers.get(folder)?.close();
     watchers.delete(folder);
   }
 
-  add(root);
+  watchOne(root);
   isStarted = true;
   return () => {
-    for (const folder of [...watchers.keys()]) forget(folder);
+    for (const folder of [...watchers.keys()]) stopWatching(folder);
   };
 }
 
-/** None, where the folder is gone again. */
-function entriesIn(folder: string): readonly Dirent[] {
+/** Empty where the folder is gone again. */
+function listEntries(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {

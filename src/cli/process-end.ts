@@ -1,0 +1,61 @@
+// How the process ends: cleanly at the first signal, at once at the second, with exit code 1 after an error.
+import { constants } from 'node:os';
+import { systemClock } from '../core/clock.ts';
+import { getStackFacts } from '../core/errors/gateway-error.ts';
+import type { Log } from '../core/log.ts';
+
+/**
+ * Ctrl+C reaches npm and the service alike, and npm passes its own on: an interrupt that follows
+ * another this soon (milliseconds) is the same one.
+ */
+const REPEATED_INTERRUPT_MS = 200;
+
+/** SIGTERM and SIGINT close and exit 0, a second one exits at once; an error nobody caught exits 1. */
+export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
+  let first: { readonly signal: string; readonly at: number } | undefined;
+
+  function onSignal(signal: 'SIGTERM' | 'SIGINT'): void {
+    const at = systemClock.monotonic();
+    if (first === undefined) {
+      first = { signal, at };
+      log.info('Shutting down; a second signal stops the process at once.', { signal });
+      void shutDown();
+      return;
+    }
+    const isRepeated =
+      signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
+    if (!isRepeated) process.exit(128 + constants.signals[signal]);
+  }
+
+  async function shutDown(): Promise<void> {
+    try {
+      await close();
+      log.info('Stopped.');
+      process.exit(0);
+    } catch (cause) {
+      log.error('The shutdown failed.', { cause });
+      process.exit(1);
+    }
+  }
+
+  function onUncaughtException(cause: unknown): void {
+    log.error(
+      'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
+      { cause, ...getStackFacts(cause) },
+    );
+    process.exit(1);
+  }
+
+  /** A forgotten await in one tool must not end the service for everybody. */
+  function onUnhandledRejection(cause: unknown): void {
+    log.error(
+      'A promise was rejected and nothing handled it. The stack shows where: perhaps a tool lacks an await.',
+      { cause, ...getStackFacts(cause) },
+    );
+  }
+
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  process.on('uncaughtException', onUncaughtException);
+  process.on('unhandledRejection', onUnhandledRejection);
+}
