@@ -1,36 +1,29 @@
 // Client ID metadata documents: the client_id is the https URL of the client's own description.
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import * as sdk1 from '../support/clients/mcp-client.ts';
 import * as sdk2 from '../support/clients/mcp-client-2.ts';
 import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
-import {
-  type DocumentHost,
-  documentAnswer,
-  startDocumentHost,
-} from '../support/oauth/document-host.ts';
+import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
+import { documentAnswer, startDocumentHost } from '../support/oauth/document-host.ts';
 
 const HOST = 'client.example';
 const CLIENT_ID = `https://${HOST}/oauth/client.json`;
 
-let host: DocumentHost;
 let service: Service;
-
-beforeEach(async () => {
-  host = await startDocumentHost({ names: [HOST] });
+const host = useFresh(() => startDocumentHost({ names: [HOST] }));
+beforeEach(() => {
   // Nobody knows the port beforehand (RFC 8252 §7.3).
   host.answer(documentAnswer({ redirect_uris: ['http://127.0.0.1/callback'] }));
 });
-afterEach(async () => {
-  await service.close();
-  await host.close();
-});
 
 async function start(allowedHosts: string): Promise<URL> {
-  service = await startService({
-    mode: 'broker',
-    env: { CIMD_ALLOWED_HOSTS: allowedHosts },
-    deps: { network: host.network },
-  });
+  service = closeAfterTest(
+    await startService({
+      mode: 'broker',
+      env: { CIMD_ALLOWED_HOSTS: allowedHosts },
+      deps: { network: host.network },
+    }),
+  );
   return service.mcpUrl;
 }
 

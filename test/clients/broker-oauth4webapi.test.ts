@@ -1,20 +1,19 @@
 import * as oauth from 'oauth4webapi';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
+import { REDIRECT_URI, startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
 const insecure = { [oauth.allowInsecureRequests]: true };
 const STATE = 'a state of its own';
 
-let service: Service;
+const env = { OAUTH_AUTHORIZATION_URL: '', OAUTH_TOKEN_URL: '', OAUTH_REVOCATION_URL: '' };
+const service = useShared(() => startService({ mode: 'broker', env }));
 let server: oauth.AuthorizationServer;
 
 beforeAll(async () => {
-  const env = { OAUTH_AUTHORIZATION_URL: '', OAUTH_TOKEN_URL: '', OAUTH_REVOCATION_URL: '' };
-  service = await startService({ mode: 'broker', env });
   server = await discover('oauth2', service.baseUrl);
 });
-afterAll(() => service.close());
 
 async function discover(algorithm: 'oauth2' | 'oidc', issuer: string) {
   const answer = await oauth.discoveryRequest(new URL(service.baseUrl), { algorithm, ...insecure });

@@ -1,8 +1,9 @@
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connect, createMemory, spoil } from '../support/clients/mcp-client.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_SECONDS = 86_400;
@@ -10,18 +11,8 @@ const DAY_SECONDS = 86_400;
 /** Its endpoints are in its discovery document. */
 const DISCOVERED = { OAUTH_AUTHORIZATION_URL: '', OAUTH_TOKEN_URL: '', OAUTH_REVOCATION_URL: '' };
 
-let services: Service[] = [];
-
-async function start(options?: Omit<ServiceOptions, 'mode'>): Promise<Service> {
-  const service = await startService({ mode: 'broker', ...options });
-  services.push(service);
-  return service;
-}
-
-afterEach(async () => {
-  await Promise.all(services.map((service) => service.close()));
-  services = [];
-});
+const start = async (options?: Omit<ServiceOptions, 'mode'>): Promise<Service> =>
+  closeAfterTest(await startService({ mode: 'broker', ...options }));
 
 test.each([
   ['a public client', {}],

@@ -1,12 +1,12 @@
 // The pages themselves: readable by everybody, whatever a client calls itself.
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
+import { expect, test } from 'vitest';
+import { manualClock } from '../support/gateway/clock.ts';
+import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   heading,
   INSTALLATION_MS,
-  type LogInBrowser,
   showChoice,
   startLogInBrowser,
 } from '../support/oauth/login-browser.ts';
@@ -15,14 +15,11 @@ import { contrasts } from './contrast.ts';
 const REFUSED = 'Login failed';
 const UNKNOWN = '/oauth/authorize?client_id=svc-AAAAAAAAAAAA';
 
-let own: LogInBrowser;
-let clock: ManualClock;
-
-beforeAll(async () => {
-  clock = manualClock();
-  own = await startLogInBrowser({ deps: { clock }, env: { OAUTH_ALLOWED_SCOPES: '*' } });
-}, INSTALLATION_MS);
-afterAll(() => own?.close());
+const clock = manualClock();
+const own = useShared(
+  () => startLogInBrowser({ deps: { clock }, env: { OAUTH_ALLOWED_SCOPES: '*' } }),
+  INSTALLATION_MS,
+);
 
 const openUnknown = (page: Page) => page.goto(`${own.service.baseUrl}${UNKNOWN}`);
 

@@ -1,10 +1,10 @@
 // A web client that logs in by a popup: whether the two windows know one another on the way.
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   INSTALLATION_MS,
-  type LogInBrowser,
   logInAtProvider,
   startLogInBrowser,
 } from '../support/oauth/login-browser.ts';
@@ -15,12 +15,10 @@ const ROWS = [
 ];
 
 describe.each(ROWS)('OAUTH_POPUPS=$popups', ({ popups, knows, says }) => {
-  let own: LogInBrowser;
-
-  beforeAll(async () => {
-    own = await startLogInBrowser({ env: { OAUTH_POPUPS: popups } });
-  }, INSTALLATION_MS);
-  afterAll(() => own?.close());
+  const own = useShared(
+    () => startLogInBrowser({ env: { OAUTH_POPUPS: popups } }),
+    INSTALLATION_MS,
+  );
 
   const knowsOpener = (popup: Page) => popup.evaluate<boolean>('window.opener !== null');
 

@@ -1,37 +1,21 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Service, startService } from '../support/gateway/service.ts';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
+import { startClientSite } from '../support/oauth/client-site.ts';
+import { INSTALLATION_MS } from '../support/oauth/login-browser.ts';
 import { launchChromium } from '../support/tools/chromium.ts';
 
-let service: Service;
-let browser: Browser;
-let elsewhere: Server;
-/** A page on another origin than the gateway's. */
-let pageUrl: string;
+const browser = useShared(launchChromium, INSTALLATION_MS);
+const service = useShared(startService);
+/** On another origin than the gateway's. */
+const site = useShared(startClientSite);
 
-const INSTALLATION_MS = 300_000;
-
-beforeAll(async () => {
-  browser = await launchChromium();
-  service = await startService();
-  elsewhere = createServer((_req, res) => {
-    res.setHeader('content-type', 'text/html').end('<!doctype html><title>A client</title>');
-  });
-  await new Promise<void>((listening) => elsewhere.listen(0, '127.0.0.1', listening));
-  pageUrl = `http://localhost:${(elsewhere.address() as AddressInfo).port}/`;
-}, INSTALLATION_MS);
-
-afterAll(async () => {
-  await browser?.close();
-  await service?.close();
-  elsewhere?.close();
-});
+const pageUrl = () => `${site.neighbour}/`;
 
 async function openPage(): Promise<Page> {
   const page = await browser.newPage();
-  await page.goto(pageUrl);
+  await page.goto(pageUrl());
   return page;
 }
 
@@ -117,9 +101,9 @@ test('§4.8 browser: a page on another origin registers a client and reads the m
       });
       return { status: registered.status, client: await registered.json() };
     },
-    { baseUrl: service.baseUrl, redirectUri: pageUrl },
+    { baseUrl: service.baseUrl, redirectUri: pageUrl() },
   );
-  expect(seen).toMatchObject({ status: 201, client: { redirect_uris: [pageUrl] } });
+  expect(seen).toMatchObject({ status: 201, client: { redirect_uris: [pageUrl()] } });
   await page.close();
 });
 
@@ -127,14 +111,14 @@ test('§4.6 browser: authorize leads to the provider, its log-in, and back to th
   const registered = await fetch(`${service.baseUrl}/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [pageUrl] }),
+    body: JSON.stringify({ redirect_uris: [pageUrl()] }),
   });
   const { client_id } = (await registered.json()) as { client_id: string };
   const page = await browser.newPage();
   await page.goto(
     `${service.baseUrl}/oauth/authorize?${new URLSearchParams({
       client_id,
-      redirect_uri: pageUrl,
+      redirect_uri: pageUrl(),
       response_type: 'code',
       scope: 'openid profile',
       state: 'a state',
@@ -145,7 +129,7 @@ test('§4.6 browser: authorize leads to the provider, its log-in, and back to th
   expect(new URL(page.url()).origin).toBe(service.issuer);
   await page.getByLabel('Name').fill('ada');
   await page.getByRole('button', { name: 'Log in' }).click();
-  await page.waitForURL(`${pageUrl}?**`);
+  await page.waitForURL(`${pageUrl()}?**`);
 
   const back = new URL(page.url()).searchParams;
   expect(back.get('state')).toBe('a state');

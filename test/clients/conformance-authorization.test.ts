@@ -1,9 +1,9 @@
 // The official conformance tool's scenarios for authorization servers. Whatever it does not call a
 // success, its warnings included, is a failure here.
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { freePort } from '../support/gateway/ports.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';
 import { launchChromium } from '../support/tools/chromium.ts';
 import {
@@ -25,20 +25,12 @@ const CODE_GRANT: Report = {
 };
 const SLOW = { timeout: 120_000 } as const;
 
+const browser = useShared(launchChromium, INSTALLATION_MS);
+const service = useShared(() => startService({ mode: 'broker' }));
 let tool: ConformanceTool;
-let browser: Browser;
-let service: Service;
-
 beforeAll(async () => {
   tool = await installConformance();
-  browser = await launchChromium();
-  service = await startService({ env: { OAUTH_MODE: 'broker' } });
-}, INSTALLATION_MS * 2);
-
-afterAll(async () => {
-  await browser?.close();
-  await service?.close();
-});
+}, INSTALLATION_MS);
 
 test('§4.10 conformance: the metadata endpoint of a broker passes', SLOW, async ({ signal }) => {
   const { exitCode, output, report } = await runConformance(tool, {

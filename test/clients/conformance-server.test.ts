@@ -1,9 +1,9 @@
 // The official conformance tool's scenarios for servers, all that it requires of both revisions.
 // Its warnings count as failures here, too.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { freePort } from '../support/gateway/ports.ts';
-import { closeAfterTest } from '../support/lifetimes.ts';
-import { type RedisServer, startRedis } from '../support/stores/redis.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { startRedis } from '../support/stores/redis.ts';
 import {
   type ConformanceTool,
   INSTALLATION_MS,
@@ -18,15 +18,12 @@ import { type RequirementSet, runSet, SETS } from '../support/tools/conformance-
 const SLOW = { timeout: 120_000 } as const;
 
 let tool: ConformanceTool;
-let redis: RedisServer;
+const redis = useShared(startRedis);
 let gateway: ConformanceGateway;
 
 beforeAll(async () => {
   tool = await installConformance();
-  redis = await startRedis();
 }, INSTALLATION_MS);
-
-afterAll(() => redis?.close());
 
 test.for(SETS)(
   '§4.4 conformance: $requirements, all $scenarios required scenarios pass',

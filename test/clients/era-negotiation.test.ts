@@ -1,16 +1,12 @@
 // Log-in in the middle of negotiation: a 401 is no sign of an older server.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
 import { ERA_CLIENTS } from '../support/clients/era-clients.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
-let service: Service;
-
-beforeAll(async () => {
-  const { catalog } = createEraCatalog();
-  service = await startService({ mode: 'broker', deps: { catalog } });
-});
-afterAll(() => service?.close());
+const { catalog } = createEraCatalog();
+const service = useShared(() => startService({ mode: 'broker', deps: { catalog } }));
 
 test.for(ERA_CLIENTS.map((row) => [row.title, row] as const))(
   '§5 official client %s: is refused at its first word, logs in and says it again; no other way is tried',

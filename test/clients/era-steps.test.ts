@@ -3,19 +3,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
 import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
 import { ERA_STEPS } from '../support/clients/era-steps.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 
 const own = createEraCatalog();
 const clients = new Map<string, EraClient>();
-let service: Service;
+const service = useShared(() => startService({ mode: 'broker', deps: { catalog: own.catalog } }));
 
 beforeAll(async () => {
-  service = await startService({ mode: 'broker', deps: { catalog: own.catalog } });
   for (const row of ERA_CLIENTS) clients.set(row.title, await row.connect(service.mcpUrl));
 });
 afterAll(async () => {
   for (const client of clients.values()) await client.close();
-  await service?.close();
 });
 
 function clientOf(title: string): EraClient {

@@ -1,9 +1,10 @@
 // MCP Inspector in its command line form, with a token at hand.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createEraCatalog, TODAY } from '../support/catalogs/era-catalog.ts';
-import { type Service, startService } from '../support/gateway/service.ts';
+import { startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
 import {
   INSTALLATION_MS,
   inFolder,
@@ -13,8 +14,9 @@ import {
 
 const SLOW = { timeout: 120_000 } as const;
 
+const { catalog } = createEraCatalog();
+const service = useShared(() => startService({ mode: 'broker', deps: { catalog } }));
 let inspector: NpxTool;
-let service: Service;
 let token: string;
 
 beforeAll(async () => {
@@ -22,12 +24,8 @@ beforeAll(async () => {
     name: '@modelcontextprotocol/inspector@2.12.0',
     command: 'mcp-inspector',
   });
-  const { catalog } = createEraCatalog();
-  service = await startService({ mode: 'broker', deps: { catalog } });
   token = (await service.logIn('ada')).accessToken;
 }, INSTALLATION_MS * 2);
-
-afterAll(() => service?.close());
 
 /** It keeps nothing: its home is a folder of the call. */
 const inspect = (args: readonly string[], signal: AbortSignal) =>

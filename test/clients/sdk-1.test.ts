@@ -1,23 +1,14 @@
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connect, createMemory } from '../support/clients/mcp-client.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 
 const DAY_MS = 86_400_000;
 
-let services: Service[] = [];
-
-async function start(options?: ServiceOptions): Promise<Service> {
-  const service = await startService(options);
-  services.push(service);
-  return service;
-}
-
-afterEach(async () => {
-  await Promise.all(services.map((service) => service.close()));
-  services = [];
-});
+const start = async (options?: ServiceOptions): Promise<Service> =>
+  closeAfterTest(await startService(options));
 
 test('§1 official client 1.x: a refused call leads through discovery, registration and log-in to a session', async () => {
   const { mcpUrl, baseUrl } = await start();

@@ -1,5 +1,5 @@
 // Every kind of answer of the stateless era against the published schema of its revision.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Catalog } from '../../src/index.ts';
 import { specCatalog } from '../support/catalogs/spec-catalog.ts';
 import { loadMcpSchemas, type McpSchemas } from '../support/clients/mcp-schemas.ts';
@@ -14,7 +14,8 @@ import {
   stateless,
 } from '../support/clients/stateless.ts';
 import { askingCatalog } from '../support/clients/stateless-asking.ts';
-import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
+import { startGateway } from '../support/gateway/gateway.ts';
+import { useGateway } from '../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../support/tools/conformance.ts';
 
 let schemas: McpSchemas;
@@ -77,11 +78,7 @@ const CATALOGS: readonly { what: string; catalog: Catalog; rows: readonly Row[] 
 ];
 
 describe.each(CATALOGS)('$what', ({ catalog, rows }) => {
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    gateway = await startGateway({ deps: { catalog } });
-  });
-  afterAll(() => gateway.close());
+  const gateway = useGateway({ deps: { catalog } });
 
   test.each(rows)('§4.4 $method of $params, $code', async ({ method, params, options, code }) => {
     const { json } = await stateless(gateway, method, params, options);

@@ -1,9 +1,10 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import type { Store } from '../../src/core/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { type RedisCluster, type RedisServer, startRedisCluster } from '../support/stores/redis.ts';
+import { useFresh, useShared } from '../support/lifetimes.ts';
+import { type RedisServer, startRedisCluster } from '../support/stores/redis.ts';
 import { age } from './redis-age.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -38,17 +39,9 @@ describeStore('Redis Cluster', open);
 describeUserSessions('Redis Cluster', open);
 
 describe('a Redis Cluster with a node down', () => {
-  let cluster: RedisCluster;
-  let store: Store;
-  beforeAll(async () => {
-    cluster = await startRedisCluster();
-    store = openOn(cluster.url);
-    await store.ping();
-  });
-  afterAll(async () => {
-    await store.close();
-    await cluster.close();
-  });
+  const cluster = useShared(() => startRedisCluster());
+  const store = useShared(() => openOn(cluster.url));
+  beforeAll(() => store.ping());
 
   test('§8.4 sessions on the other nodes are read although the limits cannot be asked', async () => {
     const [lost] = cluster.nodes;
@@ -88,16 +81,12 @@ describe('a Redis Cluster with a node down', () => {
 });
 
 describe('messages over a Redis Cluster whose nodes go', () => {
-  let cluster: RedisCluster;
+  const cluster = useFresh(() => startRedisCluster());
   let store: Store;
-  beforeEach(async () => {
-    cluster = await startRedisCluster();
+  beforeEach(() => {
     store = openOn(cluster.url);
   });
-  afterEach(async () => {
-    await store.close();
-    await cluster.close();
-  });
+  afterEach(() => store.close());
 
   const SOON = { timeout: 20_000 };
   const CHANNEL = 'mcp:session:bus';

@@ -1,27 +1,30 @@
 // Decisions 9 and 0.6: Redis down, frozen, back.
 import type { Redis } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
 import { collectLog, type LogLine } from '../support/gateway/log.ts';
-import { type RedisServer, startRedis } from '../support/stores/redis.ts';
+import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
+import { startRedis } from '../support/stores/redis.ts';
 import { subscribers } from './subscribers.ts';
 
-let redis: RedisServer;
+const redis = useFresh(startRedis);
 let store: Store;
 let lines: readonly LogLine[];
 
 const open = (url: string, backoff?: () => number, clock: Clock = systemClock): Store => {
   const collected = collectLog();
   lines = collected.lines;
-  return openRedisStore({
-    url,
-    sessionKeyPrefix: 'mcp:session:',
-    clock,
-    log: collected.log,
-    ...(backoff && { backoff }),
-  });
+  return closeAfterTest(
+    openRedisStore({
+      url,
+      sessionKeyPrefix: 'mcp:session:',
+      clock,
+      log: collected.log,
+      ...(backoff && { backoff }),
+    }),
+  );
 };
 
 /** How an operation ended, and after how many milliseconds. */
@@ -41,14 +44,6 @@ function stall(ms: number): void {
 }
 
 const isUp = async () => (await outcome(store.ping())).error === undefined;
-
-beforeEach(async () => {
-  redis = await startRedis();
-});
-afterEach(async () => {
-  await store.close();
-  await redis.close();
-});
 
 describe('Redis that goes away', () => {
   test('§8.5 a killed Redis: every operation fails as unavailable, none hangs', async () => {
@@ -166,9 +161,8 @@ describe('Redis that freezes', () => {
 
 describe('Redis that refuses', () => {
   test('§8.5 a wrong password is said in the log, without the password', async () => {
-    await redis.close();
-    redis = await startRedis({ password: 'right' });
-    store = open(redis.url.replace('right', 'wr0ng-secret'));
+    const locked = closeAfterTest(await startRedis({ password: 'right' }));
+    store = open(locked.url.replace('right', 'wr0ng-secret'));
     await expect.poll(() => lines.filter(({ level }) => level === 'error').length).toBe(1);
     expect(String(lines[0]?.cause)).toMatch(/WRONGPASS|NOAUTH|password/i);
     expect(JSON.stringify(lines)).not.toContain('wr0ng-secret');

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
 import type { Store } from '../../src/core/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { type RedisServer, startRedis } from '../support/stores/redis.ts';
+import { useShared } from '../support/lifetimes.ts';
+import { startRedis } from '../support/stores/redis.ts';
 import { age } from './redis-age.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -51,16 +52,8 @@ describeStore('password-protected Redis', async () => {
 });
 
 describe('the keys and values in Redis', () => {
-  let redis: RedisServer;
-  let store: Store;
-  beforeAll(async () => {
-    redis = await startRedis();
-    store = openOn(redis.url);
-  });
-  afterAll(async () => {
-    await store.close();
-    await redis.close();
-  });
+  const redis = useShared(startRedis);
+  const store = useShared(() => openOn(redis.url));
 
   const windows = (['ip', 'global'] as const).map((scope) => ({
     scope,

@@ -6,14 +6,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { open as openLmdb } from 'lmdb';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { accepted, askingCall } from '../support/clients/stateless.ts';
 import { askingCatalog } from '../support/clients/stateless-asking.ts';
-import { startGateway, type TestGateway } from '../support/gateway/gateway.ts';
+import { startGateway } from '../support/gateway/gateway.ts';
 import { seriesOf } from '../support/gateway/metrics.ts';
+import { useGateway } from '../support/gateway/use-gateway.ts';
+import { useShared } from '../support/lifetimes.ts';
 import { createSteps, newPkce, REDIRECT } from '../support/oauth/login-steps.ts';
-import { startUpstream, type Upstream } from '../support/oauth/upstream.ts';
-import { type RedisServer, startRedis } from '../support/stores/redis.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
+import { startRedis } from '../support/stores/redis.ts';
 
 const SECRET = 'a-secret-of-the-replicas-old-and-new';
 const BASE = 'https://gw.example';
@@ -54,38 +56,30 @@ const clientOf = (client_id: string) => ({
 });
 
 describe('records of 0.1.0 in Redis', () => {
-  let redis: RedisServer;
+  const redis = useShared(startRedis);
+  const upstream = useShared(startUpstream);
+  const gateway = useGateway(() => ({
+    deps: { catalog: askingCatalog },
+    env: {
+      REDIS_URL: redis.url,
+      BASE_URL: BASE,
+      OAUTH_MODE: 'broker',
+      OAUTH_STATE_SECRET: SECRET,
+      OAUTH_AUTHORIZATION_URL: `${ISSUER}/authorize`,
+      OAUTH_TOKEN_URL: `${upstream.url}/token`,
+      OAUTH_CLIENT_ID: 'provider-client',
+      OAUTH_CLIENT_SECRET: 'provider-secret',
+      MCP_USER_SESSIONS_MAX: '2',
+    },
+  }));
   let store: Redis;
-  let upstream: Upstream;
-  let gateway: TestGateway;
 
   beforeAll(async () => {
-    redis = await startRedis();
     store = redis.client();
-    upstream = await startUpstream();
-    gateway = await startGateway({
-      deps: { catalog: askingCatalog },
-      env: {
-        REDIS_URL: redis.url,
-        BASE_URL: BASE,
-        OAUTH_MODE: 'broker',
-        OAUTH_STATE_SECRET: SECRET,
-        OAUTH_AUTHORIZATION_URL: `${ISSUER}/authorize`,
-        OAUTH_TOKEN_URL: `${upstream.url}/token`,
-        OAUTH_CLIENT_ID: 'provider-client',
-        OAUTH_CLIENT_SECRET: 'provider-secret',
-        MCP_USER_SESSIONS_MAX: '2',
-      },
-    });
     const access = await gateway.issuer.sign({ aud: `${BASE}/mcp` });
     upstream.answer((res) =>
       res.end(JSON.stringify({ access_token: access, token_type: 'Bearer', expires_in: 300 })),
     );
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await upstream.close();
-    await redis.close();
   });
 
   const sign = () => gateway.issuer.sign({ aud: `${BASE}/mcp` });

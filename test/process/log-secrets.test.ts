@@ -12,13 +12,9 @@ import {
   postForm,
 } from '../support/gateway/process-login.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
-import { type Provider, startProvider } from '../support/oauth/provider.ts';
+import { startProvider } from '../support/oauth/provider.ts';
 
-let provider: Provider;
-
-afterEach(async () => {
-  await endPosterns();
-});
+afterEach(endPosterns);
 
 const PROVIDER_SECRET = 'hunter2-of-the-provider';
 /** Of a client that brings its own credentials. */
@@ -99,7 +95,7 @@ test.each(['post', 'basic'] as const)(
   '§5.8 log: nothing secret shows up anywhere (client_secret_%s)',
   async (auth) => {
     const client = { secret: PROVIDER_SECRET, auth };
-    provider = closeAfterTest(await startProvider({ gatewayUrl: BASE_URL, client }));
+    const provider = closeAfterTest(await startProvider({ gatewayUrl: BASE_URL, client }));
     const postern = await startPostern({
       ...provider.env,
       BASE_URL,

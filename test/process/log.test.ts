@@ -1,20 +1,18 @@
 // Spec §5, decisions 1: what a service prints.
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { type Env, endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
 import { isRefused, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
 import { logIn, register } from '../support/gateway/process-login.ts';
 import { sendRaw, statusesOf } from '../support/gateway/raw.ts';
-import { AUDIENCE, type Issuer, startIssuer } from '../support/oauth/issuer.ts';
+import { useShared } from '../support/lifetimes.ts';
+import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 
-let issuer: Issuer;
+const issuer = useShared(startIssuer);
 let env: Env;
-
-beforeAll(async () => {
-  issuer = await startIssuer();
+beforeAll(() => {
   env = { OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE };
 });
 afterEach(endPosterns);
-afterAll(() => issuer.close());
 
 const isReady = async ({ url }: Serving) => (await fetch(`${url}/health/ready`)).status === 200;
 

@@ -4,23 +4,19 @@ import { afterEach, expect, test } from 'vitest';
 import { endPosterns, isGroupAlive, startPostern } from '../support/gateway/process.ts';
 import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
-import { startUpstream, type Upstream } from '../support/oauth/upstream.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 /** npm itself takes its time. */
 const SLOW = { timeout: 60_000 } as const;
 
-let upstream: Upstream;
-
-afterEach(async () => {
-  await endPosterns();
-});
+afterEach(endPosterns);
 
 test(
   '§4.3 npm start: SIGTERM reaches the service, which finishes its work and exits with 0',
   SLOW,
   async () => {
-    upstream = closeAfterTest(await startUpstream());
+    const upstream = closeAfterTest(await startUpstream());
     const held: ServerResponse[] = [];
     upstream.answer((res) => void held.push(res));
     const npm = await startPostern(

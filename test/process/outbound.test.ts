@@ -4,27 +4,22 @@ import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { endPosterns, folder, startPostern } from '../support/gateway/process.ts';
-import { type DocumentHost, startDocumentHost } from '../support/oauth/document-host.ts';
-import { type ForwardProxy, startProxy } from '../support/oauth/proxy.ts';
+import { useFresh } from '../support/lifetimes.ts';
+import { startDocumentHost } from '../support/oauth/document-host.ts';
+import { startProxy } from '../support/oauth/proxy.ts';
 
 const ISSUER = 'https://id.example';
 const SLOW = { timeout: 60_000 } as const;
 
-let host: DocumentHost;
-let proxy: ForwardProxy;
+const host = useFresh(() => startDocumentHost({ names: ['id.example', 'client.example'] }));
+const proxy = useFresh(() => startProxy(['someone', 'hunter2']));
 let authority: string;
 
 beforeEach(async () => {
-  host = await startDocumentHost({ names: ['id.example', 'client.example'] });
-  proxy = await startProxy(['someone', 'hunter2']);
   authority = join(await folder(), 'authority.pem');
   await writeFile(authority, host.network.ca ?? '');
 });
-afterEach(async () => {
-  await endPosterns();
-  await proxy.close();
-  await host.close();
-});
+afterEach(endPosterns);
 
 /** The provider, and everything that it says. */
 async function startProvider() {

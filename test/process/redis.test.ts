@@ -11,14 +11,13 @@ import {
 } from '../support/gateway/process.ts';
 import { endSession, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
 import { authorize, register } from '../support/gateway/process-login.ts';
-import { useShared } from '../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 import { type RedisOptions, type RedisServer, startRedis } from '../support/stores/redis.ts';
 
 const PASSWORD = 'hunter2-of-redis';
 
 let env: Env;
-const servers: RedisServer[] = [];
 
 const issuer = useShared(startIssuer);
 beforeAll(async () => {
@@ -29,16 +28,10 @@ beforeAll(async () => {
     OAUTH_CLIENT_ID: 'gateway',
   };
 });
-afterEach(async () => {
-  await endPosterns();
-  for (const server of servers.splice(0)) await server.close();
-});
+afterEach(endPosterns);
 
-async function redis(options: RedisOptions = {}): Promise<RedisServer> {
-  const server = await startRedis(options);
-  servers.push(server);
-  return server;
-}
+const redis = async (options: RedisOptions = {}): Promise<RedisServer> =>
+  closeAfterTest(await startRedis(options));
 
 /** As NODE_EXTRA_CA_CERTS takes it. */
 async function caFile({ ca = '' }: RedisServer): Promise<string> {

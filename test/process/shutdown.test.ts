@@ -7,16 +7,12 @@ import { INITIALIZE } from '../support/gateway/gateway.ts';
 import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
 import { isRefused, openSession, postHalf, useSession } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
-import { startUpstream, type Upstream } from '../support/oauth/upstream.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
-let upstream: Upstream;
-
-afterEach(async () => {
-  await endPosterns();
-});
+afterEach(endPosterns);
 
 /** Sends the signal, and waits until nobody can connect any more. */
 async function stopAccepting(postern: Serving, signal: NodeJS.Signals): Promise<void> {
@@ -58,7 +54,7 @@ test('§17 shutdown: what was answered while draining is in the store', async ()
 });
 
 test('§17 shutdown: a call that waits for a slow provider gets its answer', async () => {
-  upstream = closeAfterTest(await startUpstream());
+  const upstream = closeAfterTest(await startUpstream());
   const held: ServerResponse[] = [];
   upstream.answer((res) => void held.push(res));
   const postern = await startPostern({

@@ -1,5 +1,5 @@
 // How long a test's own servers live: as long as the file or `describe`, or as long as one test.
-import { afterAll, afterEach, beforeAll, beforeEach, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, onTestFinished } from 'vitest';
 
 /**
  * Starts something before the first test of this file or `describe`, and closes it after the last.
@@ -21,8 +21,10 @@ export function useFresh<Started extends object>(
   startLimitMs?: number,
 ): Started {
   const { standIn, open, close } = createLifetime(start);
-  beforeEach(open, startLimitMs);
-  afterEach(close);
+  beforeEach(async () => {
+    await open();
+    onTestFinished(close);
+  }, startLimitMs);
   return standIn;
 }
 
