@@ -1,4 +1,5 @@
 // MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
+import { isObject } from '../../../core/json.ts';
 import type { Content } from './content.ts';
 import type { Fitting } from './define/fitting.ts';
 
@@ -118,15 +119,13 @@ export const readCapabilities = (
   declared: Readonly<Record<string, unknown>>,
 ): ClientCapabilities => ({
   elicitation: takesForms(declared.elicitation),
-  sampling: typeof declared.sampling === 'object' && declared.sampling !== null,
-  roots: typeof declared.roots === 'object' && declared.roots !== null,
+  sampling: isObject(declared.sampling),
+  roots: isObject(declared.roots),
 });
 
 /** Forms are the default; a client may name other ways only (2025-11-25, `url`). */
 const takesForms = (elicitation: unknown): boolean =>
-  typeof elicitation === 'object' &&
-  elicitation !== null &&
-  ('form' in elicitation || !('url' in elicitation));
+  isObject(elicitation) && ('form' in elicitation || !('url' in elicitation));
 
 const CAPABILITIES = {
   'elicitation/create': 'elicitation',
