@@ -20,7 +20,6 @@ export type {
   Page,
   Progress,
   ServiceInfo,
-  TraceContext,
 } from './features/mcp/catalog/catalog.ts';
 export {
   type Answers,
@@ -78,3 +77,4 @@ export type {
   ToolDescription,
 } from './features/mcp/catalog/descriptions.ts';
 export { createLocalCatalog, type LocalEntries } from './features/mcp/catalog/local-catalog.ts';
+export type { TraceContext } from './features/mcp/protocol/trace-context.ts';

@@ -26,7 +26,6 @@ import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
 import { limitRules } from './features/limits/rules.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
-import { createMcpEndpoints } from './features/mcp/endpoints.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-id-metadata/client-documents.ts';
@@ -123,6 +122,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     clock,
     metrics,
     log,
+    challenge: auth.challenge,
   });
 
   const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel });
@@ -153,7 +153,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
 
   /** Spec §4.1: all that the service answers, beside the pages. */
   const endpoints = [
-    ...createMcpEndpoints(mcp.endpoint, auth.challenge),
+    ...mcp.endpoints,
     ...createOAuthEndpoints(oauth, { popups: config.oauthPopups }),
     ...createDiscoveryEndpoints(config.baseUrl, authorizationServer),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),

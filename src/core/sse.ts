@@ -13,6 +13,5 @@ export const EVENT_STREAM_HEADERS = {
 /** A comment, which every reader skips. */
 export const KEEP_ALIVE = ': keep-alive\n\n';
 
-/** One event with a JSON-RPC message. One data line is enough: JSON has no raw ends of line. */
-export const sseEvent = (message: unknown): string =>
-  `event: message\ndata: ${JSON.stringify(message)}\n\n`;
+/** One event with JSON text. One data line is enough: JSON has no raw ends of line. */
+export const toSseEvent = (json: string): string => `event: message\ndata: ${json}\n\n`;

@@ -71,7 +71,7 @@ describe.each(['embedded', 'redis'])('replicas over %s', (kind) => {
         id % 3 === 0
           ? { about: 'answer', sessionId: 's', id: String(id), result: BIG }
           : { about: 'cancelled', sessionId: 's', id },
-        id % 2 === 0 ? other.replicas.own : undefined,
+        id % 2 === 0 ? other.replicas.ownName : undefined,
       ),
     );
     await Promise.all(sent);

@@ -11,34 +11,41 @@ export type ErrorFormat =
 export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };
 export const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
 
-/** The reply for an error. `id` is the JSON-RPC request's, null when there is none. */
-export function renderError(
-  error: GatewayError,
-  format: ErrorFormat,
-  id: string | number | null = null,
-): Reply {
+/** The reply for an error of a request that has no id, or whose id is not known yet. */
+export function renderError(error: GatewayError, format: ErrorFormat): Reply {
   const { row, failure } = error;
-  if (failure.redirect?.isAutomatic)
+  if (failure.redirect?.isAutomatic) {
     return { ...seeOther(failure.redirect.url), ...toLogMembers(error) };
+  }
   const asOAuth = row.oauth !== undefined && (format.form === 'oauth' || row.jsonrpc === undefined);
   return {
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
-    body: JSON.stringify(asOAuth ? renderOAuthBody(error, format) : renderJsonRpcBody(error, id)),
+    body: JSON.stringify(asOAuth ? renderOAuthBody(error, format) : renderJsonRpcBody(error)),
     ...toLogMembers(error),
   };
 }
 
-const toLogMembers = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
+/** The members of a reply that the log tells of an error. */
+export const toLogMembers = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
   error,
   ...(error.failure.facts && { facts: error.failure.facts }),
 });
 
-/** Spec §7.1. */
-function renderJsonRpcBody({ row, message, failure }: GatewayError, id: string | number | null) {
+const renderJsonRpcBody = (error: GatewayError) => ({
+  jsonrpc: '2.0',
+  error: toJsonRpcError(error),
+  id: null,
+});
+
+/** Spec §7.1: the member `error` of a JSON-RPC response. */
+export function toJsonRpcError({ row, message, failure }: GatewayError) {
   const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
-  const data = { ...(reason && { reason }), details: message, ...failure.data };
-  return { jsonrpc: '2.0', error: { code, message: title, data }, id };
+  return {
+    code,
+    message: title,
+    data: { ...(reason && { reason }), details: message, ...failure.data },
+  };
 }
 
 /** Spec §7.3, RFC 6749 §5.2. */

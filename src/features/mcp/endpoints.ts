@@ -1,64 +1,97 @@
-// Spec §4.1, §4.4, §4.5: the endpoints of /mcp.
-import type {
-  Endpoint,
-  OpenEndpoint,
-  ProtectedCall,
-  ProtectedEndpoint,
-} from '../../core/endpoint.ts';
+// Spec §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
+// values replies.
+import type { Endpoint, ProtectedCall, ProtectedEndpoint } from '../../core/endpoint.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
-import { JSONRPC } from '../../core/errors/render.ts';
+import { JSONRPC, toLogMembers } from '../../core/errors/render.ts';
 import { isSessionId } from '../../core/ids.ts';
-import { type GatewayRequest, header, jsonValueOf } from '../../core/message.ts';
-import type { McpEndpoint } from './endpoint.ts';
-import type { McpCall } from './era-handler.ts';
+import { isObject } from '../../core/json.ts';
+import { type GatewayRequest, header, jsonValueOf, type Reply } from '../../core/message.ts';
+import type { Metrics } from '../../core/metrics/metrics.ts';
+import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
+import { createCall, type EraHandler, sessionIdOf } from './calls/call.ts';
+import {
+  getRequestId,
+  type JsonRpcMessage,
+  parseMessage,
+  type RequestId,
+  readMeta,
+} from './protocol/json-rpc.ts';
+import {
+  type CallOutcome,
+  type McpResponse,
+  renderResponse,
+  toErrorResponse,
+} from './protocol/response.ts';
+import { checkVersionHeader, type Era, eraOfMessage } from './protocol/revisions.ts';
+import { getTraceId, readTraceContext } from './protocol/trace-context.ts';
+import type { SessionStreams } from './session/session-streams.ts';
+import type { Sessions } from './session/sessions.ts';
+import { acceptsEventStream } from './streaming/response-stream.ts';
 
-/** Headers of a 401; undefined when nobody has to log in. */
-type Challenge = Readonly<Record<string, string>> | undefined;
+export interface McpEndpointsDeps {
+  readonly eras: Readonly<Record<Era, EraHandler>>;
+  readonly sessions: Sessions;
+  /** Undefined without `MCP_STREAMS`. */
+  readonly streams: SessionStreams | undefined;
+  readonly metrics: Metrics;
+  /** Headers of a 401; undefined when nobody has to log in. */
+  readonly challenge: Readonly<Record<string, string>> | undefined;
+}
 
-export function createMcpEndpoints(mcp: McpEndpoint, challenge: Challenge): readonly Endpoint[] {
-  const { get: openStream } = mcp;
+export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
+  const { eras, sessions, streams, metrics, challenge } = deps;
   return [
-    protectedEndpoint({
-      method: 'POST',
-      body: 'json',
-      handle: (call) => mcp.post(toMcpCall(call), jsonValueOf(call.body)),
-    }),
-    protectedEndpoint({ method: 'DELETE', handle: (call) => mcp.delete(toMcpCall(call)) }),
-    openStream === undefined
-      ? noStreamEndpoint(challenge)
-      : protectedEndpoint({ method: 'GET', handle: (call) => openStream(toMcpCall(call)) }),
+    { ...PROTECTED, method: 'POST', body: 'json', handle: post },
+    { ...PROTECTED, method: 'DELETE', handle: endSession },
+    streams === undefined
+      ? { ...MCP, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
+      : { ...PROTECTED, method: 'GET', handle: (call: ProtectedCall) => openStream(call, streams) },
   ];
-}
 
-const MCP = { path: '/mcp', errors: JSONRPC } as const;
+  async function post(protectedCall: ProtectedCall): Promise<Reply> {
+    const message = parseMessage(jsonValueOf(protectedCall.body));
+    const era = eraOfMessage(message, protectedCall.request);
+    const handler = eras[era];
+    if (message.kind === 'request') {
+      metrics.recordMcpRequest(handler.supports(message.method) ? message.method : 'other', era);
+    }
+    // Noted now, so that a call that waits does not keep its message.
+    const id = getRequestId(message);
+    const facts = { era, ...describeMessage(message) };
+    return handler
+      .handle(createCall(protectedCall, id), message)
+      .catch(toErrorResponse)
+      .then((response) => toReply(response, id, facts));
+  }
 
-const protectedEndpoint = (
-  row: Pick<ProtectedEndpoint, 'method' | 'body' | 'handle'>,
-): ProtectedEndpoint => ({ ...MCP, kind: 'protected', limit: 'mcp', sessionIdOf, ...row });
+  async function endSession({ request, ...call }: ProtectedCall): Promise<Reply> {
+    const sessionId = sessionIdOf(request) ?? fail('missing_session_id');
+    // Asked first, so that a session that has expired is counted as such.
+    const session = await sessions.read(sessionId, call);
+    const hasEnded = session && (await sessions.end(session.sessionId, call.user));
+    if (!hasEnded) fail('session_to_end_not_found');
+    await streams?.end(session.sessionId);
+    return { status: 204 };
+  }
 
-const namedSessionOf = (request: GatewayRequest) => header(request, 'mcp-session-id');
+  async function openStream(
+    { request, ...call }: ProtectedCall,
+    { open }: SessionStreams,
+  ): Promise<Reply> {
+    const id = sessionIdOf(request) ?? fail('missing_session_id');
+    const { sessionId } = (await sessions.read(id, call)) ?? fail('session_not_found');
+    checkVersionHeader(request);
+    if (!acceptsEventStream(request)) fail('not_acceptable');
+    const headers = { 'X-Session-Expires-At': sessions.getExpiry() };
+    if (!(await sessions.touch(sessionId, call.user))) fail('session_not_found');
+    // HEAD asks what GET would say: a stream of the session that is open must not end for it.
+    return request.method === 'HEAD'
+      ? { status: 200, headers: { ...EVENT_STREAM_HEADERS, ...headers } }
+      : toReply({ ...(await open(sessionId, call.user)), headers }, null);
+  }
 
-/** Nothing that cannot be a session id reaches the store. */
-function sessionIdOf(request: GatewayRequest): string | undefined {
-  const sessionId = namedSessionOf(request);
-  return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
-}
-
-const toMcpCall = ({ request, user, session, body }: ProtectedCall): McpCall => ({
-  request,
-  user,
-  session,
-  sessionId: namedSessionOf(request),
-  hold: body.hold,
-});
-
-/** GET without MCP_STREAMS. No stream is offered; clients probe here for the login. */
-const noStreamEndpoint = (challenge: Challenge): OpenEndpoint => ({
-  ...MCP,
-  kind: 'open',
-  method: 'GET',
-  isUnlisted: true,
-  handle(request) {
+  /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
+  function refuseStream(request: GatewayRequest): Reply {
     if (challenge !== undefined && header(request, 'authorization') === undefined) {
       fail('missing_token', { headers: challenge });
     }
@@ -67,5 +100,70 @@ const noStreamEndpoint = (challenge: Challenge): OpenEndpoint => ({
         'There is no event stream here (MCP_STREAMS): every answer is the reply to its POST.',
       headers: { Allow: 'POST, DELETE' },
     });
+  }
+}
+
+const MCP = { path: '/mcp', errors: JSONRPC } as const;
+
+const PROTECTED = {
+  ...MCP,
+  kind: 'protected',
+  limit: 'mcp',
+  /** Nothing that cannot be a session id reaches the store. */
+  sessionIdOf(request) {
+    const sessionId = sessionIdOf(request);
+    return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
   },
-});
+} as const satisfies Partial<ProtectedEndpoint>;
+
+/** The one place where a response becomes HTTP. `facts` are for the log. */
+function toReply(
+  response: McpResponse,
+  id: RequestId | null,
+  facts: Readonly<Record<string, unknown>> = {},
+): Reply {
+  const { headers } = response;
+  switch (response.kind) {
+    case 'accepted':
+      return { status: 202, ...(headers && { headers }), facts };
+    case 'stream': {
+      const { events, outcome } = response;
+      return {
+        status: 200,
+        headers: { ...EVENT_STREAM_HEADERS, ...headers },
+        stream: events,
+        outcome: () => toOutcomeLogMembers(outcome?.()),
+        facts,
+      };
+    }
+    case 'json': {
+      const { text, error } = renderResponse(response.outcome, id);
+      return {
+        status: error?.row.status ?? 200,
+        headers: { 'Content-Type': 'application/json', ...error?.failure.headers, ...headers },
+        body: text,
+        ...(error && { error }),
+        facts: { ...facts, ...error?.failure.facts },
+      };
+    }
+  }
+}
+
+const toOutcomeLogMembers = (outcome: CallOutcome | undefined) =>
+  outcome !== undefined && 'error' in outcome ? toLogMembers(outcome.error) : {};
+
+/** What a message is about, for the log: `tools/call` of `service_ping`. */
+function describeMessage(message: JsonRpcMessage): Readonly<Record<string, unknown>> {
+  if (message.kind === 'response') return {};
+  const { method, params } = message;
+  const { name, uri } = isObject(params) ? params : {};
+  const subject = name ?? uri;
+  const trace = getTraceId(readTraceContext(readMeta(params)));
+  return {
+    rpc: shorten(method),
+    ...(typeof subject === 'string' && { of: shorten(subject) }),
+    ...(trace !== undefined && { trace }),
+  };
+}
+
+const shorten = (text: string) => text.slice(0, 200);

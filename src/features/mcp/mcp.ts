@@ -1,5 +1,6 @@
 // The MCP feature as a whole: both eras over one catalogue.
 import type { Clock } from '../../core/clock.ts';
+import type { Endpoint } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { Seal } from '../../core/seal/seal.ts';
@@ -7,20 +8,19 @@ import { channelKey } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
 import { createCallTool } from './calls/call-tool.ts';
 import { createMethods } from './calls/methods.ts';
-import { createCalls } from './calls/running-calls.ts';
+import { createRunMethod } from './calls/run-method.ts';
 import type { Catalog, ServiceInfo } from './catalog/catalog.ts';
-import { createMcpEndpoint, type McpEndpoint } from './endpoint.ts';
+import { createMcpEndpoints } from './endpoints.ts';
 import type { Era } from './protocol/revisions.ts';
-import { createStreams } from './session/get-stream.ts';
 import { createQuestions } from './session/questions.ts';
 import { createReplicas } from './session/replicas.ts';
-import { createSessionCodec } from './session/session-era.ts';
+import { createSessionEra } from './session/session-era.ts';
+import { createSessionStreams } from './session/session-streams.ts';
 import { createSessions, type SessionLimits } from './session/sessions.ts';
-import { createListen } from './stateless/listen.ts';
 import { createRequestState } from './stateless/request-state.ts';
-import { createStatelessCodec } from './stateless/stateless-era.ts';
-import { createEventStreams } from './streaming/listening-streams.ts';
-import { createUpdates } from './streaming/resource-updates.ts';
+import { createStatelessEra } from './stateless/stateless-era.ts';
+import { createNotificationStreams } from './streaming/notification-streams.ts';
+import { createResourceUpdates } from './streaming/resource-updates.ts';
 
 export interface McpOptions extends SessionLimits {
   readonly sessionKeyPrefix: string;
@@ -30,7 +30,7 @@ export interface McpOptions extends SessionLimits {
   readonly userCallsMax: number;
 }
 
-export interface McpParts {
+export interface McpDeps {
   readonly catalog: Catalog;
   readonly service: ServiceInfo;
   readonly store: Store;
@@ -39,10 +39,12 @@ export interface McpParts {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Headers of a 401; undefined when nobody has to log in. */
+  readonly challenge: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Mcp {
-  readonly endpoint: McpEndpoint;
+  readonly endpoints: readonly Endpoint[];
   /** Live sessions in the store (the gauge). */
   countSessions(): Promise<number>;
   /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
@@ -50,69 +52,59 @@ export interface Mcp {
   close(): void;
 }
 
-export function createMcp(options: McpOptions, parts: McpParts): Mcp {
-  const { catalog, service, store, clock, metrics, log } = parts;
-  const { sessionKeyPrefix: prefix, mcpStreams } = options;
+export function createMcp(options: McpOptions, deps: McpDeps): Mcp {
+  const { catalog, service, store, seal, clock, metrics, log, challenge } = deps;
+  const { sessionKeyPrefix: prefix, mcpStreams: hasStreams } = options;
   const sessions = createSessions(options, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
-  const replicas = createReplicas({
-    store,
-    seal: parts.seal,
-    clock,
-    log,
-    metrics,
-    channel: channelKey(prefix),
-  });
+  const channel = channelKey(prefix);
+  const replicas = createReplicas({ store, seal, clock, log, metrics, channel });
   const questions = createQuestions({ replicas, store, clock, prefix });
-  const eventStreams = createEventStreams(clock);
-  const updates = createUpdates({ catalog, clock, log });
-  const streams = mcpStreams
-    ? createStreams({
+  const notificationStreams = createNotificationStreams(clock);
+  const resourceUpdates = createResourceUpdates({ catalog, clock, log });
+  const streams = hasStreams
+    ? createSessionStreams({
         catalog,
         store,
         replicas,
-        streams: eventStreams,
-        updates,
+        notificationStreams,
+        resourceUpdates,
         clock,
         log,
         prefix,
       })
     : undefined;
-  const calls = createCalls({ maxPerUser: options.userCallsMax, clock });
+  const runMethod = createRunMethod({ service, maxPerUser: options.userCallsMax, clock });
   const methodsOf = (era: Era) =>
     createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
+  const eras = {
+    session: createSessionEra({
+      catalog,
+      methods: methodsOf('session'),
+      runMethod,
+      sessions,
+      replicas,
+      questions,
+      streams,
+      service,
+    }),
+    stateless: createStatelessEra({
+      catalog,
+      methods: methodsOf('stateless'),
+      runMethod,
+      requestState: createRequestState(seal, clock),
+      notificationStreams,
+      resourceUpdates,
+      hasStreams,
+      service,
+    }),
+  };
 
   return {
-    endpoint: createMcpEndpoint({
-      sessions,
-      streams,
-      metrics,
-      codecs: {
-        session: createSessionCodec({
-          catalog,
-          methods: methodsOf('session'),
-          sessions,
-          replicas,
-          questions,
-          calls,
-          streams,
-          service,
-        }),
-        stateless: createStatelessCodec({
-          catalog,
-          methods: methodsOf('stateless'),
-          calls,
-          requestState: createRequestState(parts.seal, clock),
-          listen: mcpStreams
-            ? createListen({ catalog, streams: eventStreams, updates, service })
-            : undefined,
-          service,
-        }),
-      },
-    }),
+    endpoints: createMcpEndpoints({ eras, sessions, streams, metrics, challenge }),
     countSessions: sessions.countActive,
     stopWaiting() {
-      eventStreams.close();
+      notificationStreams.close();
       questions.close();
     },
     close() {

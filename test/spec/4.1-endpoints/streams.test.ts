@@ -6,7 +6,7 @@ import { inject } from 'light-my-request';
 import { afterEach, describe, expect, test } from 'vitest';
 import { JSONRPC } from '../../../src/core/errors/render.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
-import { EVENT_STREAM_HEADERS, sseEvent } from '../../../src/core/sse.ts';
+import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/core/sse.ts';
 import type { Served } from '../../../src/http/access-log.ts';
 import { createCors } from '../../../src/http/cors.ts';
 import { createPipeline, type Pipeline } from '../../../src/http/pipeline.ts';
@@ -301,7 +301,7 @@ describe('what a stream sends', () => {
   test('§4.1 a message is one event, whatever ends of line its texts have', async () => {
     const message = { jsonrpc: '2.0', id: 1, result: { text: 'a\nb\r\nc\u2028ü😀' } };
     async function* stream() {
-      yield sseEvent(message);
+      yield toSseEvent(JSON.stringify(message));
     }
     const { port } = await start({ '/stream': () => streamed(stream()) });
     const text = await (await open(port, '/stream')).whole();
@@ -402,14 +402,14 @@ describe('what a stream sends', () => {
 
   test('§4.1 an injected request gets the whole stream', async () => {
     async function* stream() {
-      yield sseEvent(1);
-      yield sseEvent(2);
+      yield toSseEvent('1');
+      yield toSseEvent('2');
     }
     const { server } = await start({ '/stream': () => streamed(stream()) });
     const answer = await inject(server.handler, { url: '/stream' });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('text/event-stream');
-    expect(answer.payload).toBe(sseEvent(1) + sseEvent(2));
+    expect(answer.payload).toBe(toSseEvent('1') + toSseEvent('2'));
   });
 
   test('§4.12 a stream has the headers of every reply, and no Content-Length', async () => {

@@ -1,10 +1,10 @@
 // Calls that run for long: so many of one user, so many in a process (decisions 10, "Bounds").
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { CallContext } from '../../../src/features/mcp/calls/context.ts';
-import type { Method, Outcome } from '../../../src/features/mcp/calls/methods.ts';
-import { createCalls } from '../../../src/features/mcp/calls/running-calls.ts';
-import type { McpCall } from '../../../src/features/mcp/era-handler.ts';
+import type { Call } from '../../../src/features/mcp/calls/call.ts';
+import type { CallClient } from '../../../src/features/mcp/calls/context.ts';
+import type { Method, MethodResult } from '../../../src/features/mcp/calls/methods.ts';
+import { createRunMethod } from '../../../src/features/mcp/calls/run-method.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { callTool } from '../../support/clients/stateless.ts';
@@ -202,16 +202,17 @@ test('§12 without authentication there is no limit per user', async () => {
 describe('4,096 calls in a process', () => {
   test('§12 one more is 503 with Retry-After, once they have run for over a second', async () => {
     const clock = manualClock();
-    const calls = createCalls({ maxPerUser: 0, clock });
-    let letGo = 0;
-    const call = { hold: () => () => letGo++ } as unknown as McpCall;
-    const context = {} as unknown as CallContext;
-    let end: (outcome: Outcome) => void = () => {};
-    const ended = new Promise<Outcome>((resolve) => {
+    const service = { name: '', version: '', displayName: '', environment: '' };
+    const runMethod = createRunMethod({ service, maxPerUser: 0, clock });
+    let released = 0;
+    const call = { holdBody: () => () => released++ } as unknown as Call;
+    const client = {} as unknown as CallClient;
+    let end: (result: MethodResult) => void = () => {};
+    const ended = new Promise<MethodResult>((resolve) => {
       end = resolve;
     });
     const method: Method = { run: () => ended };
-    const begin = () => calls.run(call, method, {}, context);
+    const begin = () => runMethod(call, client, method, {});
     const all = Array.from({ length: 4096 }, begin);
     clock.advance(1000);
     all.push(begin());
@@ -222,7 +223,7 @@ describe('4,096 calls in a process', () => {
     });
     end({ result: {} });
     await Promise.all(all);
-    expect(letGo).toBe(4097);
+    expect(released).toBe(4097);
     await begin();
   });
 });

@@ -6,7 +6,7 @@ import type { Arguments, Catalog } from '../catalog/catalog.ts';
 import type { ToolResult } from '../catalog/content.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CallContext } from './context.ts';
-import { InputRequired } from './input-required.ts';
+import { InputRequired } from './outcome.ts';
 
 export interface CallToolDeps {
   readonly catalog: Catalog;
@@ -19,29 +19,29 @@ export type CallTool = (name: string, args: Arguments, context: CallContext) => 
 /** Known tools only; a refused call (unknown tool, wrong input, a question) is not counted. */
 export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: Era): CallTool {
   return async function callTool(name, args, context) {
-    const started = clock.monotonic();
+    const startedAt = clock.monotonic();
     const record = (status: 'success' | 'error' | 'exception') => {
       if (context.isAsking()) return;
-      metrics.recordToolCall(name, status, era, (clock.monotonic() - started) / 1000);
+      metrics.recordToolCall(name, status, era, (clock.monotonic() - startedAt) / 1000);
     };
-    const ended = (result: ToolResult) => {
+    const recordResult = (result: ToolResult) => {
       record(result.isError ? 'error' : 'success');
       return result;
     };
-    const failed = (cause: unknown): never => {
+    const failCall = (cause: unknown): never => {
       if (cause instanceof GatewayError || cause instanceof InputRequired) throw cause;
       // Nobody waits for it any more, and most tools end so when they are told.
       if (context.signal.aborted) throw cause;
       record('exception');
       return fail('tool_failed', { details: messageOf(cause), cause, facts: getStackFacts(cause) });
     };
-    // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
-    return begin(catalog, name, args, context).then(ended, failed);
+    // Not awaited here: that would keep the arguments until the tool ends.
+    return startCall(catalog, name, args, context).then(recordResult, failCall);
   };
 }
 
 /** Async, so that what it throws at once is a rejection, too. */
-const begin = async (catalog: Catalog, ...call: Parameters<CallTool>): Promise<ToolResult> =>
+const startCall = async (catalog: Catalog, ...call: Parameters<CallTool>): Promise<ToolResult> =>
   catalog.callTool(...call);
 
 /** One line for the caller's model to act on: the message, never the stack. */

@@ -14,16 +14,16 @@ import type { CallTool } from './call-tool.ts';
 import type { CallContext } from './context.ts';
 
 export interface Method {
-  /** The parameter that says what the call is about; repeated in `Mcp-Name` (2026-07-28). */
-  readonly subject?: 'name' | 'uri';
+  /** The parameter that names what the call is about; repeated in `Mcp-Name` (2026-07-28). */
+  readonly nameParam?: 'name' | 'uri';
   /** @throws GatewayError for what the caller did wrong. */
-  run(params: Arguments, context: CallContext): Promise<Outcome>;
+  run(params: Arguments, context: CallContext): Promise<MethodResult>;
 }
 
 /** Those that are about one tool, prompt or resource (MCP 2026-07-28 "Supported Requests"). */
-export const mayAsk = ({ subject }: Method): boolean => subject !== undefined;
+export const canAsk = ({ nameParam }: Method): boolean => nameParam !== undefined;
 
-export interface Outcome {
+export interface MethodResult {
   readonly result: Readonly<Record<string, unknown>>;
   /** Only of what may be kept at all; sent in the stateless era. */
   readonly cache?: CacheHint;
@@ -35,14 +35,17 @@ export type Methods = ReadonlyMap<string, Method>;
 export function createMethods(catalog: Catalog, callTool: CallTool): Methods {
   const { offers } = catalog;
   return new Map([
-    ...given(offers.tools, toolMethods(catalog, callTool)),
-    ...given(offers.prompts, promptMethods(catalog)),
-    ...given(offers.resources, resourceMethods(catalog)),
-    ...given(offers.completions, completionMethods(catalog)),
+    ...entriesIf(offers.tools, toolMethods(catalog, callTool)),
+    ...entriesIf(offers.prompts, promptMethods(catalog)),
+    ...entriesIf(offers.resources, resourceMethods(catalog)),
+    ...entriesIf(offers.completions, completionMethods(catalog)),
   ]);
 }
 
-export function noSuchMethod(key: 'method_not_found' | 'unknown_method', method: string): never {
+export function failUnknownMethod(
+  key: 'method_not_found' | 'unknown_method',
+  method: string,
+): never {
   const hint = STREAMED.has(method)
     ? ' here: it needs MCP_STREAMS=true, and resources that tell when they change'
     : '';
@@ -54,130 +57,134 @@ export function noSuchMethod(key: 'method_not_found' | 'unknown_method', method:
 const STREAMED = new Set(['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen']);
 
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
-export const capabilitiesOf = ({ offers }: Catalog, subscriptions: boolean) => ({
+export const listCapabilities = ({ offers }: Catalog, hasStreams: boolean) => ({
   ...(offers.tools && { tools: {} }),
   ...(offers.prompts && { prompts: {} }),
   ...(offers.resources && {
-    resources: offers.subscriptions && subscriptions ? { subscribe: true } : {},
+    resources: offers.subscriptions && hasStreams ? { subscribe: true } : {},
   }),
   ...(offers.completions && { completions: {} }),
   ...(offers.logging && { logging: {} }),
 });
 
-// None of them awaits the catalogue: that would keep the params until it has answered (decisions 10).
-type Table = Readonly<Record<string, Method>>;
+// None of them awaits the catalogue: that would keep the params until it has answered.
+type MethodTable = Readonly<Record<string, Method>>;
 
-const given = (offered: Offers[keyof Offers], table: Table): [string, Method][] =>
-  offered ? Object.entries(table) : [];
+const entriesIf = (isOffered: Offers[keyof Offers], table: MethodTable): [string, Method][] =>
+  isOffered ? Object.entries(table) : [];
 
-const toolMethods = (catalog: Catalog, callTool: CallTool): Table => ({
+const toolMethods = (catalog: Catalog, callTool: CallTool): MethodTable => ({
   'tools/list': {
     run: async (params, context) =>
-      catalog.listTools(cursorOf(params), context).then(listed('tools')),
+      catalog.listTools(readCursor(params), context).then(toListResult('tools')),
   },
   'tools/call': {
-    subject: 'name',
+    nameParam: 'name',
     run: async (params, context) =>
-      callTool(text(params, 'name'), argumentsOf(params), context).then(outcome),
+      callTool(readString(params, 'name'), readArguments(params), context).then(toMethodResult),
   },
 });
 
-const promptMethods = (catalog: Catalog): Table => ({
+const promptMethods = (catalog: Catalog): MethodTable => ({
   'prompts/list': {
     run: async (params, context) =>
-      catalog.listPrompts(cursorOf(params), context).then(listed('prompts')),
+      catalog.listPrompts(readCursor(params), context).then(toListResult('prompts')),
   },
   'prompts/get': {
-    subject: 'name',
+    nameParam: 'name',
     run: async (params, context) =>
-      catalog.getPrompt(text(params, 'name'), argumentsOf(params), context).then(outcome),
+      catalog
+        .getPrompt(readString(params, 'name'), readArguments(params), context)
+        .then(toMethodResult),
   },
 });
 
-const resourceMethods = (catalog: Catalog): Table => ({
+const resourceMethods = (catalog: Catalog): MethodTable => ({
   'resources/list': {
     run: async (params, context) =>
-      catalog.listResources(cursorOf(params), context).then(listed('resources')),
+      catalog.listResources(readCursor(params), context).then(toListResult('resources')),
   },
   'resources/templates/list': {
     run: async (params, context) =>
-      catalog.listResourceTemplates(cursorOf(params), context).then(listed('resourceTemplates')),
+      catalog
+        .listResourceTemplates(readCursor(params), context)
+        .then(toListResult('resourceTemplates')),
   },
   'resources/read': {
-    subject: 'uri',
+    nameParam: 'uri',
     run: async (params, context) =>
       catalog
-        .readResource(text(params, 'uri'), context)
-        .then(({ cache = NOT_KEPT, ...result }) => ({ result, cache })),
+        .readResource(readString(params, 'uri'), context)
+        .then(({ cache = NOT_CACHED, ...result }) => ({ result, cache })),
   },
 });
 
-const completionMethods = (catalog: Catalog): Table => ({
+const completionMethods = (catalog: Catalog): MethodTable => ({
   'completion/complete': {
     run: async (params, context) =>
       catalog
-        .complete(completionOf(params), context)
+        .complete(readCompletionRequest(params), context)
         .then((completion) => ({ result: { completion } })),
   },
 });
 
-const NOT_KEPT: CacheHint = { ttlMs: 0, scope: 'private' };
+const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 
-const outcome = (result: object): Outcome => ({ result: { ...result } });
+const toMethodResult = (result: object): MethodResult => ({ result: { ...result } });
 
-const listed =
+const toListResult =
   (member: string) =>
-  ({ items, nextCursor, cache = NOT_KEPT }: Page<unknown>): Outcome => ({
+  ({ items, nextCursor, cache = NOT_CACHED }: Page<unknown>): MethodResult => ({
     result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
     cache,
   });
 
-const invalid = (details: string): never => fail('invalid_params', { details });
+const failParams = (details: string): never => fail('invalid_params', { details });
 
-export function text(params: Arguments, name: string): string {
+export function readString(params: Arguments, name: string): string {
   const value = params[name];
-  return typeof value === 'string' ? value : invalid(`params.${name} must be a string`);
+  return typeof value === 'string' ? value : failParams(`params.${name} must be a string`);
 }
 
-/** Decisions 0.1: no arguments count as none given. */
-function argumentsOf({ arguments: given = {} }: Arguments): Arguments {
-  return isObject(given) ? given : invalid('params.arguments must be an object');
+/** Left out, they are none. */
+function readArguments({ arguments: args = {} }: Arguments): Arguments {
+  return isObject(args) ? args : failParams('params.arguments must be an object');
 }
 
-function cursorOf({ cursor }: Arguments): Cursor {
+function readCursor({ cursor }: Arguments): Cursor {
   return cursor === undefined || typeof cursor === 'string'
     ? cursor
-    : invalid('params.cursor must be a string');
+    : failParams('params.cursor must be a string');
 }
 
 /** MCP, completion/complete. */
-function completionOf({ ref, argument, context }: Arguments): CompletionRequest {
+function readCompletionRequest({ ref, argument, context }: Arguments): CompletionRequest {
   if (!isObject(ref) || !isObject(argument)) {
-    return invalid('params.ref and params.argument must be objects');
+    return failParams('params.ref and params.argument must be objects');
   }
   return {
-    ref: referenceOf(ref),
+    ref: readReference(ref),
     argument: {
       name:
         typeof argument.name === 'string'
           ? argument.name
-          : invalid('params.argument.name must be a string'),
+          : failParams('params.argument.name must be a string'),
       value:
         typeof argument.value === 'string'
           ? argument.value
-          : invalid('params.argument.value must be a string'),
+          : failParams('params.argument.value must be a string'),
     },
-    known: knownOf(context),
+    known: readKnownArguments(context),
   };
 }
 
-function referenceOf({ type, name, uri }: Arguments): CompletionRequest['ref'] {
+function readReference({ type, name, uri }: Arguments): CompletionRequest['ref'] {
   if (type === 'ref/prompt' && typeof name === 'string') return { type, name };
   if (type === 'ref/resource' && typeof uri === 'string') return { type, uri };
-  return invalid('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
+  return failParams('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
 }
 
-const knownOf = (context: unknown): Readonly<Record<string, string>> =>
+const readKnownArguments = (context: unknown): Readonly<Record<string, string>> =>
   isObject(context) && isObject(context.arguments)
     ? Object.fromEntries(
         Object.entries(context.arguments).filter(

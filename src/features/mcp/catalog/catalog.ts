@@ -1,7 +1,9 @@
+import type { JsonObject } from '../../../core/json.ts';
 import type { UserContext } from '../../../core/user-context.ts';
+import type { TraceContext } from '../protocol/trace-context.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
-import type { MirroredParam } from './define/mirrored.ts';
+import type { MirroredParam } from './define/mirrored-params.ts';
 import type {
   PromptDescription,
   ResourceDescription,
@@ -84,7 +86,7 @@ export interface Completion {
 }
 
 /** A JSON object as it came from the caller. */
-export type Arguments = Readonly<Record<string, unknown>>;
+export type Arguments = JsonObject;
 
 /** What a tool, prompt or resource knows of the call, and how it reaches the client meanwhile. */
 export interface Context {
@@ -122,12 +124,6 @@ export type LogSeverity = (typeof LOG_SEVERITIES)[number];
 
 /** `data` is any JSON value. Never a secret. */
 export type ClientLog = (level: LogSeverity, data: unknown, logger?: string) => void;
-
-export interface TraceContext {
-  readonly traceparent?: string;
-  readonly tracestate?: string;
-  readonly baggage?: string;
-}
 
 export interface ServiceInfo {
   /** Package name: `serverInfo.name`. */

@@ -103,7 +103,7 @@ export interface ClientCapabilities {
 export type ClientCapability = keyof ClientCapabilities;
 
 /** What the client would have to declare, and did not. */
-export const lackingCapabilities = (
+export const findMissingCapabilities = (
   requests: ClientRequests,
   declared: ClientCapabilities,
 ): readonly ClientCapability[] => [

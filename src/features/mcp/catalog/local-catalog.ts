@@ -4,7 +4,7 @@ import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
 import type { CacheHint } from './content.ts';
 import { entriesByName } from './define/entries-by-name.ts';
 import { checkMembers } from './define/members.ts';
-import type { MirroredParam } from './define/mirrored.ts';
+import type { MirroredParam } from './define/mirrored-params.ts';
 import type { Prompt } from './define/prompt.ts';
 import type { Resource, ResourceTemplate } from './define/resource.ts';
 import type { Tool } from './define/tool.ts';

@@ -1,34 +1,34 @@
-// Spec §4.4, §7.1, decisions 3: the JSON-RPC 2.0 envelope.
+// Spec §4.4, §7.1: the JSON-RPC 2.0 envelope.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 
 export type RequestId = string | number;
 
 /** One parsed message; `params` is unknown until its method reads it. */
-export type Message = Request | Notification | Response;
+export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse;
 
-export interface Request {
+export interface JsonRpcRequest {
   readonly kind: 'request';
   readonly id: RequestId;
   readonly method: string;
   readonly params: unknown;
 }
 
-export interface Notification {
+export interface JsonRpcNotification {
   readonly kind: 'notification';
   readonly method: string;
   readonly params: unknown;
 }
 
 /** A client's answer to a request of ours; `result` is undefined when it is an error. */
-export interface Response {
+export interface JsonRpcResponse {
   readonly kind: 'response';
   readonly id: unknown;
   readonly result: unknown;
 }
 
-/** What goes out before the answer to a request: a notification, or a request of ours. */
-export interface Outgoing {
+/** What is sent before the response to a request: a notification, or a request of ours. */
+export interface OutgoingMessage {
   readonly method: string;
   readonly params: object;
   /** Present on requests. */
@@ -36,36 +36,36 @@ export interface Outgoing {
 }
 
 /** @throws GatewayError `invalid_request` saying which member is wrong. */
-export function parseMessage(value: unknown): Message {
-  if (Array.isArray(value)) return refuse('Batches are not supported; send one request.');
-  if (!isObject(value)) return refuse('The body must be a JSON object.');
+export function parseMessage(value: unknown): JsonRpcMessage {
+  if (Array.isArray(value)) return failParsing('Batches are not supported; send one request.');
+  if (!isObject(value)) return failParsing('The body must be a JSON object.');
   const { jsonrpc, id, method, params, ...rest } = value;
-  if (jsonrpc !== '2.0') return refuse('jsonrpc must be "2.0".');
+  if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
   if (method === undefined && ('result' in rest || 'error' in rest)) {
     return { kind: 'response', id, result: rest.result };
   }
-  if (typeof method !== 'string') return refuse('method must be a string.');
+  if (typeof method !== 'string') return failParsing('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };
   return isRequestId(id)
     ? { kind: 'request', id, method, params }
-    : refuse('id must be a string or a number.');
+    : failParsing('id must be a string or a number.');
 }
 
 // A number that JSON or a double cannot give back unchanged would be answered under another id.
 export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
 
-/** What is repeated in each notification must be short: a progress token, or a subscription's id. */
-export const isShort = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
+/** An id that is repeated in each notification must be short: a progress token, or a subscription's. */
+export const isShortId = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
 
-const refuse = (details: string): never => fail('invalid_request', { details });
+const failParsing = (details: string): never => fail('invalid_request', { details });
 
 /**
  * The members of `params`; none counts as an empty object.
  *
  * @throws GatewayError `invalid_params` when it is anything but an object.
  */
-export function paramsOf(params: unknown): JsonObject {
+export function readParams(params: unknown): JsonObject {
   if (params === undefined) return {};
   return isObject(params)
     ? params
@@ -73,10 +73,10 @@ export function paramsOf(params: unknown): JsonObject {
 }
 
 /** The `_meta` of any params; empty where there is none. */
-export function metaOf(params: unknown): JsonObject {
+export function readMeta(params: unknown): JsonObject {
   const meta = isObject(params) ? params._meta : undefined;
   return isObject(meta) ? meta : {};
 }
 
-export const idOf = (message: Message): RequestId | null =>
+export const getRequestId = (message: JsonRpcMessage): RequestId | null =>
   message.kind === 'request' ? message.id : null;

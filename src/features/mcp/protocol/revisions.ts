@@ -1,4 +1,7 @@
-// Spec §9, decisions 3, MCP "Versioning": the revisions that are spoken, and in which era each is.
+// Spec §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { type GatewayRequest, header } from '../../../core/message.ts';
+import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
 
 /** Sessions that begin with `initialize`, or requests that each bring all that is needed. */
 export type Era = 'session' | 'stateless';
@@ -23,7 +26,7 @@ export const SUPPORTED_VERSIONS: readonly string[] = Object.keys(REVISIONS).filt
 );
 
 /** Versions that a session may have, newest first. */
-export const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
+const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
   (version) => eraOf(version) === 'session',
 );
 
@@ -32,3 +35,31 @@ const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
 /** What `initialize` answers: the caller's version where it is known, else the newest. */
 export const negotiateVersion = (asked: string): string =>
   SESSION_VERSIONS.includes(asked) ? asked : NEWEST_OF_SESSIONS;
+
+/** The member of `params._meta` by which a message claims its revision. */
+export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
+
+/**
+ * MCP 2026-07-28 "Versioning": the body decides. A claim, of whatever version, is the stateless era's;
+ * without one the header says.
+ */
+export function eraOfMessage(message: JsonRpcMessage, request: GatewayRequest): Era {
+  if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params)) {
+    return 'stateless';
+  }
+  const version = header(request, 'mcp-protocol-version');
+  return (version === undefined ? undefined : eraOf(version)) ?? 'session';
+}
+
+/**
+ * A request within a session names the version of the session, or none.
+ *
+ * @throws GatewayError `unsupported_protocol_version`.
+ */
+export function checkVersionHeader(request: GatewayRequest): void {
+  const version = header(request, 'mcp-protocol-version');
+  if (version === undefined || SESSION_VERSIONS.includes(version)) return;
+  fail('unsupported_protocol_version', {
+    details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}, or 2026-07-28 with the same in params._meta.`,
+  });
+}

@@ -1,8 +1,8 @@
-// Spec §4.4, decisions 3: initialize, which makes a session.
+// Spec §4.4: initialize, which makes a session.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject, parseObject } from '../../../core/json.ts';
+import { isObject, type JsonObject, parseObject } from '../../../core/json.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
-import { paramsOf } from '../protocol/json-rpc.ts';
+import { readParams } from '../protocol/json-rpc.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
 import type { NewSession } from './sessions.ts';
 
@@ -12,7 +12,7 @@ import type { NewSession } from './sessions.ts';
  * @throws GatewayError `invalid_params` naming the member.
  */
 export function readInitialize(params: unknown): NewSession {
-  const { protocolVersion, capabilities, clientInfo } = paramsOf(params);
+  const { protocolVersion, capabilities, clientInfo } = readParams(params);
   if (typeof protocolVersion !== 'string') {
     fail('invalid_params', { details: 'params.protocolVersion must be a string' });
   }
@@ -22,12 +22,12 @@ export function readInitialize(params: unknown): NewSession {
   return {
     protocolVersion: negotiateVersion(protocolVersion),
     clientCapabilities: JSON.stringify(readCapabilities(capabilities)),
-    ...(isObject(clientInfo) && { clientInfo: JSON.stringify(nameAndVersion(clientInfo)) }),
+    ...(isObject(clientInfo) && { clientInfo: JSON.stringify(pickNameAndVersion(clientInfo)) }),
   };
 }
 
-/** What was stored then; sessions from before it was stored declared nothing. */
-export function storedCapabilities(clientCapabilities = '{}'): ClientCapabilities {
+/** What `initialize` stored; sessions from before it was stored declared nothing. */
+export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabilities {
   const stored = parseObject(clientCapabilities) ?? {};
   return {
     elicitation: stored.elicitation === true,
@@ -37,7 +37,7 @@ export function storedCapabilities(clientCapabilities = '{}'): ClientCapabilitie
 }
 
 // Only what Spec §4.4 names, and short: a caller must not fill the store with what it likes.
-const nameAndVersion = ({ name, version }: Readonly<Record<string, unknown>>) => ({
+const pickNameAndVersion = ({ name, version }: JsonObject) => ({
   ...(typeof name === 'string' && { name: name.slice(0, 200) }),
   ...(typeof version === 'string' && { version: version.slice(0, 200) }),
 });

@@ -4,46 +4,52 @@ import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
 import { questionKey } from '../../../core/store/keys.ts';
-import type { Store } from '../../../core/store/store.ts';
+import type { SessionRecord, Store } from '../../../core/store/store.ts';
+import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../catalog/client-answers.ts';
 import {
-  type Ask,
-  type ClientCapabilities,
+  type Answers,
   type ClientRequest,
   type ClientRequests,
-  lackingCapabilities,
+  findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import type { Response } from '../protocol/json-rpc.ts';
-import type { Line } from '../streaming/response-stream.ts';
+import type { JsonRpcResponse } from '../protocol/json-rpc.ts';
+import { readStoredCapabilities } from './initialize.ts';
 import type { Replicas } from './replicas.ts';
 
 export interface Questions {
-  /** Asks on the line of one call; a client that cannot answer is never asked. */
-  askOn(asker: Asker): Ask;
-  /** Hands a client's answer to whoever waits for it, on any replica. */
-  answered(sessionId: string, response: Response): Promise<void>;
+  /**
+   * Asks the client on the stream of one call, and resolves to its answers by key. A client that
+   * cannot answer is never asked.
+   */
+  ask<const Requests extends ClientRequests>(
+    call: Call,
+    session: SessionRecord,
+    requests: Requests,
+  ): Promise<Answers<Requests>>;
+  /** Passes a client's answer to whoever waits for it, on any replica. */
+  receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
   /** Waits no longer: a process that stops answers what it can. */
   close(): void;
 }
 
-export interface Asker {
-  readonly sessionId: string;
-  client(): ClientCapabilities;
-  readonly line: Line;
-  signal(): AbortSignal;
-}
-
 /** People take their time; whoever has left does not come back. */
-const PATIENCE_MS = 300_000;
+const ANSWER_TIMEOUT_MS = 300_000;
 
 /** Answers come no later than this. */
-const NOTED_SECONDS = PATIENCE_MS / 1000 + 10;
+const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 /** One question under way. */
-interface Pending {
-  readonly result: Promise<unknown>;
-  /** To be called when nobody waits any more. */
-  withdraw(): void;
+interface Question {
+  readonly answer: Promise<unknown>;
+  /** To be called when nobody waits for the answer any more. */
+  forget(): void;
+}
+
+/** Who waits for the answer to a question. */
+interface Waiter {
+  receive(answer: unknown): void;
+  giveUp(details: string): void;
 }
 
 export interface QuestionsDeps {
@@ -55,105 +61,102 @@ export interface QuestionsDeps {
 }
 
 export function createQuestions({ replicas, store, clock, prefix }: QuestionsDeps): Questions {
-  const waiting = new Map<string, Waiting>();
+  const waiters = new Map<string, Waiter>();
 
-  function answerHere(sessionId: string, id: string, result: unknown): boolean {
-    const own = waiting.get(keyOf(sessionId, id));
-    own?.answer(result);
-    return own !== undefined;
+  function receiveHere(sessionId: string, id: string, answer: unknown): boolean {
+    const waiter = waiters.get(waiterKey(sessionId, id));
+    waiter?.receive(answer);
+    return waiter !== undefined;
   }
 
   replicas.listen((message) => {
-    if (message.about === 'answer') answerHere(message.sessionId, message.id, message.result);
+    if (message.about === 'answer') receiveHere(message.sessionId, message.id, message.result);
   });
 
-  function put({ sessionId, line, signal }: Asker, request: ClientRequest, id: string): Pending {
-    const { promise, resolve, reject } = deferred();
+  function sendQuestion(call: Call, key: string, id: string, request: ClientRequest): Question {
+    const { promise, resolve, reject } = createDeferred();
     const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
-    const leave = () => giveUp('The client left, or cancelled, before it answered.');
-    const stopWaiting = clock.after(PATIENCE_MS, () =>
-      giveUp(`The client did not answer within ${PATIENCE_MS / 1000} s.`),
+    const giveUpOnAbort = () => giveUp('The client left, or cancelled, before it answered.');
+    const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
+      giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
     );
-    waiting.set(keyOf(sessionId, id), {
+    waiters.set(key, {
       giveUp,
-      answer: (result) =>
-        result === undefined ? giveUp('The client answered with an error.') : resolve(result),
+      receive: (answer) =>
+        answer === undefined ? giveUp('The client answered with an error.') : resolve(answer),
     });
-    const left = signal();
-    if (left.aborted) leave();
-    else left.addEventListener('abort', leave);
-    line.say({ ...request, id });
+    const signal = call.signal();
+    if (signal.aborted) giveUpOnAbort();
+    else signal.addEventListener('abort', giveUpOnAbort);
+    call.stream.send({ ...request, id });
     return {
-      result: promise,
-      withdraw() {
-        stopWaiting();
-        left.removeEventListener('abort', leave);
-        waiting.delete(keyOf(sessionId, id));
+      answer: promise,
+      forget() {
+        cancelTimeout();
+        signal.removeEventListener('abort', giveUpOnAbort);
+        waiters.delete(key);
       },
     };
   }
 
-  async function askAll(asker: Asker, requests: ClientRequests) {
-    const questions = Object.entries(requests).map(([key, request]) => {
+  async function askAll(call: Call, sessionId: string, requests: ClientRequests) {
+    const named = Object.entries(requests).map(([name, request]) => {
       // What JSON cannot say fails here, and not when it is on its way.
       JSON.stringify(request);
-      return { key, request, id: generateQuestionId() };
+      return { name, request, id: generateQuestionId() };
     });
-    const note = ({ id }: { readonly id: string }) =>
-      store.set(questionKey(prefix, asker.sessionId, id), replicas.own, NOTED_SECONDS);
-    await Promise.all(questions.map(note)).catch((cause: unknown) =>
+    const noteWaitingReplica = ({ id }: { readonly id: string }) =>
+      store.set(questionKey(prefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
+    await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
-    const asked = questions.map(({ key, request, id }) => ({ key, ...put(asker, request, id) }));
+    const questions = named.map(({ name, request, id }) => ({
+      name,
+      ...sendQuestion(call, waiterKey(sessionId, id), id, request),
+    }));
     try {
       return Object.fromEntries(
-        await Promise.all(asked.map(async ({ key, result }) => [key, await result])),
+        await Promise.all(questions.map(async ({ name, answer }) => [name, await answer])),
       );
     } finally {
-      for (const { withdraw } of asked) withdraw();
+      for (const { forget } of questions) forget();
     }
   }
 
   return {
-    askOn: (asker) =>
-      async function ask(requests) {
-        const lacking = lackingCapabilities(requests, asker.client());
-        if (lacking.length > 0) {
-          fail('client_cannot_be_asked', {
-            details: `The client did not declare ${lacking.join(', ')} when it initialized.`,
-          });
-        }
-        if (!asker.line.isOpen) {
-          fail('client_cannot_be_asked', {
-            details:
-              'The client is asked by a stream; send Accept: application/json, text/event-stream.',
-          });
-        }
-        return readAnswers(requests, await askAll(asker, requests));
-      },
-    async answered(sessionId, { id, result }) {
-      if (!isQuestionId(id) || answerHere(sessionId, id, result)) return;
+    async ask(call, { sessionId, clientCapabilities }, requests) {
+      const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
+      if (missing.length > 0) {
+        fail('client_cannot_be_asked', {
+          details: `The client did not declare ${missing.join(', ')} when it initialized.`,
+        });
+      }
+      if (!call.stream.isAccepted) {
+        fail('client_cannot_be_asked', {
+          details:
+            'The client is asked by a stream; send Accept: application/json, text/event-stream.',
+        });
+      }
+      return readAnswers(requests, await askAll(call, sessionId, requests));
+    },
+    async receiveAnswer(sessionId, { id, result }) {
+      if (!isQuestionId(id) || receiveHere(sessionId, id, result)) return;
       // Only to who waits for it: nobody can make replicas talk about what was never asked.
       const key = questionKey(prefix, sessionId, id);
       const replica = await store.get(key);
-      if (replica === undefined || replica === replicas.own) return;
+      if (replica === undefined || replica === replicas.ownName) return;
       await replicas.send({ about: 'answer', sessionId, id, result }, replica);
       await store.delete(key);
     },
     close() {
-      for (const { giveUp } of waiting.values()) giveUp('The service is stopping; call again.');
+      for (const { giveUp } of waiters.values()) giveUp('The service is stopping; call again.');
     },
   };
 }
 
-interface Waiting {
-  answer(result: unknown): void;
-  giveUp(details: string): void;
-}
+const waiterKey = (sessionId: string, id: string): string => `${sessionId} ${id}`;
 
-const keyOf = (sessionId: string, id: string): string => `${sessionId} ${id}`;
-
-function deferred() {
+function createDeferred() {
   let resolve: (value: unknown) => void = () => {};
   let reject: (reason: unknown) => void = () => {};
   const promise = new Promise<unknown>((settle, refuse) => {

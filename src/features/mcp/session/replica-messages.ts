@@ -1,5 +1,5 @@
-// Decisions 10: what replicas say to each other is sealed, so that who may only publish on the shared
-// Redis cannot answer or cancel in a user's name.
+// What replicas send each other is sealed, so that who may only publish on the shared Redis cannot
+// answer or cancel in a user's name.
 import type { Clock } from '../../../core/clock.ts';
 import { isObject, parseObject } from '../../../core/json.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
@@ -38,18 +38,18 @@ const FRESH_MS = 60_000;
  * a cancelled request again.)
  */
 export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): ReplicaMessages {
-  const isRepeated = createMemory(clock);
+  const isRepeated = createNonceMemory(clock);
 
   return {
     async seal(channel, message) {
       const text = JSON.stringify({ sentAt: clock.now(), message });
-      return `${VERSION}.${(await seal()).seal(contextOf(channel), text)}`;
+      return `${VERSION}.${(await seal()).seal(sealContextOf(channel), text)}`;
     },
     async open(channel, text) {
-      const [, version, nonce] = FORM.exec(text) ?? [];
+      const [, version, nonce] = SEALED_MESSAGE.exec(text) ?? [];
       if (version === undefined || nonce === undefined) return 'unreadable';
       if (version !== VERSION) return 'other_version';
-      const opened = (await seal()).open(contextOf(channel), text.slice(VERSION.length + 1));
+      const opened = (await seal()).open(sealContextOf(channel), text.slice(VERSION.length + 1));
       const { sentAt, message } = (opened && parseObject(opened)) || {};
       if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
@@ -58,33 +58,33 @@ export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): 
   };
 }
 
-const contextOf = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
+const sealContextOf = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
 
 /**
  * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one
  * spelling of them is taken: decoders of base64 skip what they do not know.
  */
-const FORM = /^(\d+)\.([\w-]{16})[\w=-]+$/;
+const SEALED_MESSAGE = /^(\d+)\.([\w-]{16})[\w=-]+$/;
 
 /** Knows each nonce for at least as long as its message could count as fresh. */
-function createMemory(clock: Clock): (nonce: string) => boolean {
+function createNonceMemory(clock: Clock): (nonce: string) => boolean {
   let recent = new Set<string>();
-  let before = recent;
+  let older = recent;
   let since = clock.monotonic();
 
   return function isRepeated(nonce) {
     if (clock.monotonic() - since > 2 * FRESH_MS) {
-      before = recent;
+      older = recent;
       recent = new Set();
       since = clock.monotonic();
     }
-    if (recent.has(nonce) || before.has(nonce)) return true;
+    if (recent.has(nonce) || older.has(nonce)) return true;
     recent.add(nonce);
     return false;
   };
 }
 
-const ABOUT: ReadonlySet<unknown> = new Set(['answer', 'cancelled', 'stream']);
+const TOPICS: ReadonlySet<unknown> = new Set(['answer', 'cancelled', 'stream']);
 
 const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
-  isObject(value) && ABOUT.has(value.about) && typeof value.sessionId === 'string';
+  isObject(value) && TOPICS.has(value.about) && typeof value.sessionId === 'string';

@@ -9,7 +9,7 @@ import { createReplicaMessages, type DropReason, type ReplicaMessage } from './r
 
 export interface Replicas {
   /** The name of this one, new with each start. */
-  readonly own: string;
+  readonly ownName: string;
   /**
    * Sends to all replicas, this one included, or to the one of that name, in the order of the calls.
    *
@@ -33,16 +33,16 @@ export interface ReplicasDeps {
 
 export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps): Replicas {
   const { clock, log } = deps;
-  const own = randomUUID();
+  const ownName = randomUUID();
   const channelOf = (name: string) => `${channel}:${name}`;
   const messages = createReplicaMessages(seal, clock);
-  const countDropped = createDropCount(deps);
+  const countDropped = createDropCounter(deps);
   const listeners = new Set<(message: ReplicaMessage) => void>();
   // The key may have to be fetched: whatever comes meanwhile waits, so that nothing overtakes.
-  const sealInTurn = createTurns();
-  const openInTurn = createTurns();
-  const ends = [channel, channelOf(own)].map((name) =>
-    store.subscribe(name, (text) => void openInTurn(() => receive(name, text))),
+  const sealInOrder = createSequence();
+  const openInOrder = createSequence();
+  const unsubscribers = [channel, channelOf(ownName)].map((name) =>
+    store.subscribe(name, (text) => void openInOrder(() => receive(name, text))),
   );
   let isClosed = false;
 
@@ -53,11 +53,14 @@ export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps):
     });
     if (isClosed || opened === undefined) return;
     if (typeof opened === 'string') countDropped(opened, name);
-    else for (const listener of listeners) call(listener, opened);
+    else for (const listener of listeners) callListener(listener, opened);
   }
 
   /** What one listener throws is not the business of the next. */
-  function call(listener: (message: ReplicaMessage) => void, message: ReplicaMessage): void {
+  function callListener(
+    listener: (message: ReplicaMessage) => void,
+    message: ReplicaMessage,
+  ): void {
     try {
       listener(message);
     } catch (cause) {
@@ -68,35 +71,35 @@ export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps):
   }
 
   return {
-    own,
+    ownName,
     async send(message, name) {
       const to = name === undefined ? channel : channelOf(name);
-      await store.publish(to, await sealInTurn(() => messages.seal(to, message)));
+      await store.publish(to, await sealInOrder(() => messages.seal(to, message)));
     },
     listen: (listener) => void listeners.add(listener),
     close() {
       isClosed = true;
-      for (const end of ends) end();
+      for (const unsubscribe of unsubscribers) unsubscribe();
     },
   };
 }
 
 /** Runs one after the other, in the order of the calls, whether they fail or not. */
-function createTurns() {
+function createSequence() {
   let last: Promise<unknown> = Promise.resolve();
-  return function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  return function runInOrder<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = last.then(work);
     last = result.catch(() => {});
     return result;
   };
 }
 
-/** Somebody may publish thousands: all are counted, and one line a minute tells of them. */
-const SAY_EVERY_MS = 60_000;
+/** Somebody may publish thousands: all are counted, and logged in one line a minute. */
+const LOG_INTERVAL_MS = 60_000;
 
 const DROPPED = 'A message on the channel of the replicas was dropped';
 
-const WHY: Readonly<Record<DropReason, string>> = {
+const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
   unreadable:
     'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and an MCP_SESSION_KEY_PREFIX of its own for each service that shares the Redis. While replicas of 0.1.0 run, too, this is no fault. Otherwise a program that is no replica publishes there: let only the Redis user of the replicas do so.',
   other_version:
@@ -107,16 +110,20 @@ const WHY: Readonly<Record<DropReason, string>> = {
     'it had come before. Somebody publishes messages that were recorded: let only the Redis user of the replicas do so.',
 };
 
-function createDropCount({ clock, log, metrics }: Pick<ReplicasDeps, 'clock' | 'log' | 'metrics'>) {
-  let saidAt = Number.NEGATIVE_INFINITY;
+function createDropCounter({
+  clock,
+  log,
+  metrics,
+}: Pick<ReplicasDeps, 'clock' | 'log' | 'metrics'>) {
+  let loggedAt = Number.NEGATIVE_INFINITY;
   let dropped = 0;
 
   return function countDropped(reason: DropReason, channel: string): void {
     metrics.recordDroppedReplicaMessage(reason);
     dropped += 1;
-    if (clock.monotonic() - saidAt < SAY_EVERY_MS) return;
-    log.warn(`${DROPPED}: ${WHY[reason]}`, { channel, reason, dropped });
-    saidAt = clock.monotonic();
+    if (clock.monotonic() - loggedAt < LOG_INTERVAL_MS) return;
+    log.warn(`${DROPPED}: ${EXPLANATIONS[reason]}`, { channel, reason, dropped });
+    loggedAt = clock.monotonic();
     dropped = 0;
   };
 }

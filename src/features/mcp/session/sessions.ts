@@ -1,17 +1,14 @@
-// Spec §2.1, §3.1, decisions 4: sessions, active while their record is in the store.
+// Spec §2.1, §3.1: sessions, active while their record is in the store.
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSessionId, isSessionId } from '../../../core/ids.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
-import type { SessionRecord, Store } from '../../../core/store/store.ts';
+import type { SessionLookup, SessionRecord, Store } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { LogSeverity } from '../catalog/catalog.ts';
-import type { McpCall } from '../era-handler.ts';
 
 type User = UserContext | undefined;
-
-export type CallInSession = Pick<McpCall, 'sessionId' | 'session' | 'user'>;
 
 export interface NewSession {
   readonly protocolVersion: string;
@@ -33,20 +30,28 @@ export interface SessionLimits {
   readonly userSessionsMax: number;
 }
 
+export interface CallInSession {
+  readonly user: User;
+  /** What the store said of the session, when it counted the request. */
+  readonly session: SessionLookup;
+}
+
 export interface Sessions {
   /** Where the user has too many then, those that expire first are ended. */
   create(user: User, session: NewSession): Promise<CreatedSession>;
   /**
-   * The record of the call's session, where it is active and its user's; counts one that has
-   * expired. @throws GatewayError: a store that does not answer is never "not found" (decisions 9).
+   * The record of the session that a call names, where it is active and its user's; counts one that
+   * has expired.
+   *
+   * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
    */
-  of(call: CallInSession): Promise<SessionRecord | undefined>;
+  read(id: string, call: CallInSession): Promise<SessionRecord | undefined>;
   /** Slides the session, and notes a log level. False when it ended meanwhile. */
   touch(id: string, user: User, logLevel?: LogSeverity): Promise<boolean>;
   /** Ends the user's session. False when there is none. */
   end(id: string, user: User): Promise<boolean>;
-  /** `X-Session-Expires-At`: ISO 8601, UTC. */
-  expiresAt(): string;
+  /** When a session that is touched now expires, for `X-Session-Expires-At`: ISO 8601, UTC. */
+  getExpiry(): string;
   /** Live sessions in the store (the gauge). */
   countActive(): Promise<number>;
   /** Sweeps until stopped; returns the stop. */
@@ -82,12 +87,12 @@ export function createSessions(
       return { sessionId, ended };
     },
 
-    async of({ sessionId, session, user }) {
+    async read(id, { session, user }) {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined) return record.userId === user?.sub ? record : undefined;
-      if (sessionId === undefined || !isSessionId(sessionId)) return undefined;
-      if (await store.claimExpiredSession(sessionId)) metrics.recordSessions('expired');
+      if (!isSessionId(id)) return undefined;
+      if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
       return undefined;
     },
 
@@ -105,7 +110,7 @@ export function createSessions(
       return ended;
     },
 
-    expiresAt: () => new Date(clock.now() + ttlSeconds * 1000).toISOString(),
+    getExpiry: () => new Date(clock.now() + ttlSeconds * 1000).toISOString(),
 
     async countActive() {
       await sweep();

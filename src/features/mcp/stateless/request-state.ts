@@ -2,36 +2,45 @@
 // and bound to its user, to the call and to its time.
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject, isStringArray, parseObject } from '../../../core/json.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../../core/json.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { Request } from '../protocol/json-rpc.ts';
-
-/** The client's answers so far, by key. */
-export type Given = Readonly<Record<string, unknown>>;
+import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 
 /** What a call has come to when it asks. */
-export interface Progress {
-  readonly answers: Given;
+export interface RequestProgress {
+  /** The client's answers so far, by key. */
+  readonly answers: JsonObject;
   /** Keys of the questions that the client is asked now: answers to others do not count. */
   readonly asked: readonly string[];
 }
 
 export interface RequestState {
-  seal(call: BoundCall, progress: Progress): Promise<string>;
+  seal(call: BoundCall, progress: RequestProgress): Promise<string>;
   /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
   open(call: BoundCall, state: string): Promise<OpenedState>;
 }
 
 /** 0.1.0 does not say what it asked; its states are good for an hour. */
-export type OpenedState = Pick<Progress, 'answers'> & Partial<Progress>;
+export type OpenedState = Pick<RequestProgress, 'answers'> & Partial<RequestProgress>;
 
-/** What a state is good for, and nothing else. */
+/** What a state is good for, and nothing else: a call that waits keeps no more of its request. */
 export interface BoundCall {
-  readonly user: UserContext | undefined;
-  readonly request: Request;
+  readonly sub: string | undefined;
+  readonly method: string;
+  readonly name: unknown;
+  readonly uri: unknown;
+  readonly arguments: unknown;
+}
+
+export function toBoundCall(
+  user: UserContext | undefined,
+  { method, params }: JsonRpcRequest,
+): BoundCall {
+  const { name, uri, arguments: args } = isObject(params) ? params : {};
+  return { sub: user?.sub, method, name, uri, arguments: args };
 }
 
 /** Long enough for somebody to look something up, or to have lunch. */
@@ -39,16 +48,16 @@ const LIFETIME_MS = 3_600_000;
 
 /** `seal` may wait for the shared store, once. */
 export function createRequestState(seal: () => Promise<Seal>, clock: Clock): RequestState {
-  const sealer = () => seal().catch((cause: unknown) => fail('internal_error', { cause }));
+  const getSeal = () => seal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
     async seal(call, { answers, asked }) {
       const expiresAt = clock.now() + LIFETIME_MS;
       const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked });
-      return (await sealer()).seal(bindingOf(call), text);
+      return (await getSeal()).seal(computeBinding(call), text);
     },
     async open(call, state) {
-      const text = (await sealer()).open(bindingOf(call), state);
+      const text = (await getSeal()).open(computeBinding(call), state);
       const { version, expiresAt, answers, asked } = (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
@@ -61,14 +70,6 @@ export function createRequestState(seal: () => Promise<Seal>, clock: Clock): Req
   };
 }
 
-/** The call without what a state is not bound to: a call that waits keeps no more (decisions 10). */
-export function boundPart({ user, request }: BoundCall): BoundCall {
-  const { name, uri, arguments: args } = isObject(request.params) ? request.params : {};
-  return { user, request: { ...request, params: { name, uri, arguments: args } } };
-}
-
-function bindingOf({ user, request: { method, params } }: BoundCall): string {
-  const { name, uri, arguments: args } = isObject(params) ? params : {};
-  const call = JSON.stringify([user?.sub ?? null, method, name, uri, args]);
-  return `mcp:request-state:${hashSha256(call)}`;
+function computeBinding({ sub, method, name, uri, arguments: args }: BoundCall): string {
+  return `mcp:request-state:${hashSha256(JSON.stringify([sub ?? null, method, name, uri, args]))}`;
 }

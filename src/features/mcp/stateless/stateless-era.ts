@@ -1,144 +1,123 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject } from '../../../core/json.ts';
-import { header } from '../../../core/message.ts';
-import { createContext, createSignal } from '../calls/context.ts';
-import { inputErrorResult } from '../calls/input-error.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { Call, EraHandler } from '../calls/call.ts';
 import {
-  capabilitiesOf,
+  failUnknownMethod,
+  listCapabilities,
   type Method,
+  type MethodResult,
   type Methods,
-  mayAsk,
-  noSuchMethod,
-  type Outcome,
 } from '../calls/methods.ts';
-import { replyTo } from '../calls/reply-to.ts';
-import type { Calls } from '../calls/running-calls.ts';
+import { toInputErrorResult, toOutcome } from '../calls/outcome.ts';
+import type { RunMethod } from '../calls/run-method.ts';
 import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
-import type { MirroredParam } from '../catalog/define/mirrored.ts';
-import type { Codec, McpCall } from '../era-handler.ts';
-import type { Request } from '../protocol/json-rpc.ts';
+import type { MirroredParam } from '../catalog/define/mirrored-params.ts';
+import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
+import { ACCEPTED } from '../protocol/response.ts';
 import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
-import { type Line, openLine, takesEventStream } from '../streaming/response-stream.ts';
+import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';
-import type { Listen } from './listen.ts';
-import { checkMirrored, checkSubject } from './mirrored-headers.ts';
+import { type Round, startRound } from './multi-round-trip.ts';
+import { checkNameHeader, checkParamHeaders } from './request-headers.ts';
 import type { RequestState } from './request-state.ts';
-import { beginRound, type Round } from './round.ts';
-import { serverInfoOf } from './server-info.ts';
+import { createOpenSubscription } from './subscriptions.ts';
 
-export interface StatelessCodecDeps {
+export interface StatelessEraDeps {
   readonly catalog: Catalog;
   readonly methods: Methods;
+  readonly runMethod: RunMethod;
   readonly requestState: RequestState;
-  readonly calls: Calls;
-  /** Undefined without `MCP_STREAMS`. */
-  readonly listen: Listen | undefined;
+  readonly notificationStreams: NotificationStreams;
+  readonly resourceUpdates: ResourceUpdates;
+  /** `MCP_STREAMS`: whether there are subscriptions. */
+  readonly hasStreams: boolean;
   readonly service: ServiceInfo;
 }
 
 const LISTEN = 'subscriptions/listen';
 
 /** Like the lists: new with a deploy. */
-const DISCOVERED = { ttlMs: 60_000, scope: 'public' } as const;
+const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
-export function createStatelessCodec(deps: StatelessCodecDeps): Codec {
-  const { catalog, requestState, calls, service, listen } = deps;
-  const serverInfo = serverInfoOf(service);
-  const listens = listen !== undefined && catalog.offers.subscriptions;
-  const methods: Methods = new Map([['server/discover', discover()], ...deps.methods]);
+export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
+  const { catalog, runMethod, requestState, hasStreams } = deps;
+  const { name, version } = deps.service;
+  const serverInfo = { 'io.modelcontextprotocol/serverInfo': { name, version } };
+  const openSubscription = createOpenSubscription({ ...deps, serverInfo });
+  const hasSubscriptions = hasStreams && catalog.offers.subscriptions;
+  const methods: Methods = new Map([['server/discover', createDiscover()], ...deps.methods]);
 
   return {
-    era: 'stateless',
-    knows: (method) => methods.has(method) || (listens && method === LISTEN),
-    async take(call, message) {
-      if (message.kind === 'notification') return { status: 202 };
+    supports: (method) => methods.has(method) || (hasSubscriptions && method === LISTEN),
+    async handle(call, message) {
+      if (message.kind === 'notification') return ACCEPTED;
       if (message.kind === 'response') {
         fail('invalid_request', { details: 'There is no request of this service to answer.' });
       }
-      const envelope = readEnvelope(call.request, message);
-      const takesStream = takesEventStream(header(call.request, 'accept'));
-      if (message.method === LISTEN && listens) {
-        return takesStream ? listen(message, call.user) : fail('not_acceptable');
+      const envelope = readEnvelope(call.request, message, catalog.offers);
+      if (message.method === LISTEN && hasSubscriptions) {
+        return call.stream.isAccepted
+          ? openSubscription(message, call.user)
+          : fail('not_acceptable');
       }
-      const method = methods.get(message.method) ?? noSuchMethod('unknown_method', message.method);
-      checkSubject(call.request, method, message.params);
-      checkMirrored(call.request, mirroredBy(message), message.params);
-      const { line, reply } = openLine(takesStream);
-      const { signal } = createSignal(call.request);
-      run(call, message, { envelope, method, line, signal });
-      return reply;
+      const method =
+        methods.get(message.method) ?? failUnknownMethod('unknown_method', message.method);
+      checkNameHeader(call.request, method, message.params);
+      checkParamHeaders(call.request, listMirroredParams(message), message.params);
+      const work = runCall(call, message, method, envelope);
+      return call.stream.respond(toOutcome(work, call.signal));
     },
   };
 
-  function mirroredBy({ method, params }: Request): readonly MirroredParam[] {
-    const name = method === 'tools/call' && isObject(params) ? params.name : undefined;
-    return typeof name === 'string' ? catalog.mirroredParams(name) : [];
+  function listMirroredParams({ method, params }: JsonRpcRequest): readonly MirroredParam[] {
+    const tool = method === 'tools/call' && isObject(params) ? params.name : undefined;
+    return typeof tool === 'string' ? catalog.mirroredParams(tool) : [];
   }
 
-  function run(call: McpCall, message: Request, way: Way): void {
-    const { line, signal } = way;
-    void replyTo(message.id, signal, begin(call, message, way)).then((reply) => line.finish(reply));
+  /** Does not await the work: that would keep the request until it ends. */
+  async function runCall(
+    call: Call,
+    request: JsonRpcRequest,
+    method: Method,
+    envelope: Envelope,
+  ): Promise<JsonObject> {
+    const round = await startRound(call.user, request, envelope, requestState);
+    return endRound(round, runMethod(call, round, method, request.params));
   }
 
-  /** Does not await the work: that would keep the message until it ends (decisions 10). */
-  async function begin(call: McpCall, message: Request, { envelope, method, line, signal }: Way) {
-    const { user } = call;
-    const round = await beginRound({ user, request: message }, envelope.client, requestState);
-    const context = createContext({
-      mayAsk: mayAsk(method),
-      params: message.params,
-      user,
-      service,
-      line,
-      signal,
-      ask: round.ask,
-      isAsking: round.isAsking,
-      client: () => envelope.client,
-      logLevel: catalog.offers.logging ? envelope.logLevel : undefined,
-    });
-    return resultOf(round, calls.run(call, method, message.params, context));
-  }
-
-  async function resultOf(round: Round, work: Promise<Outcome>) {
-    const ended = await settled(work);
-    const asks = await round.inputRequired();
-    return signed(asks ?? complete(ended()));
+  async function endRound(round: Round, work: Promise<MethodResult>): Promise<JsonObject> {
+    const getResult = await settle(work);
+    const inputRequired = await round.createInputRequired();
+    return withServerInfo(inputRequired ?? toCompleteResult(getResult()));
   }
 
   /** Every result says whose it is. */
-  function signed(result: Readonly<Record<string, unknown>>) {
+  function withServerInfo(result: JsonObject): JsonObject {
     return { ...result, _meta: serverInfo };
   }
 
-  function discover(): Method {
+  function createDiscover(): Method {
     const result = {
       supportedVersions: SUPPORTED_VERSIONS,
-      capabilities: capabilitiesOf(catalog, listen !== undefined),
+      capabilities: listCapabilities(catalog, hasStreams),
       ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
     };
-    return { run: async () => ({ result, cache: DISCOVERED }) };
+    return { run: async () => ({ result, cache: DISCOVER_CACHE }) };
   }
 }
 
-/** How one request reaches its tool, and the tool its client. */
-interface Way {
-  readonly envelope: Envelope;
-  readonly method: Method;
-  readonly line: Line;
-  signal(): AbortSignal;
-}
-
-const complete = ({ result, cache }: Outcome) => ({
+const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
   resultType: 'complete',
   ...result,
   ...(cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope }),
 });
 
-/** The outcome, or what was thrown, once somebody asks for it. */
-const settled = (outcome: Promise<Outcome>): Promise<() => Outcome> =>
-  outcome.then(
+/** Once the work has ended: what gives its result, or throws what it threw. */
+const settle = (work: Promise<MethodResult>): Promise<() => MethodResult> =>
+  work.then(
     (value) => () => value,
-    (thrown: unknown) => () => ({ result: inputErrorResult(thrown) }),
+    (thrown: unknown) => () => ({ result: toInputErrorResult(thrown) }),
   );

@@ -1,85 +1,75 @@
 // Spec §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
-// there is something to say before the result and the client takes a stream.
+// something is sent before the result and the client takes a stream.
+import { type GatewayRequest, header } from '../../../core/message.ts';
+import { toSseEvent } from '../../../core/sse.ts';
+import type { OutgoingMessage, RequestId } from '../protocol/json-rpc.ts';
+import {
+  type CallOutcome,
+  type McpResponse,
+  renderResponse,
+  type StreamResponse,
+} from '../protocol/response.ts';
+import { createEventQueue, type EventQueue } from './event-queue.ts';
 
-import type { Reply } from '../../../core/message.ts';
-import { EVENT_STREAM_HEADERS, sseEvent } from '../../../core/sse.ts';
-import type { Outgoing } from '../protocol/json-rpc.ts';
-import { createQueue } from './message-queue.ts';
-
-/** The way to the client while its request is worked on. */
-export interface Line {
-  /** True when a stream is taken: what is said reaches the client. */
-  readonly isOpen: boolean;
+/** The way to the client until its request is answered. */
+export interface ResponseStream {
+  /** Whether the client takes a stream: to others nothing is sent but the response. */
+  readonly isAccepted: boolean;
   /** Notifications to a client that reads slower than they come are dropped. */
-  say(message: Outgoing): void;
-  /** The answer. The first one counts; nothing is said after it. */
-  finish(reply: Reply): void;
+  send(message: OutgoingMessage): void;
+  /**
+   * Resolves to the outcome; or, when something is sent before it, at once to the stream, whose last
+   * event it is then. Nothing is sent after the outcome.
+   */
+  respond(outcome: Promise<CallOutcome>): Promise<McpResponse>;
 }
 
-export interface OpenLine {
-  readonly line: Line;
-  /** Resolves to the answer, or to a stream at the first word that is said on the line. */
-  readonly reply: Promise<Reply>;
-}
+export function createResponseStream(isAccepted: boolean, id: RequestId | null): ResponseStream {
+  let queue: EventQueue | undefined;
+  let response: StreamResponse | undefined;
+  let outcome: CallOutcome | undefined;
+  let resolve: ((response: McpResponse) => void) | undefined;
 
-export function openLine(takesStream: boolean): OpenLine {
-  let resolve: (reply: Reply) => void = () => {};
-  const reply = new Promise<Reply>((settle) => {
-    resolve = settle;
-  });
-  let streaming: ReturnType<typeof beginStream> | undefined;
-  let done = false;
-  return {
-    reply,
-    line: {
-      isOpen: takesStream,
-      say(message) {
-        if (done || !takesStream) return;
-        if (streaming === undefined) {
-          streaming = beginStream();
-          resolve(streaming.reply);
-        }
-        streaming.say(message);
-      },
-      finish(reply) {
-        if (done) return;
-        done = true;
-        if (streaming === undefined) resolve(reply);
-        else streaming.finish(reply);
-      },
-    },
-  };
-}
+  function startStream(): EventQueue {
+    const events = createEventQueue();
+    response = { kind: 'stream', events: events.items, outcome: () => outcome };
+    resolve?.(response);
+    return events;
+  }
 
-function beginStream() {
-  const queue = createQueue();
-  let last: Reply | undefined;
-  return {
-    reply: {
-      status: 200,
-      headers: EVENT_STREAM_HEADERS,
-      stream: queue.items,
-      outcome: () => ({
-        ...(last?.error && { error: last.error }),
-        ...(last?.facts && { facts: last.facts }),
-      }),
-    } as const satisfies Reply,
-    say(message: Outgoing) {
-      if (message.id === undefined && queue.isFull()) return;
-      queue.push(sseEvent({ jsonrpc: '2.0', ...message }));
-    },
-    /** A reply of ours holds the JSON-RPC response as text. */
-    finish(reply: Reply) {
-      last = reply;
-      queue.push(`event: message\ndata: ${reply.body}\n\n`);
+  function end(value: CallOutcome): void {
+    outcome = value;
+    if (queue === undefined) {
+      resolve?.({ kind: 'json', outcome: value });
+    } else {
+      queue.push(toSseEvent(renderResponse(value, id).text));
       queue.end();
+    }
+  }
+
+  return {
+    isAccepted,
+    send(message) {
+      if (outcome !== undefined || !isAccepted) return;
+      queue ??= startStream();
+      if (message.id === undefined && queue.isFull()) return;
+      queue.push(toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message })));
+    },
+    respond(pending) {
+      pending.then(end);
+      return new Promise((settle) => {
+        resolve = settle;
+        if (response !== undefined) settle(response);
+      });
     },
   };
 }
 
-/** Whether the caller names event streams among what it takes: a plain client's any type does not. */
-export const takesEventStream = (accept = ''): boolean =>
-  accept.split(',').some((range) => EVENT_STREAM.test(range) && !REFUSED.test(range));
+/** Whether the caller names event streams among what it accepts; any type (a plain client) is not enough. */
+export const acceptsEventStream = (request: GatewayRequest): boolean =>
+  (header(request, 'accept') ?? '')
+    .split(',')
+    .some((range) => EVENT_STREAM.test(range) && !REFUSED.test(range));
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 

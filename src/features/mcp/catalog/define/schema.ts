@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import type { ObjectSchema } from '../descriptions.ts';
-import { MIRROR } from './mirrored.ts';
+import { MIRROR } from './mirrored-params.ts';
 import { describeErrors } from './problems.ts';
 import { schemaMistake, unknownKeyword } from './schema-mistakes.ts';
 

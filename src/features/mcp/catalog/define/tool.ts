@@ -7,7 +7,7 @@ import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '
 import type { Fitting } from './fitting.ts';
 import { kindOf } from './kind.ts';
 import { checkMembers } from './members.ts';
-import { type MirroredParam, mirroredParams } from './mirrored.ts';
+import { type MirroredParam, mirroredParams } from './mirrored-params.ts';
 import { type Check, compile } from './schema.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */

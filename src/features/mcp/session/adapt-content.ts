@@ -1,5 +1,5 @@
 // MCP: kinds of content that a revision does not have reach its clients as text.
-import { isObject } from '../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Content } from '../catalog/content.ts';
 
 /** The revision that brought each kind beside text, image and resource. */
@@ -11,27 +11,24 @@ const SINCE: Readonly<Record<string, string>> = {
 const NEWEST_CHANGE = '2025-06-18';
 
 /** The result as a client of `version` can read it. Versions compare as text: they are dates. */
-export function inRevision(
-  version: string,
-  result: Readonly<Record<string, unknown>>,
-): Readonly<Record<string, unknown>> {
+export function adaptContent(version: string, result: JsonObject): JsonObject {
   if (version >= NEWEST_CHANGE) return result;
   const { content, messages } = result;
   if (Array.isArray(content)) {
-    return { ...result, content: content.map((one: Content) => readable(version, one)) };
+    return { ...result, content: content.map((item: Content) => adaptItem(version, item)) };
   }
   if (!Array.isArray(messages)) return result;
   return {
     ...result,
     messages: messages.map((message: unknown) =>
       isObject(message)
-        ? { ...message, content: readable(version, message.content as Content) }
+        ? { ...message, content: adaptItem(version, message.content as Content) }
         : message,
     ),
   };
 }
 
-function readable(version: string, content: Content): Content {
+function adaptItem(version: string, content: Content): Content {
   if (version >= (SINCE[content.type] ?? '')) return content;
   if (content.type === 'resource_link') return { type: 'text', text: content.uri };
   if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };

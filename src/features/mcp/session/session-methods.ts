@@ -1,26 +1,25 @@
 // Methods that only sessions have.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { UserContext } from '../../../core/user-context.ts';
+import type { SessionRecord } from '../../../core/store/store.ts';
+import type { Call } from '../calls/call.ts';
 import { isLogSeverity } from '../calls/context.ts';
-import { text } from '../calls/methods.ts';
+import { readString } from '../calls/methods.ts';
 import { type Arguments, type Catalog, LOG_SEVERITIES } from '../catalog/catalog.ts';
-import type { Streams } from './get-stream.ts';
+import type { SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface SessionMethodsDeps {
   readonly catalog: Catalog;
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
-  readonly streams: Streams | undefined;
+  readonly streams: SessionStreams | undefined;
 }
 
-/** Whose session it is. */
-export interface InSession {
-  readonly sessionId: string;
-  readonly user: UserContext | undefined;
-}
-
-export type SessionMethod = (params: Arguments, session: InSession) => Promise<void>;
+export type SessionMethod = (
+  params: Arguments,
+  session: SessionRecord,
+  call: Call,
+) => Promise<void>;
 
 /** All of them answer `{}`. */
 export function createSessionMethods({
@@ -31,7 +30,7 @@ export function createSessionMethods({
   const methods = new Map<string, SessionMethod>([['ping', async () => {}]]);
 
   if (catalog.offers.logging) {
-    methods.set('logging/setLevel', async function setLevel({ level }, { sessionId, user }) {
+    methods.set('logging/setLevel', async function setLevel({ level }, { sessionId }, { user }) {
       if (!isLogSeverity(level)) {
         fail('invalid_params', {
           details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
@@ -43,10 +42,10 @@ export function createSessionMethods({
 
   if (catalog.offers.subscriptions && streams !== undefined) {
     methods.set('resources/subscribe', async (params, { sessionId }) =>
-      streams.subscribe(sessionId, text(params, 'uri')),
+      streams.subscribe(sessionId, readString(params, 'uri')),
     );
     methods.set('resources/unsubscribe', async (params, { sessionId }) =>
-      streams.unsubscribe(sessionId, text(params, 'uri')),
+      streams.unsubscribe(sessionId, readString(params, 'uri')),
     );
   }
 

@@ -4,19 +4,19 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Reply } from '../../../core/message.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { subscriptionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { Catalog } from '../catalog/catalog.ts';
-import type { EventStream, EventStreams } from '../streaming/listening-streams.ts';
-import type { Updates } from '../streaming/resource-updates.ts';
+import type { StreamResponse } from '../protocol/response.ts';
+import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
+import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import type { Replicas } from './replicas.ts';
 
-export interface Streams {
+export interface SessionStreams {
   /** The stream of a session; one that it has elsewhere is over. */
-  open(sessionId: string, user: UserContext | undefined): Promise<Reply>;
+  open(sessionId: string, user: UserContext | undefined): Promise<StreamResponse>;
   /** Ends the session's stream, wherever it is. */
   end(sessionId: string): Promise<void>;
   /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
@@ -24,58 +24,63 @@ export interface Streams {
   unsubscribe(sessionId: string, uri: string): Promise<void>;
 }
 
-export interface StreamsDeps {
+export interface SessionStreamsDeps {
   readonly catalog: Catalog;
   readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
   readonly replicas: Replicas;
-  readonly streams: EventStreams;
-  readonly updates: Updates;
+  readonly notificationStreams: NotificationStreams;
+  readonly resourceUpdates: ResourceUpdates;
   readonly clock: Clock;
   readonly log: Log;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly prefix: string;
 }
 
-/** From the subscription, or the last change that was told a day or more after it. */
+/** From the subscription, or the last update that was sent a day or more after it. */
 const SUBSCRIPTION_TTL_SECONDS = 604_800;
 const RENEW_AFTER_MS = 86_400_000;
 
 /** Sorts after every id of a stream. */
-const NEWEST = '~';
+const AFTER_ALL_IDS = '~';
 
-interface Own {
+interface OpenStream {
   readonly id: string;
-  readonly stream: EventStream;
+  readonly stream: NotificationStream;
 }
 
-export function createStreams(deps: StreamsDeps): Streams {
-  const { catalog, store, replicas, streams, updates, clock, log, prefix } = deps;
-  const open = new Map<string, Own>();
-  let opened = 0;
+export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
+  const { catalog, store, replicas, notificationStreams, resourceUpdates, clock, log, prefix } =
+    deps;
+  const openStreams = new Map<string, OpenStream>();
+  let openedCount = 0;
   let isFailing = false;
   const keyOf = (sessionId: string, uri: string) =>
     subscriptionKey(prefix, sessionId, hashSha256(uri));
 
   replicas.listen((message) => {
     if (message.about !== 'stream') return;
-    const own = open.get(message.sessionId);
-    if (own !== undefined && own.id < message.id) own.stream.end();
+    const open = openStreams.get(message.sessionId);
+    if (open !== undefined && open.id < message.id) open.stream.end();
   });
 
-  async function tell(sessionId: string, stream: EventStream, uri: string): Promise<void> {
+  async function sendUpdate(
+    sessionId: string,
+    stream: NotificationStream,
+    uri: string,
+  ): Promise<void> {
     const key = keyOf(sessionId, uri);
-    const noted = await store.get(key);
-    if (noted === undefined) return;
-    stream.say({ method: 'notifications/resources/updated', params: { uri } });
+    const subscribedAt = await store.get(key);
+    if (subscribedAt === undefined) return;
+    stream.send({ method: 'notifications/resources/updated', params: { uri } });
     // Seldom: a set at this moment would undo what unsubscribe does.
-    if (clock.now() - Number(noted) > RENEW_AFTER_MS) await note(key);
+    if (clock.now() - Number(subscribedAt) > RENEW_AFTER_MS) await saveSubscription(key);
   }
 
-  function toldAgain(): void {
+  function noteSuccess(): void {
     isFailing = false;
   }
 
-  function notTold(cause: unknown): void {
+  function reportFailure(cause: unknown): void {
     if (!isFailing) {
       log.warn('Clients are not told that resources change: the store does not answer.', { cause });
     }
@@ -84,48 +89,49 @@ export function createStreams(deps: StreamsDeps): Streams {
 
   /** Sorts by time: of two that come at one moment, everywhere the same one is the newer. */
   function nextId(): string {
-    opened += 1;
-    return [digits(clock.now()), digits(opened), randomUUID()].join('-');
+    openedCount += 1;
+    return [toDigits(clock.now()), toDigits(openedCount), randomUUID()].join('-');
   }
 
-  const note = (key: string) => store.set(key, String(clock.now()), SUBSCRIPTION_TTL_SECONDS);
+  const saveSubscription = (key: string) =>
+    store.set(key, String(clock.now()), SUBSCRIPTION_TTL_SECONDS);
 
   return {
     async open(sessionId, user) {
       const id = nextId();
       // First, so that it does not count against the new one.
-      open.get(sessionId)?.stream.end();
-      let stop = () => {};
-      const stream = streams.open({
+      openStreams.get(sessionId)?.stream.end();
+      let unsubscribe = () => {};
+      const stream = notificationStreams.open({
         user: user?.sub,
         onEnd() {
-          stop();
-          if (open.get(sessionId)?.id === id) open.delete(sessionId);
+          unsubscribe();
+          if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
         },
       });
       try {
-        stop = updates((uri) => {
-          tell(sessionId, stream, uri).then(toldAgain, notTold);
+        unsubscribe = resourceUpdates.subscribe((uri) => {
+          sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
         });
       } catch (error) {
         stream.end();
         throw error;
       }
-      open.set(sessionId, { id, stream });
+      openStreams.set(sessionId, { id, stream });
       await replicas.send({ about: 'stream', sessionId, id }).catch((cause: unknown) => {
         stream.end();
         throw cause;
       });
-      return stream.reply;
+      return stream.response;
     },
 
     async end(sessionId) {
-      open.get(sessionId)?.stream.end();
+      openStreams.get(sessionId)?.stream.end();
       // The session has ended in any case: its streams elsewhere do after their five minutes.
       await replicas
-        .send({ about: 'stream', sessionId, id: NEWEST })
+        .send({ about: 'stream', sessionId, id: AFTER_ALL_IDS })
         .catch((cause: unknown) =>
-          log.warn('A stream of an ended session may be open.', { cause }),
+          log.warn('A stream of an ended session may still be open.', { cause }),
         );
     },
 
@@ -136,11 +142,11 @@ export function createStreams(deps: StreamsDeps): Streams {
           data: { uri },
         });
       }
-      await note(keyOf(sessionId, uri));
+      await saveSubscription(keyOf(sessionId, uri));
     },
 
     unsubscribe: (sessionId, uri) => store.delete(keyOf(sessionId, uri)),
   };
 }
 
-const digits = (number: number): string => String(number).padStart(16, '0');
+const toDigits = (number: number): string => String(number).padStart(16, '0');

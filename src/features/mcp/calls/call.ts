@@ -1,0 +1,74 @@
+// One call of POST /mcp: what all of its steps need, made once.
+import type { ProtectedCall } from '../../../core/endpoint.ts';
+import { type GatewayRequest, header } from '../../../core/message.ts';
+import type { SessionLookup } from '../../../core/store/store.ts';
+import type { UserContext } from '../../../core/user-context.ts';
+import type { JsonRpcMessage, RequestId } from '../protocol/json-rpc.ts';
+import type { McpResponse } from '../protocol/response.ts';
+import {
+  acceptsEventStream,
+  createResponseStream,
+  type ResponseStream,
+} from '../streaming/response-stream.ts';
+
+/** Has neither body nor message: a call that waits keeps this, and nothing of what was sent. */
+export interface Call {
+  readonly request: GatewayRequest;
+  readonly user: UserContext | undefined;
+  /** Value of the header `mcp-session-id`. */
+  readonly sessionId: string | undefined;
+  /** What the store said of that session. */
+  readonly session: SessionLookup;
+  /** The way to the client until the call is answered. */
+  readonly stream: ResponseStream;
+  /** Counts the bytes of the body as held until what it returns is called. */
+  holdBody(): () => void;
+  /** Aborted when the caller hangs up, or by `abort`. Made on first use: most calls never ask for it. */
+  signal(): AbortSignal;
+  /** Tells the tool that nobody waits for its result. */
+  abort(): void;
+}
+
+/** An era of the protocol: answers its messages. */
+export interface EraHandler {
+  /** Whether the era has the method, here and now. */
+  supports(method: string): boolean;
+  /** @throws GatewayError that says, in the era's own terms, why the message is refused. */
+  handle(call: Call, message: JsonRpcMessage): Promise<McpResponse>;
+}
+
+export function createCall(
+  { request, user, session, body }: ProtectedCall,
+  id: RequestId | null,
+): Call {
+  let controller: AbortController | undefined;
+  let isAborted = false;
+
+  function createController(): AbortController {
+    const created = new AbortController();
+    const hangUp = request.signal();
+    if (isAborted || hangUp.aborted) created.abort();
+    else hangUp.addEventListener('abort', () => created.abort(), { once: true });
+    return created;
+  }
+
+  return {
+    request,
+    user,
+    sessionId: sessionIdOf(request),
+    session,
+    stream: createResponseStream(acceptsEventStream(request), id),
+    holdBody: body.hold,
+    signal() {
+      controller ??= createController();
+      return controller.signal;
+    },
+    abort() {
+      isAborted = true;
+      controller?.abort();
+    },
+  };
+}
+
+export const sessionIdOf = (request: GatewayRequest): string | undefined =>
+  header(request, 'mcp-session-id');

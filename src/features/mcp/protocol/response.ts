@@ -1,0 +1,56 @@
+// MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP of them.
+import { GatewayError, getStackFacts, toGatewayError } from '../../../core/errors/gateway-error.ts';
+import { toJsonRpcError } from '../../../core/errors/render.ts';
+import type { RequestId } from './json-rpc.ts';
+
+/** How a request ends: the `result` or the `error` of its JSON-RPC response. */
+export type CallOutcome = { readonly result: object } | { readonly error: GatewayError };
+
+/** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
+export type McpResponse = (JsonResponse | StreamResponse | AcceptedResponse) & {
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export interface JsonResponse {
+  readonly kind: 'json';
+  readonly outcome: CallOutcome;
+}
+
+export interface StreamResponse {
+  readonly kind: 'stream';
+  /** Server-sent events, as text. */
+  readonly events: AsyncIterable<string>;
+  /** How the request ended, once the stream has; a stream of notifications has no such end. */
+  outcome?(): CallOutcome | undefined;
+}
+
+export interface AcceptedResponse {
+  readonly kind: 'accepted';
+}
+
+export const ACCEPTED: AcceptedResponse = { kind: 'accepted' };
+
+export const toErrorResponse = (thrown: unknown): JsonResponse => ({
+  kind: 'json',
+  outcome: { error: toGatewayError(thrown) },
+});
+
+/** The JSON-RPC response as text, and the error that it tells. */
+export interface RenderedResponse {
+  readonly text: string;
+  readonly error?: GatewayError;
+}
+
+/** A result that JSON cannot say is a failure of its method. */
+export function renderResponse(outcome: CallOutcome, id: RequestId | null): RenderedResponse {
+  if ('error' in outcome) {
+    const { error } = outcome;
+    return { text: JSON.stringify({ jsonrpc: '2.0', error: toJsonRpcError(error), id }), error };
+  }
+  try {
+    return { text: JSON.stringify({ jsonrpc: '2.0', result: outcome.result, id }) };
+  } catch (cause) {
+    const error = new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
+    return renderResponse({ error }, id);
+  }
+}

@@ -1,0 +1,59 @@
+// MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
+// any replica.
+import { GatewayError } from '../../../core/errors/gateway-error.ts';
+import type { Call } from '../calls/call.ts';
+import { isShortId, type RequestId } from '../protocol/json-rpc.ts';
+import type { CallOutcome } from '../protocol/response.ts';
+import type { Replicas } from './replicas.ts';
+
+export interface Cancellations {
+  /** Resolves to the outcome, or to `request_cancelled` as soon as the client cancels the request. */
+  untilCancelled(
+    call: Call,
+    sessionId: string,
+    id: RequestId,
+    outcome: Promise<CallOutcome>,
+  ): Promise<CallOutcome>;
+  /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
+  cancel(sessionId: string, id: RequestId): Promise<void>;
+}
+
+export function createCancellations(replicas: Replicas): Cancellations {
+  const cancelByKey = new Map<string, () => void>();
+
+  function cancelHere(sessionId: string, id: RequestId): boolean {
+    const cancel = cancelByKey.get(keyOf(sessionId, id));
+    cancel?.();
+    return cancel !== undefined;
+  }
+
+  replicas.listen((message) => {
+    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
+  });
+
+  return {
+    untilCancelled(call, sessionId, id, outcome) {
+      const key = keyOf(sessionId, id);
+      return new Promise((resolve) => {
+        function cancel(): void {
+          call.abort();
+          resolve({ error: new GatewayError('request_cancelled') });
+        }
+        cancelByKey.set(key, cancel);
+        outcome.then((value) => {
+          // A client that uses an id twice at once can cancel the later call only.
+          if (cancelByKey.get(key) === cancel) cancelByKey.delete(key);
+          resolve(value);
+        });
+      });
+    },
+    async cancel(sessionId, id) {
+      if (cancelHere(sessionId, id) || !isShortId(id)) return;
+      await replicas.send({ about: 'cancelled', sessionId, id });
+    },
+  };
+}
+
+/** 1 and "1" are two ids (JSON-RPC). */
+const keyOf = (sessionId: string, id: RequestId): string =>
+  typeof id === 'string' ? `${sessionId}"${id}` : `${sessionId}#${id}`;

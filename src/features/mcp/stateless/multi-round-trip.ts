@@ -1,0 +1,100 @@
+// MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
+// answered, and finds the answers of all rounds by their keys.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { UserContext } from '../../../core/user-context.ts';
+import type { CallClient } from '../calls/context.ts';
+import { InputRequired } from '../calls/outcome.ts';
+import { readAnswers } from '../catalog/client-answers.ts';
+import {
+  type ClientRequest,
+  type ClientRequests,
+  findMissingCapabilities,
+} from '../catalog/client-requests.ts';
+import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
+import type { Envelope } from './envelope.ts';
+import { type BoundCall, type RequestState, toBoundCall } from './request-state.ts';
+
+/** One run of a tool, with the answers that came so far. */
+export interface Round extends CallClient {
+  /** The result that asks the client, once something was asked; whatever the tool did then. */
+  createInputRequired(): Promise<JsonObject | undefined>;
+}
+
+/** @throws GatewayError `invalid_params` for answers or a state that cannot be read. */
+export async function startRound(
+  user: UserContext | undefined,
+  request: JsonRpcRequest,
+  { client, logLevel }: Envelope,
+  requestState: RequestState,
+): Promise<Round> {
+  const boundCall = toBoundCall(user, request);
+  const answers = await readClientAnswers(boundCall, request.params, requestState);
+  const usedAnswers: Record<string, unknown> = {};
+  const openRequests: Record<string, ClientRequest> = {};
+  const isAsking = () => Object.keys(openRequests).length > 0;
+
+  return {
+    capabilities: () => client,
+    logLevel,
+    isAsking,
+    async ask(requests) {
+      const unanswered = withoutAnswer(requests, answers);
+      const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
+      for (const key of answeredKeys) usedAnswers[key] = answers[key];
+      if (Object.keys(unanswered).length === 0) return readAnswers(requests, answers);
+      readAnswers(pick(requests, answeredKeys), answers);
+      const missing = findMissingCapabilities(unanswered, client);
+      if (missing.length > 0) {
+        fail('missing_client_capability', {
+          details: `This call needs a client that declares ${missing.join(', ')}.`,
+          data: { requiredCapabilities: Object.fromEntries(missing.map((name) => [name, {}])) },
+        });
+      }
+      Object.assign(openRequests, unanswered);
+      throw new InputRequired();
+    },
+
+    async createInputRequired() {
+      if (!isAsking()) return undefined;
+      return {
+        resultType: 'input_required',
+        inputRequests: openRequests,
+        requestState: await requestState.seal(boundCall, {
+          answers: usedAnswers,
+          asked: Object.keys(openRequests),
+        }),
+      };
+    },
+  };
+}
+
+/**
+ * What was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
+ * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
+ */
+async function readClientAnswers(
+  call: BoundCall,
+  params: unknown,
+  requestState: RequestState,
+): Promise<JsonObject> {
+  const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
+  if (!isObject(inputResponses)) {
+    fail('invalid_params', { details: 'params.inputResponses must be an object' });
+  }
+  if (state === undefined) return {};
+  if (typeof state !== 'string') {
+    fail('invalid_params', { details: 'params.requestState must be a string' });
+  }
+  const { answers, asked } = await requestState.open(call, state);
+  return { ...(asked ? pick(inputResponses, asked) : inputResponses), ...answers };
+}
+
+const withoutAnswer = (requests: ClientRequests, answers: JsonObject): ClientRequests =>
+  pick(
+    requests,
+    Object.keys(requests).filter((key) => !Object.hasOwn(answers, key)),
+  );
+
+const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));

@@ -1,0 +1,91 @@
+// MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
+// limits without reading bodies; so they must not say anything else.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
+import { type GatewayRequest, header } from '../../../core/message.ts';
+import { decodeUtf8 } from '../../../core/utf8.ts';
+import type { Method } from '../calls/methods.ts';
+import type { MirroredParam } from '../catalog/define/mirrored-params.ts';
+
+/** @throws GatewayError `header_mismatch` naming the header. */
+export function checkHeader(name: string, value: string | undefined, bodyValue: unknown): void {
+  if (value !== bodyValue) failMismatch(name, value, bodyValue);
+}
+
+/** `Mcp-Name` names the tool, prompt or resource; a body without one is the method's matter. */
+export function checkNameHeader(
+  request: GatewayRequest,
+  { nameParam }: Method,
+  params: unknown,
+): void {
+  if (nameParam === undefined) return;
+  const value = header(request, 'mcp-name');
+  const name = isObject(params) ? params[nameParam] : undefined;
+  if (value === undefined && typeof name !== 'string') return;
+  checkHeader('Mcp-Name', decodeHeader('Mcp-Name', value), name);
+}
+
+/** `Mcp-Param-*` of a tool's arguments: neither without the other. */
+export function checkParamHeaders(
+  request: GatewayRequest,
+  mirroredParams: readonly MirroredParam[],
+  params: unknown,
+): void {
+  for (const { header: name, path } of mirroredParams) {
+    const argument = getMember(isObject(params) ? params.arguments : undefined, path);
+    const value = decodeHeader(name, header(request, name.toLowerCase()));
+    if (!isSame(value, argument)) failMismatch(name, value, argument);
+  }
+}
+
+const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
+  key === undefined
+    ? value
+    : getMember(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
+
+/** What no header can say (null, an object) is the schema's matter. */
+function isSame(value: string | undefined, argument: unknown): boolean {
+  if (typeof argument === 'number') return isSameNumber(value, argument);
+  if (typeof argument === 'string' || typeof argument === 'boolean') {
+    return value === String(argument);
+  }
+  return value === undefined;
+}
+
+/** 42 and 42.0 are one number; beyond the safe ones two may look like one. */
+const isSameNumber = (value: string | undefined, argument: number): boolean =>
+  value !== undefined &&
+  /^-?\d+(\.\d+)?$/.test(value) &&
+  Number.isSafeInteger(argument) &&
+  Number(value) === argument;
+
+function failMismatch(name: string, value: string | undefined, bodyValue: unknown): never {
+  const problem =
+    value === undefined
+      ? `is missing; it must say ${toShortJson(bodyValue)}, as the body does`
+      : `says ${toShortJson(value)}, and the body ${toShortJson(bodyValue)}`;
+  return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
+}
+
+const toShortJson = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 100);
+
+/** Values that a header cannot carry come as `=?base64?…?=`. */
+function decodeHeader(name: string, value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
+  const text = base64 === undefined ? checkPrintable(value) : decodeBase64(base64);
+  return (
+    text ??
+    fail('header_mismatch', {
+      details: `The header ${name} must be printable ASCII, or =?base64?<UTF-8 in base64>?=.`,
+    })
+  );
+}
+
+const checkPrintable = (value: string): string | undefined =>
+  /^[\t\x20-\x7E]*$/.test(value) ? value : undefined;
+
+function decodeBase64(base64: string): string | undefined {
+  const bytes = Buffer.from(base64, 'base64');
+  return bytes.toString('base64') === base64 ? decodeUtf8(bytes) : undefined;
+}
