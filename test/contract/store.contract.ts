@@ -506,16 +506,24 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
   describe(`single use in the ${name} store`, () => {
     const KEY = 'oauth:test:key';
 
-    test('§3.3 add writes only where nothing is, for one of many', async () => {
-      const wins = await Promise.all(
+    test('§3.3 getOrSet writes where nothing is, and gives many the value of one', async () => {
+      const values = await Promise.all(
         Array.from({ length: 20 }, (_, at) =>
-          (at % 2 ? store : harness.other).setIfAbsent(KEY, `value ${at}`, TTL),
+          (at % 2 ? store : harness.other).getOrSet(KEY, `value ${at}`, TTL),
         ),
       );
-      expect(wins.filter(Boolean)).toHaveLength(1);
-      expect(await store.get(KEY)).toBe(`value ${wins.indexOf(true)}`);
-      await harness.advance(TTL * 1000);
-      expect(await store.setIfAbsent(KEY, 'again', TTL)).toBe(true);
+      expect(new Set(values)).toEqual(new Set([await store.get(KEY)]));
+      expect(values[0]).toMatch(/^value \d+$/);
+    });
+
+    test('§3.3 getOrSet keeps a value and its time, and writes again after it has expired', async () => {
+      await store.set(KEY, 'ünï\u0000cödé 𝄞', TTL);
+      await harness.advance((TTL - 10) * 1000);
+      expect(await store.getOrSet(KEY, 'other', TTL)).toBe('ünï\u0000cödé 𝄞');
+      await harness.advance(10_000);
+      expect(await store.getOrSet(KEY, 'again', TTL)).toBe('again');
+      await harness.advance((TTL - 10) * 1000);
+      expect(await harness.other.getOrSet(KEY, 'other', TTL)).toBe('again');
       await store.delete(KEY);
       expect(await store.get(KEY)).toBeUndefined();
       await store.delete(KEY);

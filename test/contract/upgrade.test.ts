@@ -1,6 +1,13 @@
 // Decisions 10 "Upgrades": records as 0.1.0 writes them, byte for byte where it matters, are read here;
 // so two replicas, old and new, can share a store, and an update of one process loses nothing.
-import { createCipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  hkdfSync,
+  randomBytes,
+  randomUUID,
+} from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +39,16 @@ function sealed(context: string, value: object): string {
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context));
   const text = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
   return Buffer.concat([iv, text, cipher.getAuthTag()]).toString('base64url');
+}
+
+/** As 0.1.0 reads: base64 ends at its padding. */
+function unsealed(context: string, text: string): unknown {
+  const bytes = Buffer.from(text, 'base64url');
+  const key = Buffer.from(hkdfSync('sha256', SECRET, '', 'postern log-in state', 32));
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
+  decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-16));
+  const opened = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
+  return JSON.parse(opened.toString('utf8'));
 }
 
 const sessionOf = (sessionId: string, protocolVersion = '2025-06-18') => ({
@@ -200,20 +217,52 @@ describe('records of 0.1.0 in Redis', () => {
       await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
     }
     await store.set(`oauth:refresh:${hash('r-old')}`, own, 'EX', DAY);
-    const refresh = (client_id: string) =>
-      gateway.ask({
-        method: 'POST',
-        path: '/oauth/token',
-        body: new URLSearchParams({
-          grant_type: 'refresh_token',
-          refresh_token: 'r-old',
-          client_id,
-        }),
-      });
-    expect((await refresh(other)).json.error).toBe('invalid_grant');
-    expect((await refresh(own)).status).toBe(200);
+    expect((await refresh(other, 'r-old')).json.error).toBe('invalid_grant');
+    expect((await refresh(own, 'r-old')).status).toBe(200);
     // 0.1.0 compares the whole value.
     expect(await store.get(`oauth:refresh:${hash('r-old')}`)).toBe(own);
+  });
+
+  const refresh = (client_id: string, refresh_token: string) =>
+    gateway.ask({
+      method: 'POST',
+      path: '/oauth/token',
+      body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token, client_id }),
+    });
+
+  test('§16 a token that a replica of before refreshes at this moment is not refreshed here', async () => {
+    const id = 'svc-AAAAAAAAAAA9';
+    await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
+    const flight = hash(JSON.stringify([id, 'r-raced']));
+    const asked = upstream.received.length;
+    await store.set(`oauth:flight:${flight}`, 'of another replica', 'EX', 30);
+    const refreshing = refresh(id, 'r-raced');
+    // It has looked for the outcome, and looks again.
+    await expect.poll(() => commandsOf('get')).toBeGreaterThan((await commandsOf('get')) + 3);
+    const key = `oauth:answer:${flight}`;
+    const headers = { 'Content-Type': 'application/json' };
+    const body = '{"access_token":"theirs"}';
+    await store.set(key, sealed(key, { result: { status: 200, headers, body } }), 'EX', 10);
+    await store.del(`oauth:flight:${flight}`);
+    expect((await refreshing).json).toEqual({ access_token: 'theirs' });
+    expect(upstream.received.length).toBe(asked);
+  });
+
+  const commandsOf = async (name: string) =>
+    Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(await store.info('commandstats'))?.[1]);
+
+  test('§16 the outcome of a refresh lies where a replica of before looks for it', async () => {
+    const id = 'svc-AAAAAAAAAAA8';
+    await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
+    const { text } = await refresh(id, 'r-new');
+    const key = `oauth:answer:${hash(JSON.stringify([id, 'r-new']))}`;
+    expect(unsealed(key, (await store.get(key)) ?? '')).toMatchObject({
+      result: {
+        status: 200,
+        headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
+        body: text,
+      },
+    });
   });
 
   test('§8.1 requests that were counted before count here', async () => {

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { generateSecret } from '../ids.ts';
 import { sharedSecretKey } from '../store/keys.ts';
-import { type Store, StoreUnavailable } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { createSeal, type Seal } from './seal.ts';
 
 export interface ReplicaSealDeps {
@@ -50,11 +50,5 @@ const TEN_YEARS_SECONDS = 315_360_000;
 /** The secret that all replicas have in common: whoever needs it first makes it. */
 async function loadOrCreateStoredSecret(store: Store, prefix: string): Promise<string> {
   const key = sharedSecretKey(prefix);
-  const stored = await store.get(key);
-  if (stored !== undefined) return stored;
-  const secret = generateSecret();
-  if (await store.setIfAbsent(key, secret, TEN_YEARS_SECONDS)) return secret;
-  const storedByOther = await store.get(key);
-  if (storedByOther !== undefined) return storedByOther;
-  throw new StoreUnavailable('The secret of the replicas vanished while it was read');
+  return (await store.get(key)) ?? store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS);
 }

@@ -27,7 +27,7 @@ export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): S
   return {
     get: measure('get', store.get),
     set: measure('set', store.set),
-    setIfAbsent: measure('add', store.setIfAbsent),
+    getOrSet: measure('add', store.getOrSet),
     getAndDelete: measure('take', store.getAndDelete),
     delete: measure('delete', store.delete),
     countRequestAndReadSession: measure('admit', store.countRequestAndReadSession),

@@ -10,8 +10,11 @@ export interface Store {
   get(key: string): Promise<string | undefined>;
   /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
   set(key: string, value: string, ttlSeconds: number): Promise<void>;
-  /** Like `set`, but only where nothing is. True for exactly one of many at the same moment. */
-  setIfAbsent(key: string, value: string, ttlSeconds: number): Promise<boolean>;
+  /**
+   * The value under `key`, after `value` was written there where nothing was, in one step: of many at
+   * the same moment, all get the value of one.
+   */
+  getOrSet(key: string, value: string, ttlSeconds: number): Promise<string>;
   /** Reads and deletes in one step: exactly one of many at the same moment gets the value. */
   getAndDelete(key: string): Promise<string | undefined>;
   delete(key: string): Promise<void>;

@@ -39,6 +39,8 @@ export interface Broker {
 export async function startBroker(
   env: Readonly<Record<string, string>> = {},
   deps: Partial<Deps> = {},
+  /** Makes the gateway's store of the one that `store` looks into. */
+  wrap = (store: Store): Store => store,
 ): Promise<Broker> {
   const clock = manualClock(1_800_000_000_000);
   const upstream = await startUpstream();
@@ -46,7 +48,7 @@ export async function startBroker(
   const { log } = collectLog();
   const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock, log });
   const gateway = await startGateway({
-    deps: { clock, store, ...deps },
+    deps: { clock, store: wrap(store), ...deps },
     env: {
       OAUTH_MODE: 'broker',
       BASE_URL: BASE,

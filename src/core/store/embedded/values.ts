@@ -15,7 +15,7 @@ export interface EmbeddedValuesOptions extends Omit<DataFolder, 'close'> {
 }
 
 export interface EmbeddedValues
-  extends Pick<Store, 'get' | 'set' | 'setIfAbsent' | 'getAndDelete' | 'delete'> {
+  extends Pick<Store, 'get' | 'set' | 'getOrSet' | 'getAndDelete' | 'delete'> {
   /** Deletes what has expired. */
   sweep(): Promise<void>;
 }
@@ -54,11 +54,11 @@ export function createEmbeddedValues(options: EmbeddedValuesOptions): EmbeddedVa
   return {
     get: async (key) => read(key),
     set: (key, value, ttlSeconds) => write(() => put(key, value, ttlSeconds)),
-    setIfAbsent: (key, value, ttlSeconds) =>
+    getOrSet: (key, value, ttlSeconds) =>
       write(() => {
-        if (read(key) !== undefined) return false;
-        put(key, value, ttlSeconds);
-        return true;
+        const stored = read(key);
+        if (stored === undefined) put(key, value, ttlSeconds);
+        return stored ?? value;
       }),
     getAndDelete: (key) =>
       write(() => {

@@ -6,7 +6,7 @@ import type { Store } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
 import { type Backoff, connect, idleBackoff } from './connect.ts';
 import { createClusterCount, createServerCount } from './count-request.ts';
-import { getAndDeleteScript } from './scripts.ts';
+import { getAndDeleteScript, getOrSetScript } from './scripts.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createSubscriber } from './subscriber.ts';
 
@@ -33,8 +33,10 @@ export function openRedisStore(options: RedisOptions): Store {
     async set(key, value, ttlSeconds) {
       await commands.run((client) => client.set(key, value, 'EX', ttlSeconds));
     },
-    setIfAbsent: async (key, value, ttlSeconds) =>
-      (await commands.run((client) => client.set(key, value, 'EX', ttlSeconds, 'NX'))) === 'OK',
+    async getOrSet(key, value, ttlSeconds) {
+      const args = [value, ttlSeconds];
+      return String(await commands.run((client) => getOrSetScript.run(client, [key], args)));
+    },
     async getAndDelete(key) {
       const value = await commands.run((client) => getAndDeleteScript.run(client, [key], []));
       return typeof value === 'string' ? value : undefined;

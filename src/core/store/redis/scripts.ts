@@ -102,6 +102,14 @@ if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
+/** KEYS: one. ARGV: value, ttl (s). SET with NX and GET, which servers before 7.0 refuse. */
+export const getOrSetScript = createScript(`
+local stored = redis.call('GET', KEYS[1])
+if stored then return stored end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return ARGV[1]
+`);
+
 /** KEYS: one. GETDEL, which servers before 6.2 do not have. */
 export const getAndDeleteScript = createScript(`
 local value = redis.call('GET', KEYS[1])

@@ -70,7 +70,7 @@ export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker
       api,
       grants,
       refreshTokens,
-      once: createSingleFlight(records, clock),
+      runOnce: createSingleFlight(records, clock),
       obtainTokens,
     }),
     revoke: createBrokerRevoke({ settings, clients, api, endpoints, refreshTokens }),

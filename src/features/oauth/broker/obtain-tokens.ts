@@ -39,6 +39,8 @@ export interface RefreshTokenUse {
   readonly held: string;
   /** The one that the provider is sent. */
   readonly sent: string;
+  /** Whether the held one is known to be its client's. */
+  readonly isBound: boolean;
 }
 
 /** What the client gets, as data that can be stored; 0.1.0 stores the same members. */
@@ -74,10 +76,12 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     failIfOwnClientRefused(response);
     if (response.status !== 200) return refuse(response, request);
     const answer = parseObject(response.body) ?? failUnusable('is not a JSON object');
-    await bind(answer.refresh_token, request);
     const tokens = await selectTokens(answer, request);
-    if (refresh) await noteUse(refresh, tokens.refresh_token, request);
-    await clients.recordUse(client);
+    await Promise.all([
+      bind(answer.refresh_token, request),
+      refresh && recordRefresh(refresh, tokens.refresh_token, request),
+      clients.recordUse(client),
+    ]);
     logLogin({
       clientId: client.id,
       clientName: request.clientName,
@@ -92,19 +96,22 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
   };
 
   /** `next` is the refresh token that the client has from now on, where it gets one. */
-  async function noteUse({ held, sent }: RefreshTokenUse, next: unknown, request: TokenRequest) {
+  async function recordRefresh(
+    { held, sent, isBound }: RefreshTokenUse,
+    next: unknown,
+    request: TokenRequest,
+  ): Promise<void> {
     const replacement = typeof next === 'string' && next !== held ? next : undefined;
-    const { isRevoked, owner } = await refreshTokens.find(held);
-    if (isRevoked) return refuseRevoked(replacement);
-    // One that was replaced keeps the time it has: its client goes on with the next one.
-    if (replacement === undefined || owner === undefined) await bind(held, request);
-    if (sent !== held) await refreshTokens.forgetSuccessor(held).catch(() => {});
-  }
-
-  /** Somebody revoked it while the provider was asked: what came of it is nobody's, either. */
-  async function refuseRevoked(replacement: string | undefined): Promise<never> {
+    const [isRevoked] = await Promise.all([
+      refreshTokens.isRevoked(held),
+      // One that was replaced keeps the time it has: its client goes on with the next one.
+      replacement === undefined || !isBound ? bind(held, request) : undefined,
+      sent === held ? undefined : refreshTokens.forgetSuccessor(held).catch(() => {}),
+    ]);
+    if (!isRevoked) return;
+    // Somebody revoked it while the provider was asked: what came of it is nobody's, either.
     if (replacement !== undefined) await refreshTokens.revoke(replacement, true);
-    return fail('invalid_grant', { details: 'The refresh token was revoked.' });
+    fail('invalid_grant', { details: 'The refresh token was revoked.' });
   }
 
   /** @throws GatewayError unless the client can act on it. */
@@ -142,9 +149,12 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       return latest === undefined ? tokens : { ...tokens, refresh_token: latest };
     } catch (error) {
       // The provider may have used up the one that the client has: the next try is with the latest.
-      if (request.refresh && latest !== undefined) {
-        await refreshTokens.keepSuccessor(request.refresh.held, latest).catch(() => {});
-      }
+      const keepLatest = async ({ held }: RefreshTokenUse, token: string) =>
+        refreshTokens.keepSuccessor(held, token).catch(() => {});
+      await Promise.all([
+        bind(answer.refresh_token, request),
+        request.refresh && latest !== undefined && keepLatest(request.refresh, latest),
+      ]);
       throw error;
     }
   }

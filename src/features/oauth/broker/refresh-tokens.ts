@@ -22,6 +22,7 @@ export interface KnownRefreshToken {
 
 export interface RefreshTokens {
   find(refreshToken: string): Promise<KnownRefreshToken>;
+  isRevoked(refreshToken: string): Promise<boolean>;
   /** Binds a token to its grant, or begins its time anew. */
   bind(refreshToken: string, grant: RefreshGrant): Promise<void>;
   /**
@@ -55,14 +56,17 @@ export function createRefreshTokens(
   const tombstoneKey = (token: string) => oauthKey('refresh-revoked', hashSha256(token));
   const successorKey = (token: string) => oauthKey('refresh-successor', hashSha256(token));
 
+  const isRevoked = async (token: string) => (await store.get(tombstoneKey(token))) !== undefined;
+
   return {
+    isRevoked,
     async find(refreshToken) {
-      const [owner, grant, tombstone] = await Promise.all([
+      const [owner, grant, revoked] = await Promise.all([
         store.get(ownerKey(refreshToken)),
         store.get(grantKey(refreshToken)),
-        store.get(tombstoneKey(refreshToken)),
+        isRevoked(refreshToken),
       ]);
-      return { owner, resources: readResources(grant), isRevoked: tombstone !== undefined };
+      return { owner, resources: readResources(grant), isRevoked: revoked };
     },
     async bind(refreshToken, { clientId, resources }) {
       const grant = JSON.stringify({ version: RECORD_VERSION, resources });

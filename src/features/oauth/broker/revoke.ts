@@ -24,8 +24,10 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     const parameters = fromBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
-    await clients.identify(clientId);
-    const { owner, isRevoked } = await refreshTokens.find(token);
+    const [{ owner, isRevoked }] = await Promise.all([
+      refreshTokens.find(token),
+      clients.identify(clientId),
+    ]);
     // RFC 7009 §2.1: a token of another client is refused.
     if (owner !== undefined && owner !== clientId) {
       fail('invalid_grant', { details: 'The token was issued to another client.' });

@@ -25,7 +25,7 @@ export interface BrokerTokenDeps {
   readonly api: ProviderApi;
   readonly grants: SealedRecords<Grant>;
   readonly refreshTokens: RefreshTokens;
-  readonly once: SingleFlight<TokenResponse>;
+  readonly runOnce: SingleFlight<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
 }
 
@@ -73,8 +73,10 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   const { settings, refreshTokens } = deps;
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
-  const known = await refreshTokens.find(refreshToken);
-  const client = await deps.clients.identify(clientId);
+  const [known, client] = await Promise.all([
+    refreshTokens.find(refreshToken),
+    deps.clients.identify(clientId),
+  ]);
   if (known.isRevoked) refuse('The refresh token was revoked.');
   if (known.owner !== undefined && known.owner !== clientId) {
     refuse('The refresh token was issued to another client.');
@@ -88,7 +90,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
       clientName: client.name,
       nonce: undefined,
       resources,
-      refresh: { held: refreshToken, sent },
+      refresh: { held: refreshToken, sent, isBound: known.owner !== undefined },
       form: [
         ['grant_type', 'refresh_token'],
         ['refresh_token', sent],
@@ -113,7 +115,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
 
   // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
   // whatever else two requests ask for, the token is used once.
-  return () => deps.once(JSON.stringify([clientId, refreshToken]), askAsGranted, isFinal);
+  return () => deps.runOnce(JSON.stringify([clientId, refreshToken]), askAsGranted, isFinal);
 }
 
 /** Tokens, or the provider's word that there will be none. */
