@@ -43,9 +43,9 @@ const ASSETS = {
   'favicon.ico': 'assets/favicon.ico',
 } as const;
 
-const NOT_FOUND = `# There is no such page
+const NOT_FOUND = `# Page not found
 
-Nothing lives at this address. The [start page](index.md) says what there is.
+There is nothing at this address. Go to the [start page](index.md).
 `;
 
 /**

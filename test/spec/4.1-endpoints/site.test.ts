@@ -258,7 +258,7 @@ describe('documentation pages over HTTP', () => {
       'Content-Type': 'text/html; charset=utf-8',
       Vary: 'Origin, Accept',
     });
-    expect(textOf(browser.reply)).toContain('There is no such page');
+    expect(textOf(browser.reply)).toContain('Page not found');
     expect(textOf(browser.reply)).not.toContain('nowhere');
     const program = await ask('GET', '/nowhere', { accept: '*/*' });
     expect(program.reply).toMatchObject({
