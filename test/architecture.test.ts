@@ -1,5 +1,5 @@
 // The picture of the house (docs/architecture.md), held to.
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -122,6 +122,49 @@ test.each(CONFINED)('§1 architecture: $what stands in its place only', ({ said,
   const names = [...files].filter(([name, code]) => said.test(code) && !where.test(name));
   expect(names.map(([name]) => name)).toEqual([]);
 });
+
+const page = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
+/** Rooms (with a slash) and files of the picture, below src. */
+const pictured = entriesOf(/^src\/\n([\s\S]*?)^docs\//m.exec(page)?.[1] ?? '');
+
+test('§1 architecture: every room of src is in the picture, and every entry of the picture exists', () => {
+  const rooms = new Set([...files.keys()].map((name) => `${posix.dirname(name)}/`));
+  rooms.delete('./');
+  const drawn = pictured.filter((entry) => entry.endsWith('/'));
+  expect(drawn.filter((room) => !hasFileIn(room))).toEqual([]);
+  expect([...rooms].filter((room) => !drawn.includes(room))).toEqual([]);
+  expect(pictured.filter((entry) => !entry.endsWith('/') && !isFile(entry))).toEqual([]);
+});
+
+test('§1 architecture: every file that the page names exists', () => {
+  const named = [...page.matchAll(/(?<![\w*/.-])[\w*/.-]+\.ts\b/g)].map(([name]) => name);
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !isFile(name))).toEqual([]);
+});
+
+/** The lines of a drawn tree as paths; a line that goes on with a description has no name. */
+function entriesOf(tree: string): string[] {
+  const way: string[] = [];
+  return tree.split('\n').flatMap((line) => {
+    const [, indent = '', name] = /^((?: {2}){1,5})(\S+(?:\/|\.ts))(?:\s|$)/.exec(line) ?? [];
+    if (name === undefined) return [];
+    way.length = indent.length / 2 - 1;
+    const entry = way.join('') + name;
+    way.push(name);
+    return [entry];
+  });
+}
+
+function hasFileIn(room: string): boolean {
+  return [...files.keys()].some((name) => name.startsWith(room));
+}
+
+/** In the repository, or in any room of src by the end of its path; `*` is any text. */
+function isFile(name: string): boolean {
+  if (existsSync(new URL(`../${name}`, import.meta.url))) return true;
+  const path = name.replaceAll('.', '\\.').replaceAll('*', '[\\w-]*');
+  return [...files.keys()].some((file) => new RegExp(`(^|/)${path}$`).test(file));
+}
 
 function layerOf(name: string): string {
   if (name === 'define.ts') return 'define';
