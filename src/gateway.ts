@@ -2,15 +2,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from './catalog/index.ts';
 import { type Clock, systemClock } from './core/clock.ts';
+import { checkConfig } from './core/config/check-config.ts';
 import type { Config } from './core/config/config.ts';
-import { sayAtStart } from './core/config/start-notes.ts';
-import { summaryOf } from './core/config/summary.ts';
+import type { ProviderConfig } from './core/config/groups/provider.ts';
+import { logStartWarnings, summarizeConfig } from './core/config/start-log.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
 import { createLog, type Log } from './core/log.ts';
 import { noMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
-import { createProviderMetadata } from './core/provider/provider-metadata.ts';
+import {
+  createProviderMetadata,
+  type ProviderMetadata,
+} from './core/provider/provider-metadata.ts';
 import { openOutboundNetwork } from './core/proxy/outbound-network.ts';
 import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
 import { createReplicaSeal } from './core/seal/replica-seal.ts';
@@ -18,13 +22,13 @@ import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
-import { anonymous, createAuth } from './features/auth/auth.ts';
+import { type Auth, type AuthDeps, anonymous, createAuth } from './features/auth/auth.ts';
+import { challenge } from './features/auth/bearer.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
 import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
-import { limitRules } from './features/limits/rules.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
@@ -77,59 +81,59 @@ export interface Gateway {
 
 const DRAIN_GRACE_MS = 10_000;
 
-/** Decisions 10: what a header section may have beside the token. */
+/** What a header section may have beside the token. */
 const OTHER_HEADERS_BYTES = 16_384;
 
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
+ * @throws ConfigError when a configuration that was made by hand lacks what keeps callers out.
  * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
  * or the folder is in use.
  */
 export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
+  checkConfig(config);
+  const { baseUrl, metricsEnabled, environment, displayName } = config.server;
   const clock = given.clock ?? systemClock;
-  const log = given.log ?? createLog(config.logLevel);
-  const outbound = await openOutboundNetwork(config);
+  const log = given.log ?? createLog(config.server.logLevel);
+  const outbound = await openOutboundNetwork(config.outbound);
   const fetch = given.fetch ?? outbound.fetch;
   const catalog = given.catalog ?? builtInCatalog;
-  const metrics = config.metricsEnabled ? createPrometheusMetrics() : noMetrics;
+  const metrics = metricsEnabled ? createPrometheusMetrics() : noMetrics;
   const opened = given.store ?? (await openStore(config, { clock, log }));
-  const store = config.metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
-  const loginSeal = await createLoginSeal(config).catch(async (error: unknown) => {
-    await store.close();
-    throw error;
-  });
-  sayAtStart(config, log);
-
-  const metadata =
-    config.oidcIssuer === undefined
-      ? undefined
-      : createProviderMetadata({ issuer: config.oidcIssuer, fetch, clock, log });
-  const auth =
-    config.authRequired && metadata
-      ? createAuth(config, metadata, { fetch, clock, log, metrics, keySet: given.keySet })
-      : anonymous;
-  const mcp = createMcp(config, {
-    catalog,
-    service: {
-      name: PACKAGE_NAME,
-      version: PACKAGE_VERSION,
-      displayName: config.serviceDisplayName,
-      environment: config.nodeEnv,
+  const store = metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
+  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
+    async (error: unknown) => {
+      await store.close();
+      throw error;
     },
+  );
+  logStartWarnings(config, log);
+
+  const { metadata, auth } = openProvider(config, {
+    fetch,
+    clock,
+    log,
+    metrics,
+    keySet: given.keySet,
+  });
+  const mcp = createMcp(config.mcp, {
+    catalog,
+    service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
-    seal: createReplicaSeal(config, { store, clock, loginSeal }),
+    seal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
     clock,
     metrics,
     log,
     challenge: auth.challenge,
   });
 
+  const { allowedHosts } = config.oauth.clientIdMetadata;
   const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel });
   const documentOffer =
     given.network === undefined
-      ? createDocumentOffer({ hosts: config.cimdAllowedHosts, network, clock, log })
-      : uncheckedOffer(config.cimdAllowedHosts);
+      ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
+      : uncheckedOffer(allowedHosts);
 
   let isShuttingDown = false;
   const oauth = createOAuth(config, {
@@ -138,13 +142,13 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     fetch,
     clock,
     documents: createClientDocuments({
-      allowedHosts: config.cimdAllowedHosts,
+      allowedHosts,
       redirectUris: redirectUriRules(config),
       clock,
       log,
       network,
     }),
-    endpoints: metadata && createProviderEndpoints(config, metadata),
+    endpoints: metadata && createProviderEndpoints(config.oauth.endpoints, metadata),
     inspectToken: auth.inspectToken,
     log,
   });
@@ -154,33 +158,33 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   /** Spec §4.1: all that the service answers, beside the pages. */
   const endpoints = [
     ...mcp.endpoints,
-    ...createOAuthEndpoints(oauth, { popups: config.oauthPopups }),
-    ...createDiscoveryEndpoints(config.baseUrl, authorizationServer),
+    ...createOAuthEndpoints(oauth, { popups: config.oauth.popups }),
+    ...createDiscoveryEndpoints(baseUrl, authorizationServer),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(config.metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...(metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
   ];
-  const headers = securityHeaders(config);
+  const headers = securityHeaders(config.server);
   const server = createHttpServer({
     answer: createPipeline({
       router: createRouter(endpoints),
-      site: await createSite({ baseUrl: config.baseUrl, log }),
+      site: await createSite({ baseUrl, log }),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createOriginCheck(config),
       cors: createCors(catalog.mirrorHeaders),
-      ownOrigin: new URL(config.baseUrl).origin,
-      limiter: config.rateLimitEnabled
-        ? createLimiter(limitRules(config), { store, clock, metrics, log })
+      ownOrigin: new URL(baseUrl).origin,
+      limiter: config.limits.enabled
+        ? createLimiter(config.limits.groups, { store, clock, metrics, log })
         : createUnlimited(store),
       bearer: auth.bearer,
       securityHeaders: headers,
     }),
-    clientIp: createClientIp(config.trustProxy),
+    clientIp: createClientIp(config.http.trustProxy),
     record: createAccessLog(log, metrics, clock),
     securityHeaders: headers,
-    maxBodyBytes: config.maxBodyBytes,
-    maxBodyValues: config.maxBodyValues,
-    maxConnections: config.maxConnections,
-    maxHeaderBytes: config.maxTokenBytes + OTHER_HEADERS_BYTES,
+    maxBodyBytes: config.http.maxBodyBytes,
+    maxBodyValues: config.http.maxBodyValues,
+    maxConnections: config.http.maxConnections,
+    maxHeaderBytes: config.http.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,
     log,
   });
@@ -189,12 +193,12 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   return {
     handler: server.handler,
     async listen() {
-      const { port } = await server.listen(config.port, config.host);
+      const { port } = await server.listen(config.server.port, config.server.host);
       log.info('Listening.', {
-        host: config.host,
+        host: config.server.host,
         port,
-        mcp: `${config.baseUrl}/mcp`,
-        ...summaryOf(config),
+        mcp: `${baseUrl}/mcp`,
+        ...summarizeConfig(config),
         version: PACKAGE_VERSION,
         node: NODE_VERSION,
       });
@@ -203,7 +207,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     async close() {
       isShuttingDown = true;
       server.startDraining();
-      await pause(clock, config.shutdownDelayMs);
+      await pause(clock, config.server.shutdownDelayMs);
       mcp.stopWaiting();
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
@@ -212,6 +216,27 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       await outbound.close();
       await store.close();
     },
+  };
+}
+
+/** Whom tokens and logins are asked about, and who is let in. */
+function openProvider(
+  { server, http, auth, oauth }: Config,
+  deps: Omit<AuthDeps, 'metadata' | 'challenge' | 'maxTokenBytes'>,
+): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
+  const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
+  if (!auth.required) {
+    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: anonymous };
+  }
+  const metadata = openMetadata(auth.provider);
+  return {
+    metadata,
+    auth: createAuth(auth, {
+      ...deps,
+      metadata,
+      challenge: challenge(server.baseUrl, oauth.mode),
+      maxTokenBytes: http.maxTokenBytes,
+    }),
   };
 }
 

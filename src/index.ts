@@ -6,7 +6,8 @@
  */
 export type { Clock } from './core/clock.ts';
 export type { Config } from './core/config/config.ts';
-export { ConfigError, loadConfig } from './core/config/load.ts';
+export { ConfigError } from './core/config/config-error.ts';
+export { loadConfig } from './core/config/load.ts';
 export type { Log } from './core/log.ts';
 export type { Store } from './core/store/store.ts';
 export * from './define.ts';

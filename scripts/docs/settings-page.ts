@@ -1,15 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
-import { loadConfig } from '../../src/core/config/load.ts';
-import { CHAPTERS, type Setting } from '../../src/core/config/setting.ts';
-import { settings } from '../../src/core/config/settings.ts';
+import type { Setting } from '../../src/core/config/setting.ts';
+import { SETTING_GROUPS } from '../../src/core/config/settings.ts';
 import { table } from './table.ts';
-
-type Named = readonly [name: string, setting: Setting<unknown>];
-
-const all = Object.entries(settings) as readonly Named[];
-
-const inChapter = (chapter: string): readonly Named[] =>
-  all.filter(([, setting]) => setting.chapter === chapter);
 
 export const settingsPage = (): string => `# Settings
 
@@ -32,32 +23,27 @@ ${settingsTables('##')}`;
 
 /** One table for each chapter, under headings of the given level. */
 export const settingsTables = (level: '##' | '###'): string =>
-  CHAPTERS.map((chapter) => {
-    const rows = inChapter(chapter).map(([, { variable, shown, rule, help }]) => [
+  SETTING_GROUPS.map(({ title, settings }) => {
+    const rows = settings.map(({ variable, default: { text }, rule, help }) => [
       `\`${variable}\``,
       // Some defaults are sentences.
-      shown === '' || shown.includes(' ') ? shown : `\`${shown}\``,
+      text === '' || text.includes(' ') ? text : `\`${text}\``,
       help,
       rule.allowed,
     ]);
-    return `${level} ${chapter}\n\n${table(['Variable', 'Default', 'Meaning', 'Allowed'], rows)}`;
+    return `${level} ${title}\n\n${table(['Variable', 'Default', 'Meaning', 'Allowed'], rows)}`;
   }).join('\n');
 
 export const envExample = (): string =>
   `# Settings of Postern; docs/settings.md has them as a table. Copy this file to .env, and take the #
 # away from what you set: postern start and postern dev read it from the current folder.
-${CHAPTERS.map((chapter) => `\n\n# ${chapter}\n${inChapter(chapter).map(envEntry).join('')}`).join('')}`;
+${SETTING_GROUPS.map(({ title, settings }) => `\n\n# ${title}\n${settings.map(envEntry).join('')}`).join('')}`;
 
-const defaults: Readonly<Record<string, unknown>> = {
-  ...loadConfig({ OIDC_ISSUER: 'https://id.example.com' }),
-};
-
-function envEntry([name, { variable, rule, shown, help }]: Named): string {
+function envEntry({ variable, rule, default: { text, isValue }, help }: Setting<unknown>): string {
   // Some defaults are sentences ("BASE_URL, …"): those are told, not set.
-  const isValue = isDeepStrictEqual(rule.parse(shown), defaults[name]);
-  const told = isValue || shown === '' ? '' : ` Default: ${shown}.`;
+  const told = isValue || text === '' ? '' : ` Default: ${text}.`;
   const lines = wrap(`${help}${told} Allowed: ${rule.allowed}.`);
-  return `\n${lines.map((line) => `# ${line}\n`).join('')}#${variable}=${isValue ? shown : ''}\n`;
+  return `\n${lines.map((line) => `# ${line}\n`).join('')}#${variable}=${isValue ? text : ''}\n`;
 }
 
 const wrap = (text: string): readonly string[] => text.match(/\S.{0,95}(?=\s|$)/g) ?? [];

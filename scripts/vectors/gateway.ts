@@ -43,7 +43,7 @@ export function openDoors(keys: readonly JsonWebKey[]): Doors {
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createBearerGuard({
     verify,
-    challenge: challenge({ baseUrl: AUDIENCE, oauthMode: 'proxy' }),
+    challenge: challenge(AUDIENCE, 'proxy'),
     metrics: noMetrics,
     clock,
   });

@@ -15,18 +15,19 @@ const DEFAULT_BASE_URL = 'http://localhost:3000';
 
 /** What `postern dev` prints once it runs. `node` is the version that runs it. */
 export function banner(
-  { baseUrl, dataDir, redisUrl }: Config,
+  { server, store }: Config,
   facts: BannerFacts,
   node: string = process.versions.node,
 ): string {
   const { logIn, catalog, envFile } = facts;
+  const { baseUrl } = server;
   const url = `${baseUrl}/mcp`;
   const rows = [
     ['MCP URL', url],
     ['Log-in', logIn],
     ['Pages', `${baseUrl}/`],
     ['Catalog', catalog ?? 'built in; --catalog FILE serves your own'],
-    ['Data', redisUrl === undefined ? dataDir : 'in Redis'],
+    ['Data', store.kind === 'embedded' ? store.dataDir : 'in Redis'],
     ...(envFile === undefined
       ? []
       : [['Read', `.env (${settingsIn(envFile).join(', ') || 'no settings'})`]]),

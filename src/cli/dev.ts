@@ -48,17 +48,17 @@ export async function dev(options: Options): Promise<void> {
   }
   const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
   const preview = loadConfig({ ...DEFAULTS, ...UNKNOWN_YET, OAUTH_CLIENT_ID: CLIENT_ID, ...given });
-  if (!preview.authRequired || given.OIDC_ISSUER !== undefined) {
-    const canLogIn = preview.authRequired && given.OAUTH_CLIENT_ID !== undefined;
+  if (!preview.auth.required || given.OIDC_ISSUER !== undefined) {
+    const canLogIn = preview.auth.required && given.OAUTH_CLIENT_ID !== undefined;
     const config = loadConfig({ ...DEFAULTS, ...(canLogIn && BROKER), ...given });
     const catalog = await catalogOf(options);
     await serve(config, { catalog, envFile });
-    const logIn = config.authRequired ? `at ${config.oidcIssuer}` : 'none needed';
+    const logIn = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
     console.log(banner(config, { logIn, catalog: options.catalog, envFile }));
     return;
   }
   const catalog = await catalogOf(options);
-  const { issuer, close } = await startProvider(preview);
+  const { issuer, close } = await startProvider(preview, preview.auth.provider.audience);
   const config = loadConfig({
     ...DEFAULTS,
     ...BROKER,
@@ -78,13 +78,14 @@ export async function dev(options: Options): Promise<void> {
 const catalogOf = async ({ catalog }: Options) =>
   catalog === undefined ? undefined : loadCatalog(catalog);
 
-async function startProvider({ port, baseUrl, dataDir, oidcAudience }: Config) {
+async function startProvider({ server: gateway, store }: Config, audience: readonly string[]) {
+  const { port, baseUrl } = gateway;
   const server = createServer();
   const issuer = `http://localhost:${await listenOnFreePort(server, port + 1)}`;
-  const [first = `${baseUrl}/mcp`, ...others] = oidcAudience;
+  const [first = `${baseUrl}/mcp`, ...others] = audience;
   const serveProvider = await load({
     issuer,
-    keys: await loadOrCreateProviderKeys(dataDir),
+    keys: await loadOrCreateProviderKeys(store.dataDir),
     gatewayUrl: baseUrl,
     audience: [first, ...others],
     client: { id: CLIENT_ID },

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { settings } from '../core/config/settings.ts';
+import { SETTINGS } from '../core/config/settings.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import type { Options } from './command-line.ts';
 import { StartError } from './start-error.ts';
@@ -37,7 +37,7 @@ export function readEnvFile(): EnvFile | undefined {
   return { path, added };
 }
 
-const KNOWN: ReadonlySet<string> = new Set(Object.values(settings).map(({ variable }) => variable));
+const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
 
 /** The settings that it sets, by name. Nothing else: a broken line may have a secret for a name. */
 export const settingsIn = ({ added }: EnvFile): readonly string[] =>

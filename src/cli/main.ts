@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { ConfigError } from '../core/config/load.ts';
+import { ConfigError } from '../core/config/config-error.ts';
 import { DefinitionError } from '../core/errors/definition-error.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
 import {

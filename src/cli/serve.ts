@@ -1,5 +1,5 @@
 import type { Config } from '../core/config/config.ts';
-import { describeMisspelt, misspeltVariables } from '../core/config/misspelt.ts';
+import { describeMisspelled, findMisspelled } from '../core/config/misspelled.ts';
 import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
@@ -23,7 +23,7 @@ export interface ServeOptions {
  */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<void> {
   const { catalog, envFile, alsoClose = async () => {} } = options;
-  const log = createLog(config.logLevel);
+  const log = createLog(config.server.logLevel);
   if (envFile !== undefined) {
     const { path } = envFile;
     log.info('Read .env; variables that the environment sets are not taken from it.', {
@@ -31,9 +31,9 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       variables: settingsIn(envFile),
     });
   }
-  for (const misspelt of misspeltVariables(process.env)) {
-    const { variable, nearest } = misspelt;
-    log.warn(describeMisspelt(misspelt), { variable, nearest });
+  for (const misspelled of findMisspelled(process.env)) {
+    const { variable, nearest } = misspelled;
+    log.warn(describeMisspelled(misspelled), { variable, nearest });
   }
   let close = alsoClose;
   // From the first moment: as the first process of a container, nobody else would heed a signal.
@@ -43,7 +43,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     await gateway.close();
     await alsoClose();
   };
-  await listen(gateway, config);
+  await listen(gateway, config.server);
 }
 
 async function open(config: Config, deps: Partial<Deps>): Promise<Gateway> {
@@ -55,7 +55,7 @@ async function open(config: Config, deps: Partial<Deps>): Promise<Gateway> {
   }
 }
 
-async function listen(gateway: Gateway, { host, port }: Config): Promise<void> {
+async function listen(gateway: Gateway, { host, port }: Config['server']): Promise<void> {
   try {
     await gateway.listen();
   } catch (error) {

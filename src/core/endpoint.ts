@@ -1,4 +1,5 @@
 // Spec §4.1: how a feature describes an endpoint that it serves.
+import type { LimitGroup } from './config/groups/limits.ts';
 import type { ErrorFormat } from './errors/render.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from './message.ts';
 import type { SessionLookup } from './store/store.ts';
@@ -65,6 +66,3 @@ export interface ProtectedCall {
   readonly session: SessionLookup;
   readonly body: RequestBody;
 }
-
-/** Spec §8: endpoints of one group share their windows. */
-export type LimitGroup = 'mcp' | 'dcr' | 'authorize' | 'consent' | 'callback' | 'token';

@@ -20,20 +20,20 @@ export type HostCheck = (
   isProbe: boolean,
 ) => void;
 
-export function createHostCheck(config: Config): HostCheck {
-  const base = new URL(config.baseUrl);
+export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'>): HostCheck {
+  const base = new URL(server.baseUrl);
   const defaultPort = base.protocol === 'https:' ? '443' : '80';
   const basePort = base.port || defaultPort;
-  const anyPort = new Set(config.nodeEnv === 'production' ? [] : LOOPBACK_HOSTS);
+  const anyPort = new Set(server.environment === 'production' ? [] : LOOPBACK_HOSTS);
   const exact = new Set([`${base.hostname}:${basePort}`]);
-  for (const entry of config.allowedHosts) {
+  for (const entry of http.allowedHosts) {
     const [, name = '', port] = HOST.exec(entry) ?? [];
     if (port === undefined) anyPort.add(name);
     else exact.add(`${name}:${port}`);
   }
 
   /** As an operator writes them. */
-  const expected = [base.host, ...config.allowedHosts].slice(0, MAX_SHOWN);
+  const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN);
 
   return function checkHost(host, authority, isProbe) {
     if (isProbe && host === undefined) return;

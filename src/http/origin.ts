@@ -4,9 +4,12 @@ import type { Config } from '../core/config/config.ts';
 const LOCAL = /^http:\/\/(localhost|127\.0\.0\.1)(:\d{1,5})?$/;
 
 /** Whether the value of an `Origin` header is allowed. */
-export function createOriginCheck(config: Config): (origin: string) => boolean {
-  const allowed = new Set([new URL(config.baseUrl).origin, ...config.allowedOrigins]);
-  const localToo = config.nodeEnv !== 'production';
+export function createOriginCheck({
+  server,
+  http,
+}: Pick<Config, 'server' | 'http'>): (origin: string) => boolean {
+  const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
+  const localToo = server.environment !== 'production';
 
   return function isAllowed(origin) {
     const written = origin.toLowerCase();

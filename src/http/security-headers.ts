@@ -1,8 +1,11 @@
 // Spec §4.12: on every answer.
 import type { Config } from '../core/config/config.ts';
 
-export function securityHeaders({ nodeEnv, baseUrl }: Config): Readonly<Record<string, string>> {
-  const overHttps = nodeEnv === 'production' && baseUrl.toLowerCase().startsWith('https:');
+export function securityHeaders({
+  environment,
+  baseUrl,
+}: Config['server']): Readonly<Record<string, string>> {
+  const overHttps = environment === 'production' && baseUrl.toLowerCase().startsWith('https:');
   return {
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',

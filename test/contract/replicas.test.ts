@@ -23,15 +23,16 @@ const BIG = 'x'.repeat(100_000);
 
 async function openReplica(env: Readonly<Record<string, string>>) {
   const config = loadConfig({ AUTH_REQUIRED: 'false', ...env });
+  const { keyPrefix } = config.mcp.sessions;
   const { log } = collectLog();
   const store = await openStore(config, { clock: systemClock, log });
   const replicas = createReplicas({
     store,
-    seal: createReplicaSeal(config, { store, clock: systemClock, loginSeal: undefined }),
+    seal: createReplicaSeal(keyPrefix, { store, clock: systemClock, loginSeal: undefined }),
     clock: systemClock,
     log,
     metrics: noMetrics,
-    channel: channelKey(config.sessionKeyPrefix),
+    channel: channelKey(keyPrefix),
   });
   const heard: unknown[] = [];
   replicas.listen((message) => heard.push(message.id));

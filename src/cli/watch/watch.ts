@@ -78,7 +78,7 @@ function findWatchedFolder(catalog: string | undefined): string {
 /** As the watched process will read it, even where other settings are wrong. */
 function readDataDir(): string {
   const { DATA_DIR = readEnvFile()?.added.DATA_DIR } = process.env;
-  return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).dataDir);
+  return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).store.dataDir);
 }
 
 const printStatus = (message: string): void => console.error(`[watch] ${message}`);

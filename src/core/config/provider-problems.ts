@@ -1,91 +1,84 @@
 // What can never work with a provider is refused at start, with the reason.
-import type { Config } from './config.ts';
-import { PROVIDER_PROFILES } from './provider-profiles.ts';
+import { brokerSettings } from './groups/broker.ts';
+import { oauthSettings } from './groups/oauth.ts';
+import { isBroker } from './groups/oauth-mode.ts';
+import { providerSettings, readProfile } from './groups/provider.ts';
+import { serverSettings } from './groups/server.ts';
+import type { Read } from './setting.ts';
 
-interface Check {
-  readonly isWrong: (config: Config) => boolean;
-  readonly say: (config: Config) => string;
-}
+/** One sentence, or undefined where nothing is wrong. */
+type ProviderCheck = (read: Read) => string | undefined;
 
-const profileOf = ({ oidcProvider }: Config) => PROVIDER_PROFILES[oidcProvider];
-const provider = ({ oidcProvider }: Config) => `OIDC_PROVIDER=${oidcProvider}`;
+export const PROVIDER_CHECKS: readonly ProviderCheck[] = [
+  function checkIssuer(read) {
+    const { issuer: form } = readProfile(read);
+    const issuer = read(providerSettings.issuer);
+    return form === undefined || issuer === undefined || form.form.test(issuer)
+      ? undefined
+      : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
+  },
 
-/** Only there clients get another token than the access token. */
-const needsBroker = (config: Config): boolean =>
-  config.authRequired && config.oauthMode === 'proxy' && profileOf(config).opaque === true;
+  function checkAudience(read) {
+    return read(serverSettings.authRequired) && read(providerSettings.audience).length === 0
+      ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}; set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.`
+      : undefined;
+  },
 
-const CHECKS: readonly Check[] = [
-  {
-    isWrong: (config) => {
-      const { issuer } = profileOf(config);
-      const { oidcIssuer } = config;
-      return issuer !== undefined && oidcIssuer !== undefined && !issuer.form.test(oidcIssuer);
-    },
-    say: (config) =>
-      `OIDC_ISSUER: ${JSON.stringify(config.oidcIssuer)} cannot work with ${provider(config)}: ${profileOf(config).issuer?.why}.`,
+  function checkAudienceClaim(read) {
+    return read(providerSettings.audienceClaim) === 'client_id' && handsOutIdTokens(read)
+      ? 'OIDC_AUDIENCE_CLAIM=client_id does not go with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.'
+      : undefined;
   },
-  {
-    isWrong: ({ authRequired, oidcAudience }) => authRequired && oidcAudience.length === 0,
-    say: (config) =>
-      `OIDC_AUDIENCE is missing: ${reasonForClient(config)}; set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.`,
+
+  function checkAccessToken(read) {
+    return readProfile(read).opaque && !handsOutIdTokens(read)
+      ? `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, nobody else can check them.`
+      : undefined;
   },
-  {
-    isWrong: ({ oidcAudienceClaim, oauthAccessToken }) =>
-      oidcAudienceClaim === 'client_id' && oauthAccessToken === 'id_token',
-    say: () =>
-      'OIDC_AUDIENCE_CLAIM=client_id does not go with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
+
+  function checkMode(read) {
+    return needsBroker(read)
+      ? `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque and can be checked by the provider only; set OAUTH_MODE=broker, where they get the ID token.`
+      : undefined;
   },
-  {
-    isWrong: (config) =>
-      profileOf(config).opaque === true && config.oauthAccessToken === 'access_token',
-    say: (config) =>
-      `OAUTH_ACCESS_TOKEN=access_token cannot work with ${provider(config)}: its access tokens are opaque, nobody else can check them.`,
+
+  function checkTokenUrl(read) {
+    const isForwarded = !isBroker(read) && read(oauthSettings.tokenUrl) !== undefined;
+    return isForwarded && handsOutIdTokens(read) && !needsBroker(read)
+      ? `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${nameProvider(read)}) and OAUTH_MODE=proxy, which hands out the provider's answer as it is; set OAUTH_MODE=broker.`
+      : undefined;
   },
-  {
-    isWrong: needsBroker,
-    say: (config) =>
-      `OAUTH_MODE=proxy cannot work with ${provider(config)}: clients would get its access tokens, which are opaque and can be checked by the provider only; set OAUTH_MODE=broker, where they get the ID token.`,
+
+  function checkAddedScopes(read) {
+    const { neededScope } = readProfile(read);
+    const scopes = read(brokerSettings.addedScopes);
+    if (!isBroker(read) || neededScope === undefined) return undefined;
+    return scopes.some((scope) => neededScope.form.test(scope))
+      ? undefined
+      : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
   },
-  {
-    isWrong: (config) =>
-      config.oauthMode === 'proxy' &&
-      config.oauthAccessToken === 'id_token' &&
-      config.oauthTokenUrl !== undefined &&
-      !needsBroker(config),
-    say: (config) =>
-      `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${provider(config)}) and OAUTH_MODE=proxy, which hands out the provider's answer as it is; set OAUTH_MODE=broker.`,
-  },
-  {
-    isWrong: (config) => {
-      const { neededScope } = profileOf(config);
-      const { oauthMode, oauthAddedScopes } = config;
-      return (
-        oauthMode === 'broker' &&
-        neededScope !== undefined &&
-        !oauthAddedScopes.some((scope) => neededScope.form.test(scope))
-      );
-    },
-    say: (config) =>
-      `OAUTH_ADDED_SCOPES: ${JSON.stringify(config.oauthAddedScopes.join(' '))} is not enough with ${provider(config)}: ${profileOf(config).neededScope?.why}.`,
-  },
-  {
-    isWrong: ({ oauthResourceParameter, oauthAddedParameters }) =>
-      oauthResourceParameter === 'audience' &&
-      oauthAddedParameters.some(([name]) => name === 'audience'),
-    say: () =>
-      'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends as well; leave one of them out.',
+
+  function checkAddedParameters(read) {
+    return read(brokerSettings.resourceParameter) === 'audience' &&
+      read(brokerSettings.addedParameters).some(([name]) => name === 'audience')
+      ? 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends as well; leave one of them out.'
+      : undefined;
   },
 ];
 
-/** What does not go together, one sentence each. */
-export const providerProblems = (config: Config): readonly string[] =>
-  CHECKS.filter(({ isWrong }) => isWrong(config)).map(({ say }) => say(config));
+const nameProvider = (read: Read): string => `OIDC_PROVIDER=${read(providerSettings.provider)}`;
 
-function reasonForClient(config: Config): string {
-  if (config.oidcAudienceClaim === 'client_id') {
+const handsOutIdTokens = (read: Read): boolean => read(providerSettings.accessToken) === 'id_token';
+
+/** Only there clients get another token than the access token. */
+const needsBroker = (read: Read): boolean =>
+  read(serverSettings.authRequired) && !isBroker(read) && readProfile(read).opaque === true;
+
+function explainClientAudience(read: Read): string {
+  if (read(providerSettings.audienceClaim) === 'client_id') {
     return 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was made for';
   }
-  return config.oauthAccessToken === 'id_token'
+  return handsOutIdTokens(read)
     ? 'OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which are made for the client'
-    : `tokens of ${provider(config)} are made for the client`;
+    : `tokens of ${nameProvider(read)} are made for the client`;
 }

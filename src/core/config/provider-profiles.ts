@@ -21,25 +21,17 @@ export interface ProviderProfile {
   readonly neededScope?: Requirement;
   /** Its access tokens can be read by nobody else. */
   readonly opaque?: true;
+  readonly quirks: ProviderQuirks;
+}
+
+/** Where the provider differs from the RFCs; no variable sets these. */
+export interface ProviderQuirks {
   /** Claims of ID tokens that its access tokens have as well. */
   readonly accessTokenHashes?: readonly string[];
   /** A refresh without `scope` gets a token for something else, or none. */
   readonly refreshNeedsScope?: true;
   /** What it answers in place of `invalid_grant` when a refresh token is good no more. */
   readonly spentRefreshTokenError?: string;
-}
-
-/** What the provider needs, as the profile says and variables overrule. */
-export interface ProviderSettings {
-  readonly oidcProvider: Provider;
-  /** Which claim must name one of `oidcAudience`. */
-  readonly oidcAudienceClaim: AudienceClaim;
-  readonly oauthAddedScopes: readonly string[];
-  /** Added to the authorization request. */
-  readonly oauthAddedParameters: readonly Parameter[];
-  readonly oauthResourceParameter: ResourceParameter;
-  /** The token of the provider's answer that a client gets as access token. */
-  readonly oauthAccessToken: AccessToken;
 }
 
 export type Parameter = readonly [name: string, value: string];
@@ -61,6 +53,7 @@ const GENERIC: ProviderProfile = {
   accessToken: 'access_token',
   audienceClaim: 'aud',
   audience: 'gateway',
+  quirks: {},
 };
 
 export const PROVIDERS = [
@@ -96,7 +89,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       form: /\//,
       why: 'it must name a scope of your API, such as "offline_access api://<application id>/<scope>": without one Entra makes tokens for Microsoft Graph, which nobody else can check',
     },
-    refreshNeedsScope: true,
+    quirks: { refreshNeedsScope: true },
   },
 
   // https://developer.okta.com/docs/concepts/auth-servers/ (org and custom servers)
@@ -191,7 +184,6 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     scopes: ['offline_access', 'groups'],
     resource: 'none',
     audience: 'client_id',
-    accessTokenHashes: ['at_hash'],
-    spentRefreshTokenError: 'invalid_request',
+    quirks: { accessTokenHashes: ['at_hash'], spentRefreshTokenError: 'invalid_request' },
   },
 };

@@ -40,7 +40,7 @@ export const httpUrl: Rule<string> = {
   allowed: 'an absolute http or https URL in ASCII, without user info and fragment',
 };
 
-/** Decisions 1: a trailing slash is dropped. */
+/** A trailing slash is dropped: paths are put behind it. */
 export const baseUrl: Rule<string> = {
   parse(text) {
     const url = httpUrl.parse(text);
@@ -56,12 +56,21 @@ export const redisUrl: Rule<string> = {
 
 export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({
   parse(text) {
-    const items = text.split(',').map((entry) => item.parse(entry.trim()));
-    const read = items.filter((entry) => entry !== undefined && entry !== '');
-    return read.length === items.length ? (read as string[]) : undefined;
+    const entries = text.split(',');
+    const items = entries.flatMap((entry) => item.parse(entry.trim()) || []);
+    return items.length === entries.length ? items : undefined;
   },
   allowed,
 });
+
+/** An empty variable counts as unset: this word stands for an empty list. */
+export const NONE = 'none';
+
+/** A list that may be empty. */
+export const listOrNone = (item: Rule<string>, allowed: string): Rule<readonly string[]> => {
+  const some = list(item, allowed);
+  return { parse: (text) => (text === NONE ? [] : some.parse(text)), allowed };
+};
 
 /** RFC 6454: scheme://host[:port], lower case; desktop apps have schemes of their own. */
 export const origin: Rule<string> = {

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** Decisions 1, `TRUST_PROXY`: whom to believe about the caller's address. */
+/** `TRUST_PROXY`: whom to believe about the caller's address. */
 export type TrustProxy =
   | { readonly kind: 'all' }
   | { readonly kind: 'none' }

@@ -1,4 +1,5 @@
 // OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
+import type { OAuthConfig } from '../config/groups/oauth.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { ProviderDocument, ProviderMetadata } from './provider-metadata.ts';
 
@@ -15,16 +16,10 @@ export interface ProviderEndpoints {
   readonly issuer: string;
 }
 
-export interface EndpointSettings {
-  readonly oauthAuthorizationUrl: string | undefined;
-  readonly oauthTokenUrl: string | undefined;
-  readonly oauthRevocationUrl: string | undefined;
-}
-
 type Endpoint = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
 
 export function createProviderEndpoints(
-  settings: EndpointSettings,
+  configured: OAuthConfig['endpoints'],
   metadata: ProviderMetadata,
 ): ProviderEndpoints {
   async function document(): Promise<ProviderDocument> {
@@ -39,9 +34,9 @@ export function createProviderEndpoints(
     }
   }
 
-  async function find(configured: string | undefined, member: Endpoint, variable: string) {
+  async function find(url: string | undefined, member: Endpoint, variable: string) {
     return (
-      configured ??
+      url ??
       (await document())[member] ??
       fail('not_configured', {
         details: `${variable} is not set on this service, and the provider's discovery document has no ${member}.`,
@@ -49,13 +44,12 @@ export function createProviderEndpoints(
     );
   }
 
-  const { oauthAuthorizationUrl, oauthTokenUrl, oauthRevocationUrl } = settings;
   return {
     issuer: metadata.issuer,
     authorization: () =>
-      find(oauthAuthorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
-    token: () => find(oauthTokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
-    revocation: () => find(oauthRevocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
+      find(configured.authorizationUrl, 'authorization_endpoint', 'OAUTH_AUTHORIZATION_URL'),
+    token: () => find(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
+    revocation: () => find(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
     sendsIssuer: async () => {
       const known = await metadata.get().catch(() => undefined);
       return known && known.authorization_response_iss_parameter_supported === true;

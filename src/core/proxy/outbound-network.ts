@@ -1,6 +1,6 @@
 // §14: requests to other servers, through a proxy where one is set: Node's own fetch knows none.
 import type { Duplex } from 'node:stream';
-import type { ProxySettings } from '../config/config.ts';
+import type { OutboundConfig } from '../config/groups/outbound.ts';
 import type { Fetch } from '../fetch-with-limits.ts';
 import { createProxyChoice } from './proxy-choice.ts';
 
@@ -22,7 +22,7 @@ export type OpenTunnel = (
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-export async function openOutboundNetwork(settings: ProxySettings): Promise<OutboundNetwork> {
+export async function openOutboundNetwork(settings: OutboundConfig): Promise<OutboundNetwork> {
   const { httpProxy, httpsProxy } = settings;
   // Undici costs memory and time to load, and few need it.
   return httpProxy === undefined && httpsProxy === undefined
@@ -30,7 +30,7 @@ export async function openOutboundNetwork(settings: ProxySettings): Promise<Outb
     : openProxiedNetwork(settings);
 }
 
-async function openProxiedNetwork(settings: ProxySettings): Promise<OutboundNetwork> {
+async function openProxiedNetwork(settings: OutboundConfig): Promise<OutboundNetwork> {
   const { Client, EnvHttpProxyAgent, fetch: fetchThroughProxy } = await import('undici');
   const chooseProxy = createProxyChoice(settings);
   // Empty texts, because it would read the environment for what is undefined. chooseProxy has already

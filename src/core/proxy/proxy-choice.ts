@@ -1,6 +1,6 @@
 // §14: through which proxy a URL is reached. NO_PROXY means what it means to curl and Go.
 import { BlockList, isIP } from 'node:net';
-import type { ProxySettings } from '../config/config.ts';
+import type { OutboundConfig } from '../config/groups/outbound.ts';
 import { isOnThisMachine, normalizeHost } from '../loopback.ts';
 
 /** The URL of the proxy, or undefined where the URL is to be reached directly. */
@@ -8,7 +8,7 @@ export type ChooseProxy = (url: URL) => string | undefined;
 
 type IsExempt = (host: string, port: number) => boolean;
 
-export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: ProxySettings): ChooseProxy {
+export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundConfig): ChooseProxy {
   const exemptions = [isOnThisMachine, ...noProxy.map(parseExemption)];
 
   return function chooseProxy({ protocol, hostname, port: writtenPort }) {

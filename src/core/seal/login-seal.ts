@@ -1,15 +1,16 @@
 // The seal for what a login leaves in the store.
 import type { Clock } from '../clock.ts';
-import type { Config } from '../config/config.ts';
+import type { StateSecret } from '../config/groups/oauth.ts';
 import type { Log } from '../log.ts';
 import { createSeal, type Seal } from './seal.ts';
 import { loadOrCreateSecretFile } from './secret-file.ts';
 
 /** Undefined where a login leaves nothing in the store. @throws DataDirError */
-export async function createLoginSeal(config: Config): Promise<Seal | undefined> {
-  const { oauthMode, oauthConsent, oauthStateSecrets, dataDir } = config;
-  if (oauthMode === 'proxy' && oauthConsent === 'off') return undefined;
-  return createSeal(oauthStateSecrets ?? [await loadOrCreateSecretFile(dataDir)]);
+export async function createLoginSeal(secret: StateSecret | undefined): Promise<Seal | undefined> {
+  if (secret === undefined) return undefined;
+  return createSeal(
+    secret.kind === 'given' ? secret.secrets : [await loadOrCreateSecretFile(secret.dataDir)],
+  );
 }
 
 export interface WarningSealDeps {

@@ -1,6 +1,5 @@
 // The seal for what clients carry from one replica to another, and for messages between replicas.
 import type { Clock } from '../clock.ts';
-import type { Config } from '../config/config.ts';
 import { generateSecret } from '../ids.ts';
 import { sharedSecretKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
@@ -15,16 +14,12 @@ export interface ReplicaSealDeps {
 /** A store that has lost its data has another secret, or none: replicas must not keep the old one. */
 const KEPT_MS = 60_000;
 
-/** The seal of a login where there is one, else one by OAUTH_STATE_SECRET or by a secret in the store. */
+/** The seal of a login where there is one, else one by a secret in the store. */
 export function createReplicaSeal(
-  { oauthStateSecrets, sessionKeyPrefix }: Config,
+  sessionKeyPrefix: string,
   { store, clock, loginSeal }: ReplicaSealDeps,
 ): () => Promise<Seal> {
   if (loginSeal !== undefined) return async () => loginSeal;
-  if (oauthStateSecrets !== undefined) {
-    const seal = createSeal(oauthStateSecrets);
-    return async () => seal;
-  }
   let kept: { readonly seal: Seal; readonly at: number } | undefined;
 
   async function loadSeal(): Promise<Seal> {

@@ -11,10 +11,11 @@ import type { Store } from './store.ts';
  * @throws DataDirError when the folder of the embedded store cannot be used.
  */
 export async function openStore(
-  { redisUrl: url, dataDir, sessionKeyPrefix }: Config,
+  { store, mcp }: Pick<Config, 'store' | 'mcp'>,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<Store> {
-  return url === undefined
-    ? openEmbeddedStore({ dataDir, sessionKeyPrefix, clock, log })
-    : openRedisStore({ url, sessionKeyPrefix, clock, log });
+  const shared = { sessionKeyPrefix: mcp.sessions.keyPrefix, clock, log };
+  return store.kind === 'embedded'
+    ? openEmbeddedStore({ dataDir: store.dataDir, ...shared })
+    : openRedisStore({ url: store.url, ...shared });
 }

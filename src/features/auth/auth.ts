@@ -1,13 +1,13 @@
 // Spec §5: authentication, put together: key set → token verifier → bearer guard.
 import type { Clock } from '../../core/clock.ts';
-import type { Config } from '../../core/config/config.ts';
+import type { RequiredAuthConfig } from '../../core/config/groups/auth.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { GatewayRequest } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { challenge, createBearerGuard } from './bearer.ts';
+import { type Challenge, createBearerGuard } from './bearer.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
 import { forbiddenMarks } from './token-kinds.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
@@ -39,6 +39,9 @@ export const anonymous: Auth = {
 };
 
 export interface AuthDeps {
+  readonly metadata: ProviderMetadata;
+  readonly challenge: Challenge;
+  readonly maxTokenBytes: number;
   readonly fetch: Fetch;
   readonly clock: Clock;
   readonly log: Log;
@@ -47,25 +50,25 @@ export interface AuthDeps {
   readonly keySet: KeySet | undefined;
 }
 
-export function createAuth(config: Config, metadata: ProviderMetadata, deps: AuthDeps): Auth {
-  const { oidcAudience: audience, oidcAudienceClaim: audienceClaim } = config;
-  const keySet = deps.keySet ?? createKeySet({ url: config.oidcJwksUrl, metadata, ...deps });
+export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
+  const { provider, clockToleranceSeconds: toleranceSeconds } = config;
+  const { challenge, maxTokenBytes, clock } = deps;
+  const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, ...deps });
   const verifier = createTokenVerifier({
     keySet,
-    issuer: metadata.issuer,
-    audience,
-    audienceClaim,
-    marks: forbiddenMarks(config),
-    maxTokenBytes: config.maxTokenBytes,
-    toleranceSeconds: config.oidcClockToleranceSeconds,
-    clock: deps.clock,
+    issuer: provider.issuer,
+    audience: provider.audience,
+    audienceClaim: provider.audienceClaim,
+    marks: forbiddenMarks(provider),
+    maxTokenBytes,
+    toleranceSeconds,
+    clock,
   });
   keySet.start();
-  const headers = challenge(config);
   return {
-    bearer: createBearerGuard({ verify: verifier.verify, challenge: headers, ...deps }),
+    bearer: createBearerGuard({ verify: verifier.verify, ...deps }),
     inspectToken: verifier.inspect,
-    challenge: headers,
+    challenge,
     readiness: {
       async keySet() {
         if (!keySet.fetched) throw new Error('The key set was never fetched');

@@ -1,7 +1,6 @@
 // Decisions 10: a provider signs tokens of many kinds with the same keys. What marks a token of
 // another kind than an access token stands here, once.
-import type { Config } from '../../core/config/config.ts';
-import { PROVIDER_PROFILES } from '../../core/config/provider-profiles.ts';
+import type { ProviderConfig } from '../../core/config/groups/provider.ts';
 
 export interface Mark {
   readonly claim: string;
@@ -38,11 +37,11 @@ const OF_ID_TOKENS: readonly Mark[] = [
 
 /** The marks of the tokens that are refused, as the provider and the kind of token handed out say. */
 export function forbiddenMarks({
-  oauthAccessToken,
-  oidcProvider,
-}: Pick<Config, 'oauthAccessToken' | 'oidcProvider'>): readonly Mark[] {
-  if (oauthAccessToken === 'id_token') return ALWAYS;
-  const { accessTokenHashes = [] } = PROVIDER_PROFILES[oidcProvider];
+  accessToken,
+  quirks,
+}: Pick<ProviderConfig, 'accessToken' | 'quirks'>): readonly Mark[] {
+  if (accessToken === 'id_token') return ALWAYS;
+  const { accessTokenHashes = [] } = quirks;
   return [...ALWAYS, ...OF_ID_TOKENS.filter(({ claim }) => !accessTokenHashes.includes(claim))];
 }
 

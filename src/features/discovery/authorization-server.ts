@@ -1,18 +1,10 @@
 // Spec §4.10, RFC 8414: authorization server metadata.
+import type { Config } from '../../core/config/config.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Reply } from '../../core/message.ts';
 import type { ProviderDocument, ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import { DEFAULT_SCOPES } from '../../core/scope.ts';
 import { metadataReply } from './metadata-reply.ts';
-
-export interface AuthorizationServerSettings {
-  readonly baseUrl: string;
-  readonly oidcIssuer: string | undefined;
-  readonly oidcJwksUrl: string | undefined;
-  readonly oauthRevocationUrl: string | undefined;
-  readonly oauthMode: 'proxy' | 'broker';
-  readonly oauthMetadataIssuer: 'self' | 'upstream';
-}
 
 export interface AuthorizationServer {
   metadata(): Promise<Reply>;
@@ -28,7 +20,7 @@ const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
  * `areDocumentsOffered` says whether clients may be known by a metadata document.
  */
 export function createAuthorizationServer(
-  settings: AuthorizationServerSettings,
+  { server, oauth }: Pick<Config, 'server' | 'oauth'>,
   metadata: ProviderMetadata | undefined,
   areDocumentsOffered: () => Promise<boolean>,
 ): AuthorizationServer {
@@ -38,7 +30,7 @@ export function createAuthorizationServer(
       return await metadata.get();
     } catch (cause) {
       // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
-      if (settings.oidcJwksUrl !== undefined) return undefined;
+      if (oauth.provider?.jwksUrl !== undefined) return undefined;
       return fail('internal_error', {
         details:
           "The provider's discovery document cannot be used now; the gateway's log says why.",
@@ -49,7 +41,10 @@ export function createAuthorizationServer(
 
   async function members() {
     const [document, documentsOffered] = await Promise.all([provider(), areDocumentsOffered()]);
-    return { document, metadata: serverMetadata(settings, document, documentsOffered) };
+    return {
+      document,
+      metadata: serverMetadata(server.baseUrl, oauth, document, documentsOffered),
+    };
   }
 
   return {
@@ -71,21 +66,21 @@ export function createAuthorizationServer(
 }
 
 function serverMetadata(
-  settings: AuthorizationServerSettings,
+  baseUrl: string,
+  oauth: Config['oauth'],
   document: ProviderDocument | undefined,
   documentsOffered: boolean,
 ) {
-  const { baseUrl, oauthMode } = settings;
-  const isBroker = oauthMode === 'broker';
-  const revokes =
-    settings.oauthRevocationUrl ?? (isBroker ? document?.revocation_endpoint : undefined);
+  const { provider, endpoints } = oauth;
+  const isBroker = oauth.mode === 'broker';
+  const revokes = endpoints.revocationUrl ?? (isBroker ? document?.revocation_endpoint : undefined);
   return {
-    issuer: isBroker || settings.oauthMetadataIssuer === 'self' ? baseUrl : settings.oidcIssuer,
+    issuer: isBroker || oauth.metadataIssuer === 'self' ? baseUrl : provider?.issuer,
     authorization_endpoint: `${baseUrl}/oauth/authorize`,
     token_endpoint: `${baseUrl}/oauth/token`,
     registration_endpoint: `${baseUrl}/oauth/register`,
     ...(revokes && { revocation_endpoint: `${baseUrl}/oauth/revoke` }),
-    jwks_uri: settings.oidcJwksUrl ?? document?.jwks_uri,
+    jwks_uri: provider?.jwksUrl ?? document?.jwks_uri,
     scopes_supported: DEFAULT_SCOPES,
     response_types_supported: ['code'],
     grant_types_supported: ['authorization_code', 'refresh_token'],

@@ -1,6 +1,6 @@
 // Spec §8, decisions 10: a request is counted by its address, and by what turns out to send it.
 import type { Clock } from '../../core/clock.ts';
-import type { LimitGroup } from '../../core/endpoint.ts';
+import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type {
@@ -13,7 +13,6 @@ import type {
 import { limitHeaders } from './headers.ts';
 import { createRefusals } from './refusals.ts';
 import { createRefuse } from './refuse.ts';
-import type { LimitRule } from './rules.ts';
 import {
   addressWindow,
   type Caller,

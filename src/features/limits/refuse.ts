@@ -1,12 +1,11 @@
 // Spec §7.2, decisions 10: what a refused request gets, and what an operator hears of it.
 import type { Clock } from '../../core/clock.ts';
-import type { LimitGroup } from '../../core/endpoint.ts';
+import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import { GatewayError } from '../../core/errors/gateway-error.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { LimitScope, Verdict } from '../../core/store/store.ts';
 import { limitHeaders, retryAfter } from './headers.ts';
-import type { LimitRule } from './rules.ts';
 
 /** The error for a refusal, counted, and warned of where it is the first of its window. */
 export type Refuse = (rule: LimitRule, verdict: Verdict, from: RefusedCaller) => GatewayError;

@@ -1,9 +1,9 @@
 // Spec §8, decisions 10: in which windows a request is counted.
+import type { LimitRule } from '../../core/config/groups/limits.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { limitKey } from '../../core/store/keys.ts';
 import type { LimitScope, LimitWindow } from '../../core/store/store.ts';
 import { addressKey } from './address-key.ts';
-import type { LimitRule } from './rules.ts';
 
 /** Who turned out to send a request. */
 export type Caller =

@@ -1,5 +1,6 @@
 // The MCP feature as a whole: both eras over one catalogue.
 import type { Clock } from '../../core/clock.ts';
+import type { McpConfig } from '../../core/config/groups/mcp.ts';
 import type { Endpoint } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
@@ -16,19 +17,11 @@ import { createQuestions } from './session/questions.ts';
 import { createReplicas } from './session/replicas.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createSessionStreams } from './session/session-streams.ts';
-import { createSessions, type SessionLimits } from './session/sessions.ts';
+import { createSessions } from './session/sessions.ts';
 import { createRequestState } from './stateless/request-state.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { createResourceUpdates } from './streaming/resource-updates.ts';
-
-export interface McpOptions extends SessionLimits {
-  readonly sessionKeyPrefix: string;
-  /** `MCP_STREAMS`. */
-  readonly mcpStreams: boolean;
-  /** `MCP_USER_CALLS_MAX`; 0 = none. */
-  readonly userCallsMax: number;
-}
 
 export interface McpDeps {
   readonly catalog: Catalog;
@@ -52,10 +45,11 @@ export interface Mcp {
   close(): void;
 }
 
-export function createMcp(options: McpOptions, deps: McpDeps): Mcp {
+export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const { catalog, service, store, seal, clock, metrics, log, challenge } = deps;
-  const { sessionKeyPrefix: prefix, mcpStreams: hasStreams } = options;
-  const sessions = createSessions(options, { store, clock, metrics, log });
+  const { streams: hasStreams } = config;
+  const { keyPrefix: prefix } = config.sessions;
+  const sessions = createSessions(config.sessions, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
   const channel = channelKey(prefix);
   const replicas = createReplicas({ store, seal, clock, log, metrics, channel });
@@ -74,7 +68,7 @@ export function createMcp(options: McpOptions, deps: McpDeps): Mcp {
         prefix,
       })
     : undefined;
-  const runMethod = createRunMethod({ service, maxPerUser: options.userCallsMax, clock });
+  const runMethod = createRunMethod({ service, maxPerUser: config.maxCallsPerUser, clock });
   const methodsOf = (era: Era) =>
     createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
   const eras = {

@@ -1,6 +1,6 @@
 // Spec §4.6–§4.8: the OAuth endpoints, put together for the mode.
 import type { Clock } from '../../core/clock.ts';
-import type { OAuthSettings } from '../../core/config/config.ts';
+import type { Config } from '../../core/config/config.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
@@ -19,23 +19,15 @@ import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type Proceed } from './consent/consent.ts';
 import { createLoginLog } from './provider/login-log.ts';
 import { createProviderApi } from './provider/provider-api.ts';
-import { authorizationExtras, type ProviderRequestSettings } from './provider/provider-request.ts';
-import { type AuthorizeSettings, createToProvider } from './proxy/authorize.ts';
-import { createRevoke, type RevokeSettings } from './proxy/revoke.ts';
-import { createToken, type TokenSettings } from './proxy/token.ts';
+import { authorizationExtras } from './provider/provider-request.ts';
+import { createToProvider } from './proxy/authorize.ts';
+import { createRevoke } from './proxy/revoke.ts';
+import { createToken } from './proxy/token.ts';
 import type { RedirectUriRules } from './redirect-uri/redirect-uri.ts';
-import { createReadRequest } from './request/authorization-request.ts';
+import { createReadRequest, type ReadRequest } from './request/authorization-request.ts';
+import type { RecordsDeps } from './sealed-records.ts';
 
 const ONE_DAY_SECONDS = 86_400;
-
-export interface OAuthEndpointSettings
-  extends OAuthSettings,
-    AuthorizeSettings,
-    TokenSettings,
-    RevokeSettings,
-    ProviderRequestSettings {
-  readonly dcrClientTtlSeconds: number;
-}
 
 /**
  * Each judges what was sent, without effect, and answers with what is left to do: in between it is
@@ -71,20 +63,37 @@ export interface OAuthDeps {
   readonly log: Log;
 }
 
+/** What each mode brings; only the broker has a callback. */
+interface Mode {
+  readonly readRequest: ReadRequest;
+  readonly toProvider: Proceed;
+  readonly token: OAuthEndpoints['token'];
+  readonly revoke: OAuthEndpoints['revoke'];
+  readonly callback: OAuthEndpoints['callback'];
+}
+
 /** What a redirect URI may be, beyond Spec §4.8. */
-export const redirectUriRules = (
-  settings: OAuthSettings & { readonly baseUrl: string },
-): RedirectUriRules => ({
-  baseUrl: settings.baseUrl,
-  schemes: settings.oauthRedirectSchemes,
-  ipv6Loopback: settings.oauthMode === 'broker',
-  refusesAnswers: settings.oauthMode === 'broker',
+export const redirectUriRules = ({
+  server,
+  oauth,
+}: Pick<Config, 'server' | 'oauth'>): RedirectUriRules => ({
+  baseUrl: server.baseUrl,
+  schemes: oauth.redirectUris.schemes,
+  ipv6Loopback: oauth.mode === 'broker',
+  refusesAnswers: oauth.mode === 'broker',
 });
 
-export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): OAuthEndpoints {
+/** @throws Error without what the mode and the consent page need: they are never left out in silence. */
+export function createOAuth(
+  config: Pick<Config, 'server' | 'oauth'>,
+  deps: OAuthDeps,
+): OAuthEndpoints {
   const { store, seal, fetch, clock, documents, endpoints, inspectToken, log } = deps;
-  const { dcrClientTtlSeconds: ttlSeconds } = settings;
-  const isBroker = settings.oauthMode === 'broker';
+  const { oauth } = config;
+  const { baseUrl } = config.server;
+  const { registration, providerClient } = oauth;
+  const { ttlSeconds } = registration;
+  const isBroker = oauth.mode === 'broker';
   const registered = createRegisteredClients(store, {
     seconds: ttlSeconds,
     unusedSeconds: isBroker ? Math.min(ONE_DAY_SECONDS, ttlSeconds) : ttlSeconds,
@@ -92,68 +101,91 @@ export function createOAuth(settings: OAuthEndpointSettings, deps: OAuthDeps): O
   const clients = createClients({
     registered,
     // Switched off, such an id is the provider's to judge, like any other.
-    documents: settings.cimdAllowedHosts.length > 0 ? documents : undefined,
-    loopbackAnyPort: settings.oauthLoopbackAnyPort,
-    renewal: settings.dcrRenew ? 'every' : isBroker ? 'first' : 'none',
-    baseUrl: settings.baseUrl,
+    documents: oauth.clientIdMetadata.allowedHosts.length > 0 ? documents : undefined,
+    loopbackAnyPort: oauth.redirectUris.anyLoopbackPort,
+    renewal: registration.isRenewed ? 'every' : isBroker ? 'first' : 'none',
+    baseUrl,
   });
   const logLogin = createLoginLog({ log, inspectToken });
   const api = createProviderApi(fetch);
-  const browsers = createBrowsers(settings.baseUrl, settings.oauthConsentTtlSeconds);
-  const records = seal && { store, seal };
+  const browsers = createBrowsers(baseUrl, oauth.consent.ttlSeconds);
   /** What the provider will see, of what a client asks for. */
   const askedScope = (scope: string | undefined) =>
-    isBroker ? authorizationExtras(settings, scope, []).scope : scope;
+    oauth.mode === 'broker' ? authorizationExtras({ ...oauth, baseUrl }, scope, []).scope : scope;
   const scopesOf = (scope: string | undefined) => parseScope(askedScope(scope));
-  const approvals = createApprovals(store, {
-    ttlSeconds: settings.oauthConsentTtlSeconds,
-    scopesOf,
-  });
-  const broker =
-    isBroker && endpoints && records
-      ? createBroker(settings, {
-          records,
-          clock,
-          clients,
+  const approvals = createApprovals(store, { ttlSeconds: oauth.consent.ttlSeconds, scopesOf });
+  const hasConsentPage = oauth.consent.kind === 'page';
+
+  function requireRecords(what: string): RecordsDeps {
+    if (seal === undefined) throw new Error(`${what} needs a seal for its records`);
+    return { store, seal };
+  }
+
+  function createMode(): Mode {
+    if (oauth.mode === 'proxy') {
+      return {
+        readRequest: createReadRequest(clients, {
+          requiresState: true,
+          requiresPlainScope: hasConsentPage,
+        }),
+        toProvider: createToProvider(oauth),
+        token: createToken(oauth, { clients, api, logLogin }),
+        revoke: createRevoke(oauth, clients, api),
+        callback: undefined,
+      };
+    }
+    if (endpoints === undefined) throw new Error('Broker mode needs the endpoints of the provider');
+    return createBroker(
+      { ...oauth, baseUrl },
+      {
+        records: requireRecords('Broker mode'),
+        clock,
+        clients,
+        browsers,
+        approvals,
+        api,
+        endpoints,
+        inspectToken,
+        logLogin,
+      },
+    );
+  }
+
+  const { readRequest, toProvider, token, revoke, callback } = createMode();
+  const consent = hasConsentPage
+    ? createConsent(
+        {
+          baseUrl,
+          providerClientId: providerClient.id,
+          scopesOf,
+          issuer: isBroker ? baseUrl : undefined,
+        },
+        {
+          readRequest,
           browsers,
           approvals,
-          api,
-          endpoints,
-          inspectToken,
-          logLogin,
-        })
-      : undefined;
-  const proceed: Proceed = broker?.toProvider ?? createToProvider(settings);
-  const isAsked = settings.oauthConsent === 'page';
-  const readRequest =
-    broker?.readRequest ??
-    createReadRequest(clients, { requiresState: true, requiresPlainScope: isAsked });
-  const consent =
-    isAsked && records
-      ? createConsent(
-          { ...settings, scopesOf, issuer: isBroker ? settings.baseUrl : undefined },
-          { readRequest, browsers, approvals, records, proceed },
-        )
-      : undefined;
+          records: requireRecords('The consent page'),
+          proceed: toProvider,
+        },
+      )
+    : undefined;
   const authorize =
     consent?.authorize ??
     (async (query: string, cookie: string | undefined) => {
       const request = await readRequest(query, cookie);
-      return () => proceed(request, browsers.of(cookie));
+      return () => toProvider(request, browsers.of(cookie));
     });
-  const token = broker?.token ?? createToken(settings, { clients, api, logLogin });
-  const revoke = broker?.revoke ?? createRevoke(settings, clients, api);
   return {
     authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
     token: (body, authorization) =>
       logClient(findClientIdInBody(body), () => token(body, authorization)),
     register: createRegister(registered, clock, {
-      redirectUris: redirectUriRules(settings),
-      accessToken: settings.dcrAccessToken,
+      redirectUris: redirectUriRules(config),
+      accessToken: registration.accessToken,
     }),
     revoke: (body, authorization) =>
       logClient(findClientIdInBody(body), () => revoke(body, authorization)),
     consent: consent?.decide,
-    callback: broker?.callback,
+    callback,
   };
 }

@@ -4,7 +4,7 @@ import { loadConfig } from '../../../src/core/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { connectMany, connectPipelined, type Post } from '../../support/fuzz/connections.ts';
-import { BASE_URL, INITIALIZE, startGateway } from '../../support/gateway/gateway.ts';
+import { BASE_URL, INITIALIZE, onFreePort, startGateway } from '../../support/gateway/gateway.ts';
 import { type Issuer, startIssuer } from '../../support/oauth/issuer.ts';
 import { startRedis } from '../../support/stores/redis.ts';
 import { type Call, type User, whisper, whispers } from './whispers.ts';
@@ -47,8 +47,7 @@ async function twoReplicas(): Promise<Ports> {
     ...NO_LIMITS,
   });
   const { log, errors } = collectErrors();
-  // Port 0, which the settings refuse: the system picks a free one.
-  const open = () => createGateway({ ...config, port: 0 }, { log, catalog: whispers });
+  const open = () => createGateway(onFreePort(config), { log, catalog: whispers });
   const replicas = await Promise.all([open(), open()]);
   for (const { close } of replicas) closing.push(close);
   return { issuer, errors, ports: await Promise.all(replicas.map(({ listen }) => listen())) };

@@ -2,6 +2,7 @@
 // Clients that read it (Claude Code, Codex) have no other way to log in.
 import { createServer } from 'node:net';
 import { beforeEach, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/core/config/load.ts';
 import { createAuthorizationServer } from '../../../src/features/discovery/authorization-server.ts';
 import { createDocumentOffer } from '../../../src/features/oauth/client-id-metadata/document-offer.ts';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
@@ -28,16 +29,15 @@ function start(hosts: readonly string[] = HOSTS, network: Network = host.network
   lines = collected.lines;
   const offer = closeAfterTest(createDocumentOffer({ hosts, network, clock, log: collected.log }));
   offer.start();
-  const settings = {
-    baseUrl: 'https://gw.example',
-    oidcIssuer: 'https://id.example',
-    oidcJwksUrl: 'https://id.example/jwks',
-    oauthRevocationUrl: undefined,
-    oauthMode: 'broker',
-    oauthMetadataIssuer: 'self',
-  } as const;
-  const provider = { issuer: settings.oidcIssuer, get: () => Promise.reject(new Error('down')) };
-  const server = createAuthorizationServer(settings, provider, offer.isOffered);
+  const config = loadConfig({
+    BASE_URL: 'https://gw.example',
+    OIDC_ISSUER: 'https://id.example',
+    OIDC_JWKS_URL: 'https://id.example/jwks',
+    OAUTH_MODE: 'broker',
+    OAUTH_CLIENT_ID: 'client-1',
+  });
+  const provider = { issuer: 'https://id.example', get: () => Promise.reject(new Error('down')) };
+  const server = createAuthorizationServer(config, provider, offer.isOffered);
   return {
     close: offer.close,
     async supported(document: 'metadata' | 'openidConfiguration' = 'metadata') {

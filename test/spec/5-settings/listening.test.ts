@@ -1,7 +1,7 @@
 // The line that says that the service runs: what an operator looks for first.
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
-import { summaryOf } from '../../../src/core/config/summary.ts';
+import { summarizeConfig } from '../../../src/core/config/start-log.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
@@ -34,5 +34,5 @@ test.each([
   ['redis://redis.example', 'Redis at redis.example'],
 ])('§10 listening: of %s the host alone is said', (REDIS_URL, store) => {
   const config = loadConfig({ AUTH_REQUIRED: 'false', REDIS_URL });
-  expect(summaryOf(config)).toEqual({ mode: 'without authentication', store });
+  expect(summarizeConfig(config)).toEqual({ mode: 'without authentication', store });
 });

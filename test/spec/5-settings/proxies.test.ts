@@ -1,6 +1,7 @@
 // Decisions 10: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
+import { ConfigError } from '../../../src/core/config/config-error.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,
@@ -67,7 +68,7 @@ describe('the settings of a proxy', () => {
     ],
     [{ no_proxy: '*' }, undefined, undefined, ['*']],
   ])('§14 proxies: %j', (env, httpProxy, httpsProxy, noProxy) => {
-    expect(loadConfig({ ...ENV, ...env })).toMatchObject({ httpProxy, httpsProxy, noProxy });
+    expect(loadConfig({ ...ENV, ...env }).outbound).toEqual({ httpProxy, httpsProxy, noProxy });
   });
 
   test.each(['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy'])(
@@ -250,7 +251,7 @@ describe.each([
     });
 
     async function open(env: Readonly<Record<string, string>> = { HTTPS_PROXY: proxy.url }) {
-      outbound = closeAfterTest(await openOutboundNetwork(loadConfig({ ...ENV, ...env })));
+      outbound = closeAfterTest(await openOutboundNetwork(loadConfig({ ...ENV, ...env }).outbound));
       const clock = manualClock(1_800_000_000_000);
       const { log, lines } = collectLog();
       const documents = createClientDocuments({
@@ -320,7 +321,9 @@ test('§14 proxies: the environment of the process is not read behind the settin
   const before = process.env.NO_PROXY;
   process.env.NO_PROXY = '*';
   try {
-    const outbound = await openOutboundNetwork(loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }));
+    const outbound = await openOutboundNetwork(
+      loadConfig({ ...ENV, HTTPS_PROXY: proxy.url }).outbound,
+    );
     await expect(outbound.fetch('https://id.example/', {})).rejects.toThrow();
     await outbound.close();
     expect(proxy.asked).toEqual(['CONNECT id.example:443']);

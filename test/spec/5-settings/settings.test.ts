@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
-import type { Setting } from '../../../src/core/config/setting.ts';
-import { settings } from '../../../src/core/config/settings.ts';
+import { ConfigError } from '../../../src/core/config/config-error.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { SETTINGS } from '../../../src/core/config/settings.ts';
 
 const ISSUER = 'https://idp.example';
 
@@ -61,72 +61,84 @@ describe('what is missing', () => {
 
 describe('defaults', () => {
   test('§10 an issuer is all that is needed', () => {
+    const once = { windowMs: 60_000, max: { ip: 10, user: undefined, global: 1000 } };
     expect(loadConfig({ OIDC_ISSUER: ISSUER })).toMatchObject({
-      port: 3000,
-      host: '0.0.0.0',
-      baseUrl: 'http://localhost:3000',
-      authRequired: true,
-      nodeEnv: 'development',
-      logLevel: 'info',
-      serviceDisplayName: 'Postern',
-      metricsEnabled: false,
-      maxBodyBytes: 1_048_576,
-      shutdownDelayMs: 0,
-      redisUrl: undefined,
-      dataDir: './data',
-      sessionKeyPrefix: 'mcp:session:',
-      sessionTtlSeconds: 86_400,
-      oidcAudience: [
-        'http://localhost:3000/mcp',
-        'http://localhost:3000',
-        'http://localhost:3000/',
-      ],
-      oidcClockToleranceSeconds: 5,
-      oauthClientAuth: 'post',
-      dcrClientTtlSeconds: 2_592_000,
-      allowedOrigins: [],
-      allowedHosts: [],
-      trustProxy: { kind: 'all' },
-      rateLimitEnabled: true,
-      mcpRateLimitWindowMs: 60_000,
-      mcpRateLimitMax: 100,
-      mcpGlobalRateLimitMax: 10_000,
-      dcrRateLimitWindowMs: 3_600_000,
-      dcrRateLimitMax: 10,
-      dcrGlobalRateLimitMax: 1000,
-      authorizeRateLimitWindowMs: 60_000,
-      authorizeRateLimitMax: 10,
-      authorizeGlobalRateLimitMax: 1000,
+      server: {
+        port: 3000,
+        host: '0.0.0.0',
+        baseUrl: 'http://localhost:3000',
+        environment: 'development',
+        displayName: 'Postern',
+        logLevel: 'info',
+        metricsEnabled: false,
+        shutdownDelayMs: 0,
+      },
+      http: {
+        allowedOrigins: [],
+        allowedHosts: [],
+        trustProxy: { kind: 'all' },
+        maxBodyBytes: 1_048_576,
+      },
+      store: { kind: 'embedded', dataDir: './data' },
+      mcp: { sessions: { keyPrefix: 'mcp:session:', ttlSeconds: 86_400 } },
+      auth: {
+        required: true,
+        provider: {
+          issuer: ISSUER,
+          audience: [
+            'http://localhost:3000/mcp',
+            'http://localhost:3000',
+            'http://localhost:3000/',
+          ],
+        },
+        clockToleranceSeconds: 5,
+      },
+      oauth: {
+        mode: 'proxy',
+        providerClient: { id: undefined, secret: undefined, authMethod: 'post' },
+        registration: { ttlSeconds: 2_592_000 },
+        consent: { kind: 'off' },
+        stateSecret: undefined,
+      },
+      limits: {
+        enabled: true,
+        groups: {
+          mcp: { windowMs: 60_000, max: { ip: 100, user: undefined, global: 10_000 } },
+          dcr: { ...once, windowMs: 3_600_000 },
+          authorize: once,
+        },
+      },
     });
   });
 
   test('§5.5 without authentication the address to listen on is loopback, no issuer is needed', () => {
     expect(loadConfig({ AUTH_REQUIRED: 'false' })).toMatchObject({
-      host: '127.0.0.1',
-      oidcIssuer: undefined,
+      server: { host: '127.0.0.1' },
+      auth: { required: false },
+      oauth: { provider: undefined },
     });
-    expect(loadConfig({ AUTH_REQUIRED: 'false', HOST: '::' }).host).toBe('::');
+    expect(loadConfig({ AUTH_REQUIRED: 'false', HOST: '::' }).server.host).toBe('::');
   });
 
   test('§10 an empty variable counts as unset', () => {
-    const empty = Object.fromEntries(
-      (Object.values(settings) as Setting<unknown>[]).map(({ variable }) => [variable, '']),
-    );
+    const empty = Object.fromEntries(SETTINGS.map(({ variable }) => [variable, '']));
     expect(loadConfig({ ...empty, OIDC_ISSUER: ISSUER })).toEqual(
       loadConfig({ OIDC_ISSUER: ISSUER }),
     );
   });
 
   test('§10 BASE_URL loses its slash, follows PORT, and makes the default audience', () => {
-    expect(loadConfig({ OIDC_ISSUER: ISSUER, PORT: '8080' }).baseUrl).toBe('http://localhost:8080');
+    expect(loadConfig({ OIDC_ISSUER: ISSUER, PORT: '8080' }).server.baseUrl).toBe(
+      'http://localhost:8080',
+    );
     const config = loadConfig({ OIDC_ISSUER: `${ISSUER}/`, BASE_URL: 'https://gw.example/x/' });
-    expect(config.baseUrl).toBe('https://gw.example/x');
-    expect(config.oidcAudience).toEqual([
+    expect(config.server.baseUrl).toBe('https://gw.example/x');
+    expect(config.oauth.provider?.audience).toEqual([
       'https://gw.example/x/mcp',
       'https://gw.example/x',
       'https://gw.example/x/',
     ]);
-    expect(config.oidcIssuer).toBe(`${ISSUER}/`);
+    expect(config.oauth.provider?.issuer).toBe(`${ISSUER}/`);
   });
 
   test('§10 lists are split at commas, origins and hosts are lower case', () => {
@@ -136,13 +148,17 @@ describe('defaults', () => {
       ALLOWED_ORIGINS: 'https://App.example , vscode-file://vscode-app',
       ALLOWED_HOSTS: 'GW.example:8443,[::1]',
     });
-    expect(config.oidcAudience).toEqual(['api://Gateway', 'other']);
-    expect(config.allowedOrigins).toEqual(['https://app.example', 'vscode-file://vscode-app']);
-    expect(config.allowedHosts).toEqual(['gw.example:8443', '[::1]']);
+    expect(config.oauth.provider?.audience).toEqual(['api://Gateway', 'other']);
+    expect(config.http.allowedOrigins).toEqual(['https://app.example', 'vscode-file://vscode-app']);
+    expect(config.http.allowedHosts).toEqual(['gw.example:8443', '[::1]']);
   });
 
   test('§10 the configuration cannot be changed', () => {
-    expect(Object.isFrozen(loadConfig({ OIDC_ISSUER: ISSUER }))).toBe(true);
+    const isFrozenDeep = (value: unknown): boolean =>
+      typeof value !== 'object' ||
+      value === null ||
+      (Object.isFrozen(value) && Object.values(value).every(isFrozenDeep));
+    expect(isFrozenDeep(loadConfig({ OIDC_ISSUER: ISSUER }))).toBe(true);
   });
 });
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
-import { misspeltVariables } from '../../../src/core/config/misspelt.ts';
-import { settings } from '../../../src/core/config/settings.ts';
+import { ConfigError } from '../../../src/core/config/config-error.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { findMisspelled } from '../../../src/core/config/misspelled.ts';
+import { SETTINGS } from '../../../src/core/config/settings.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
@@ -126,6 +127,7 @@ describe('warnings about risky settings', () => {
       OIDC_JWKS_URL: 'http://idp.example/jwks',
       RATE_LIMIT_ENABLED: 'false',
       CIMD_ALLOWED_HOSTS: '*',
+      // Without meaning in proxy mode, so no risk either.
       OAUTH_ALLOWED_SCOPES: '*',
     });
     expect(warnings.map((line) => line.split(/[= ]/)[0])).toEqual([
@@ -135,7 +137,6 @@ describe('warnings about risky settings', () => {
       'OIDC_JWKS_URL',
       'RATE_LIMIT_ENABLED',
       'CIMD_ALLOWED_HOSTS',
-      'OAUTH_ALLOWED_SCOPES',
       'TRUST_PROXY',
       'OAUTH_MODE',
     ]);
@@ -201,12 +202,12 @@ describe('misspelt variables', () => {
     ['SHUTDOWN_DELAY', 'SHUTDOWN_DELAY_MS'],
     ['SERVICE_DISPLAYNAME', 'SERVICE_DISPLAY_NAME'],
   ])('§10 %s: the nearest is %s', (variable, nearest) => {
-    expect(misspeltVariables({ [variable]: 'x' })).toEqual([{ variable, nearest }]);
+    expect(findMisspelled({ [variable]: 'x' })).toEqual([{ variable, nearest }]);
   });
 
   test('§10 every setting is known', () => {
-    const all = Object.values(settings).map(({ variable }) => [variable, 'x'] as const);
-    expect(misspeltVariables(Object.fromEntries(all))).toEqual([]);
+    const all = SETTINGS.map(({ variable }) => [variable, 'x'] as const);
+    expect(findMisspelled(Object.fromEntries(all))).toEqual([]);
   });
 
   const FOREIGN = `
@@ -236,6 +237,6 @@ describe('misspelt variables', () => {
     .split(/\s+/);
 
   test.each(FOREIGN)('§10 %s is no misspelt setting', (variable) => {
-    expect(misspeltVariables({ [variable]: 'x' })).toEqual([]);
+    expect(findMisspelled({ [variable]: 'x' })).toEqual([]);
   });
 });

@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Config } from '../../../src/core/config/config.ts';
-import { ConfigError, loadConfig } from '../../../src/core/config/load.ts';
+import { ConfigError } from '../../../src/core/config/config-error.ts';
+import { brokerSettings } from '../../../src/core/config/groups/broker.ts';
+import { providerSettings } from '../../../src/core/config/groups/provider.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
 import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
+import { createRead } from '../../../src/core/config/read-env.ts';
 import {
   authorizationExtras,
   handedOut,
@@ -41,7 +44,20 @@ const minimal = (provider: Provider, env: Env = {}): Env => ({
   ...env,
 });
 
-const load = (provider: Provider, env?: Env): Config => loadConfig(minimal(provider, env));
+/** The settings that a profile has a default for, as they are read. */
+function readValues(env: Env) {
+  const read = createRead(env);
+  return {
+    provider: read(providerSettings.provider),
+    addedScopes: read(brokerSettings.addedScopes),
+    addedParameters: read(brokerSettings.addedParameters),
+    resourceParameter: read(brokerSettings.resourceParameter),
+    accessToken: read(providerSettings.accessToken),
+    clientAuth: read(providerSettings.clientAuth),
+    audienceClaim: read(providerSettings.audienceClaim),
+    audience: read(providerSettings.audience),
+  };
+}
 
 function problemsOf(env: Env): readonly string[] {
   try {
@@ -55,78 +71,78 @@ function problemsOf(env: Env): readonly string[] {
 
 describe('the defaults of each provider', () => {
   const usual = {
-    oauthAddedScopes: [],
-    oauthAddedParameters: [],
-    oauthResourceParameter: 'resource',
-    oauthAccessToken: 'access_token',
-    oauthClientAuth: 'post',
-    oidcAudienceClaim: 'aud',
-    oidcAudience: OWN,
+    addedScopes: [],
+    addedParameters: [],
+    resourceParameter: 'resource',
+    accessToken: 'access_token',
+    clientAuth: 'post',
+    audienceClaim: 'aud',
+    audience: OWN,
   };
   const rows: { readonly provider: Provider; readonly differs: object }[] = [
     { provider: 'generic', differs: {} },
     {
       provider: 'entra',
       differs: {
-        oauthAddedScopes: ['offline_access'],
-        oauthResourceParameter: 'none',
-        oidcAudience: ['client-1'],
+        addedScopes: ['offline_access'],
+        resourceParameter: 'none',
+        audience: ['client-1'],
       },
     },
     {
       provider: 'okta',
       differs: {
-        oauthAddedScopes: ['offline_access'],
-        oauthResourceParameter: 'none',
-        oauthClientAuth: 'basic',
+        addedScopes: ['offline_access'],
+        resourceParameter: 'none',
+        clientAuth: 'basic',
       },
     },
     {
       provider: 'auth0',
-      differs: { oauthAddedScopes: ['offline_access'], oauthResourceParameter: 'audience' },
+      differs: { addedScopes: ['offline_access'], resourceParameter: 'audience' },
     },
-    { provider: 'keycloak', differs: { oauthResourceParameter: 'none' } },
+    { provider: 'keycloak', differs: { resourceParameter: 'none' } },
     {
       provider: 'google',
       differs: {
-        oauthAddedParameters: [
+        addedParameters: [
           ['access_type', 'offline'],
           ['prompt', 'consent'],
         ],
-        oauthResourceParameter: 'none',
-        oauthAccessToken: 'id_token',
-        oidcAudience: ['client-1'],
+        resourceParameter: 'none',
+        accessToken: 'id_token',
+        audience: ['client-1'],
       },
     },
     {
       provider: 'cognito',
       differs: {
-        oauthResourceParameter: 'none',
-        oidcAudienceClaim: 'client_id',
-        oidcAudience: ['client-1'],
+        resourceParameter: 'none',
+        audienceClaim: 'client_id',
+        audience: ['client-1'],
       },
     },
     {
       provider: 'authentik',
       differs: {
-        oauthAddedScopes: ['offline_access'],
-        oauthResourceParameter: 'none',
-        oidcAudience: ['client-1'],
+        addedScopes: ['offline_access'],
+        resourceParameter: 'none',
+        audience: ['client-1'],
       },
     },
     {
       provider: 'dex',
       differs: {
-        oauthAddedScopes: ['offline_access', 'groups'],
-        oauthResourceParameter: 'none',
-        oidcAudience: ['client-1'],
+        addedScopes: ['offline_access', 'groups'],
+        resourceParameter: 'none',
+        audience: ['client-1'],
       },
     },
   ];
 
   test.each(rows)('§5 providers: $provider has the defaults of its profile', (row) => {
-    expect(load(row.provider)).toMatchObject({
-      oidcProvider: row.provider,
+    expect(readValues(minimal(row.provider))).toEqual({
+      provider: row.provider,
       ...usual,
       ...row.differs,
     });
@@ -137,41 +153,45 @@ describe('the defaults of each provider', () => {
   });
 
   test('§5 providers: unset is generic, with everything as it was', () => {
-    const config = loadConfig({ BASE_URL, OIDC_ISSUER: ISSUERS.generic });
-    expect(config).toMatchObject({ oidcProvider: 'generic', ...usual });
+    const values = readValues({ BASE_URL, OIDC_ISSUER: ISSUERS.generic });
+    expect(values).toEqual({ provider: 'generic', ...usual });
   });
 
   test.each(PROVIDERS)('§5 providers: every variable overrules the profile of %s', (provider) => {
-    const config = load(provider, {
-      OAUTH_ADDED_SCOPES: `openid, groups ${API_SCOPE}`,
-      OAUTH_ADDED_PARAMETERS: 'hd=example.com&prompt=select_account',
-      OAUTH_RESOURCE_PARAMETER: 'resource',
-      OAUTH_CLIENT_AUTH: 'basic',
-      OIDC_AUDIENCE: 'api://gateway',
-      OIDC_AUDIENCE_CLAIM: 'aud',
-    });
-    expect(config).toMatchObject({
-      oauthAddedScopes: ['openid', 'groups', API_SCOPE],
-      oauthAddedParameters: [
+    const values = readValues(
+      minimal(provider, {
+        OAUTH_ADDED_SCOPES: `openid, groups ${API_SCOPE}`,
+        OAUTH_ADDED_PARAMETERS: 'hd=example.com&prompt=select_account',
+        OAUTH_RESOURCE_PARAMETER: 'resource',
+        OAUTH_CLIENT_AUTH: 'basic',
+        OIDC_AUDIENCE: 'api://gateway',
+        OIDC_AUDIENCE_CLAIM: 'aud',
+      }),
+    );
+    expect(values).toMatchObject({
+      addedScopes: ['openid', 'groups', API_SCOPE],
+      addedParameters: [
         ['hd', 'example.com'],
         ['prompt', 'select_account'],
       ],
-      oauthResourceParameter: 'resource',
-      oauthClientAuth: 'basic',
-      oidcAudience: ['api://gateway'],
-      oidcAudienceClaim: 'aud',
+      resourceParameter: 'resource',
+      clientAuth: 'basic',
+      audience: ['api://gateway'],
+      audienceClaim: 'aud',
     });
   });
 
   test.each(PROVIDERS)('§5 providers: none empties the lists of %s', (provider) => {
-    const config = load(provider, { OAUTH_ADDED_SCOPES: 'none', OAUTH_ADDED_PARAMETERS: 'none' });
-    expect(config).toMatchObject({ oauthAddedScopes: [], oauthAddedParameters: [] });
+    const values = readValues(
+      minimal(provider, { OAUTH_ADDED_SCOPES: 'none', OAUTH_ADDED_PARAMETERS: 'none' }),
+    );
+    expect(values).toMatchObject({ addedScopes: [], addedParameters: [] });
   });
 
   test.each([{ OAUTH_ACCESS_TOKEN: 'id_token' }, { OIDC_AUDIENCE_CLAIM: 'client_id' }])(
     '§5 providers: with %o the audience is the client',
     (env: Env) => {
-      expect(load('generic', env).oidcAudience).toEqual(['client-1']);
+      expect(readValues(minimal('generic', env)).audience).toEqual(['client-1']);
     },
   );
 });
@@ -507,13 +527,18 @@ describe('the tokens of each provider', () => {
 
 describe('what each provider is asked', () => {
   const MCP = `${BASE_URL}/mcp`;
-  const settings = (provider: Provider, env: Env = {}) =>
-    load(provider, {
-      OAUTH_MODE: 'broker',
-      OAUTH_ALLOWED_SCOPES: '*',
-      ...(provider === 'entra' && { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` }),
-      ...env,
-    });
+  const settings = (provider: Provider, env: Env = {}) => {
+    const { oauth, server } = loadConfig(
+      minimal(provider, {
+        OAUTH_MODE: 'broker',
+        OAUTH_ALLOWED_SCOPES: '*',
+        ...(provider === 'entra' && { OAUTH_ADDED_SCOPES: `offline_access ${API_SCOPE}` }),
+        ...env,
+      }),
+    );
+    if (oauth.mode === 'proxy') throw new Error('OAUTH_MODE was set');
+    return { ...oauth, baseUrl: server.baseUrl };
+  };
   const parameters: Readonly<Record<Provider, readonly (readonly [string, string])[]>> = {
     generic: [['resource', MCP]],
     entra: [],
@@ -530,7 +555,7 @@ describe('what each provider is asked', () => {
   };
 
   test.each(PROVIDERS)('§5 providers: what %s gets with an authorization request', (provider) => {
-    const added = settings(provider).oauthAddedScopes;
+    const added = settings(provider).addedScopes;
     expect(authorizationExtras(settings(provider), 'openid x', [MCP])).toEqual({
       scope: ['openid', 'x', ...added].join(' '),
       authorization: parameters[provider],
@@ -636,15 +661,18 @@ describe('what each provider is asked', () => {
 
   test('§5 providers: the ID token is handed out as access token, or not at all', () => {
     const { id_token: _, ...rest } = ANSWER;
-    expect(handedOut(ANSWER, settings('okta'))).toEqual(rest);
-    expect(handedOut(ANSWER, settings('google'))).toEqual({ ...rest, access_token: 'a.b.c' });
+    expect(handedOut(ANSWER, settings('okta').provider)).toEqual(rest);
+    expect(handedOut(ANSWER, settings('google').provider)).toEqual({
+      ...rest,
+      access_token: 'a.b.c',
+    });
   });
 
   test.each([{}, { id_token: '' }, { id_token: 7 }, { id_token: null }])(
     '§5 providers: an answer without the token to hand out is a failure of the provider: %o',
     (members) => {
       const { id_token: _, ...rest } = ANSWER;
-      const fails = () => handedOut({ ...rest, ...members }, settings('google'));
+      const fails = () => handedOut({ ...rest, ...members }, settings('google').provider);
       expect(fails).toThrow(expect.objectContaining({ key: 'upstream_failed' }));
     },
   );

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { createAuth } from '../../../src/features/auth/auth.ts';
+import { challenge } from '../../../src/features/auth/bearer.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   type Answer,
@@ -278,6 +279,7 @@ describe('inspectToken: the same judgement without the signature', () => {
   const auth = () => {
     const { url } = gateway.issuer;
     const config = loadConfig({ OIDC_ISSUER: url, BASE_URL: gateway.baseUrl });
+    if (!config.auth.required) throw new Error('OIDC_ISSUER was set');
     const metadata = { issuer: url, get: () => Promise.reject(new Error('not needed')) };
     const { log } = collectLog();
     const deps = { fetch, clock, log, metrics: noMetrics };
@@ -289,7 +291,13 @@ describe('inspectToken: the same judgement without the signature', () => {
       fetched: false,
       close() {},
     };
-    return createAuth(config, metadata, { ...deps, keySet });
+    return createAuth(config.auth, {
+      ...deps,
+      metadata,
+      keySet,
+      challenge: challenge(gateway.baseUrl, 'proxy'),
+      maxTokenBytes: config.http.maxTokenBytes,
+    });
   };
 
   test('§5.2 a good token: no problem, and its sub', async () => {

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'light-my-request';
+import type { Config } from '../../../src/core/config/config.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { createGateway, type Deps, type Gateway } from '../../../src/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
@@ -70,6 +71,12 @@ export const INITIALIZE = {
 
 export const BASE_URL = 'http://localhost:3000';
 
+/** With port 0, which the settings refuse: the system picks a free one. */
+export const onFreePort = (config: Config): Config => ({
+  ...config,
+  server: { ...config.server, port: 0 },
+});
+
 /** A gateway with a real issuer and a real embedded store in a folder of its own. */
 export async function startGateway({
   env = {},
@@ -91,11 +98,12 @@ export async function startGateway({
     ...env,
   });
   let listening: Promise<number> | undefined;
-  // Port 0, which the settings refuse: the system picks a free one.
-  const gateway = await createGateway(
-    { ...config, port: 0 },
-    { log, catalog: specCatalog, network: noInternet, ...deps },
-  );
+  const gateway = await createGateway(onFreePort(config), {
+    log,
+    catalog: specCatalog,
+    network: noInternet,
+    ...deps,
+  });
 
   async function ask({ method = 'GET', path, headers = {}, body, remoteAddress }: Ask) {
     const { payload, type } = encode(body);
@@ -103,7 +111,7 @@ export async function startGateway({
       // light-my-request knows the common methods only by type.
       method: method as 'GET',
       url: path,
-      headers: { host: new URL(config.baseUrl).host, ...type, ...headers },
+      headers: { host: new URL(config.server.baseUrl).host, ...type, ...headers },
       ...(payload !== undefined && { payload }),
       ...(remoteAddress !== undefined && { remoteAddress }),
     });
@@ -131,7 +139,7 @@ export async function startGateway({
   }
 
   return {
-    baseUrl: config.baseUrl,
+    baseUrl: config.server.baseUrl,
     issuer,
     gateway,
     log: lines,

@@ -8,6 +8,7 @@ import { createSteps } from '../oauth/login-steps.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { startRedis } from '../stores/redis.ts';
 import { askAt } from './ask.ts';
+import { onFreePort } from './gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
 import { GENEROUS } from './service.ts';
@@ -54,12 +55,13 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
   });
   const open = () =>
     Promise.all(
-      // Port 0, which the settings refuse: the system picks a free one.
       Array.from({ length: COUNT }, () =>
-        createGateway(
-          { ...config, port: 0 },
-          { log, catalog: specCatalog, network: noInternet, ...deps },
-        ),
+        createGateway(onFreePort(config), {
+          log,
+          catalog: specCatalog,
+          network: noInternet,
+          ...deps,
+        }),
       ),
     );
   const listen = () => Promise.all(gateways.map((gateway) => gateway.listen()));

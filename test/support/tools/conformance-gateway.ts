@@ -40,9 +40,9 @@ export async function startConformanceGateway(env: Env): Promise<ConformanceGate
       await gateway.listen();
     } catch (error) {
       await close();
-      throw new StartError([describeListenError(error, config.host, config.port)]);
+      throw new StartError([describeListenError(error, config.server.host, config.server.port)]);
     }
-    return { mcpUrl: `${config.baseUrl}/mcp`, close };
+    return { mcpUrl: `${config.server.baseUrl}/mcp`, close };
   } catch (error) {
     await removeData();
     throw error;

@@ -1,5 +1,6 @@
 // Spec §2.1, §3.1: sessions, active while their record is in the store.
 import type { Clock } from '../../../core/clock.ts';
+import type { SessionsConfig } from '../../../core/config/groups/mcp.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSessionId, isSessionId } from '../../../core/ids.ts';
 import type { Log } from '../../../core/log.ts';
@@ -22,12 +23,6 @@ export interface CreatedSession {
   readonly sessionId: string;
   /** Other sessions of the user that were ended for it. */
   readonly ended: readonly string[];
-}
-
-export interface SessionLimits {
-  readonly sessionTtlSeconds: number;
-  /** Sessions of one user; 0 for any number. */
-  readonly userSessionsMax: number;
 }
 
 export interface CallInSession {
@@ -68,7 +63,7 @@ export interface SessionsDeps {
 const SWEEP_INTERVAL_MS = 60_000;
 
 export function createSessions(
-  { sessionTtlSeconds: ttlSeconds, userSessionsMax }: SessionLimits,
+  { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
   { store, clock, metrics, log }: SessionsDeps,
 ): Sessions {
   async function sweep(): Promise<void> {
@@ -81,7 +76,7 @@ export function createSessions(
       const now = clock.now();
       const owner = user && { userId: user.sub };
       const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };
-      const ended = await store.createSession(record, ttlSeconds, userSessionsMax);
+      const ended = await store.createSession(record, ttlSeconds, maxPerUser);
       metrics.recordSessions('created');
       metrics.recordSessions('terminated', ended.length);
       return { sessionId, ended };

@@ -1,5 +1,6 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 import type { Clock } from '../../../core/clock.ts';
+import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
@@ -7,8 +8,6 @@ import type { Browsers } from '../consent/browser.ts';
 import type { Proceed } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import { type ProviderClientSettings, requireClientId } from '../provider/provider-client.ts';
-import type { ProviderRequestSettings } from '../provider/provider-request.ts';
 import type { ReadRequest } from '../request/authorization-request.ts';
 import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
 import { createCallback, type Grant } from './callback.ts';
@@ -20,9 +19,8 @@ import { createBrokerRevoke } from './revoke.ts';
 import { createSingleFlight } from './single-flight.ts';
 import { createBrokerToken } from './token.ts';
 
-export interface BrokerSettings extends ProviderClientSettings, ProviderRequestSettings {
-  readonly oauthRefreshTtlSeconds: number;
-}
+/** `baseUrl` is the issuer of its own. */
+export type BrokerSettings = BrokerConfig & { readonly baseUrl: string };
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
@@ -48,24 +46,24 @@ export interface Broker {
   readonly revoke: ReturnType<typeof createBrokerRevoke>;
 }
 
-export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker {
+export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
   const { records, clock, clients, browsers, approvals, api, endpoints } = deps;
-  const { baseUrl } = settings;
+  const { baseUrl, providerClient } = config;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const grants = createSealedRecords<Grant>(records, 'code', CODE_TTL_SECONDS);
-  const refreshTokens = createRefreshTokens(records, settings.oauthRefreshTtlSeconds);
-  const obtainTokens = createObtainTokens({ ...deps, settings, refreshTokens });
+  const refreshTokens = createRefreshTokens(records, config.refreshTtlSeconds);
+  const obtainTokens = createObtainTokens({ ...deps, config, refreshTokens });
   return {
     readRequest: createReadRequest({ baseUrl, clients, browsers, approvals }),
     toProvider: createLogin({
-      settings,
-      clientId: requireClientId(settings),
+      config,
+      clientId: providerClient.id,
       logins,
       endpoints,
     }),
     callback: createCallback({ baseUrl, browsers, logins, grants, endpoints }),
     token: createBrokerToken({
-      settings,
+      config,
       clients,
       api,
       grants,
@@ -73,6 +71,6 @@ export function createBroker(settings: BrokerSettings, deps: BrokerDeps): Broker
       runOnce: createSingleFlight(records, clock),
       obtainTokens,
     }),
-    revoke: createBrokerRevoke({ settings, clients, api, endpoints, refreshTokens }),
+    revoke: createBrokerRevoke({ providerClient, clients, api, endpoints, refreshTokens }),
   };
 }

@@ -7,7 +7,7 @@ import { parseScope } from '../../../core/scope.ts';
 import type { Browser } from '../consent/browser.ts';
 import {
   authorizationExtras,
-  type ProviderRequestSettings,
+  type ProviderRequestConfig,
   resourcesToRequest,
 } from '../provider/provider-request.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
@@ -50,7 +50,7 @@ const PASSED_ON = new Set([
 ]);
 
 export interface LoginDeps {
-  readonly settings: ProviderRequestSettings;
+  readonly config: ProviderRequestConfig;
   readonly clientId: string;
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
@@ -60,13 +60,13 @@ export const callbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callba
 
 export const createLogin = (deps: LoginDeps) =>
   async function toProvider(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
-    const { settings, clientId, logins, endpoints } = deps;
-    const { baseUrl } = settings;
+    const { config, clientId, logins, endpoints } = deps;
+    const { baseUrl } = config;
     const { parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
-    const resources = resourcesToRequest(settings, checkResources(parameters, baseUrl));
+    const resources = resourcesToRequest(config, checkResources(parameters, baseUrl));
     const { scope, authorization } = authorizationExtras(
-      settings,
+      config,
       parameters.get('scope'),
       resources,
     );

@@ -1,8 +1,5 @@
 // Tokens from the provider, in the name of the one client that it knows.
-import {
-  PROVIDER_PROFILES,
-  type ProviderSettings,
-} from '../../../core/config/provider-profiles.ts';
+import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
@@ -10,7 +7,7 @@ import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
+import { authenticateClient } from '../provider/provider-client.ts';
 import { handedOut, type TokenAnswer } from '../provider/provider-request.ts';
 import { describeRefusal, type ProviderResponse } from '../provider/provider-response.ts';
 import {
@@ -55,8 +52,7 @@ export interface TokenResponse {
 export type ObtainTokens = (request: TokenRequest) => Promise<TokenResponse>;
 
 export interface ObtainTokensDeps {
-  readonly settings: ProviderClientSettings &
-    Pick<ProviderSettings, 'oauthAccessToken' | 'oidcProvider'>;
+  readonly config: Pick<BrokerConfig, 'provider' | 'providerClient'>;
   readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly refreshTokens: RefreshTokens;
@@ -67,12 +63,12 @@ export interface ObtainTokensDeps {
 }
 
 export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
-  const { settings, api, endpoints, refreshTokens, clients, inspectToken, logLogin } = deps;
+  const { config, api, endpoints, refreshTokens, clients, inspectToken, logLogin } = deps;
 
   return async function obtainTokens(request) {
     const { client, form, refresh } = request;
     const url = await endpoints.token();
-    const response = await api.post(authenticateClient(settings, { url, form }));
+    const response = await api.post(authenticateClient(config.providerClient, { url, form }));
     failIfOwnClientRefused(response);
     if (response.status !== 200) return refuse(response, request);
     const answer = parseObject(response.body) ?? failUnusable('is not a JSON object');
@@ -116,7 +112,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
 
   /** @throws GatewayError unless the client can act on it. */
   function refuse({ status, headers, body, refusal }: ProviderResponse, { refresh }: TokenRequest) {
-    const { spentRefreshTokenError } = PROVIDER_PROFILES[settings.oidcProvider];
+    const { spentRefreshTokenError } = config.provider.quirks;
     const isSpent =
       refresh !== undefined &&
       spentRefreshTokenError !== undefined &&
@@ -144,7 +140,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     const latest = latestRefreshToken(answer, request.refresh);
     try {
       checkNonce(answer, request.nonce);
-      const tokens = handedOut(answer, settings);
+      const tokens = handedOut(answer, config.provider);
       checkAccessToken(inspectToken(tokens.access_token));
       return latest === undefined ? tokens : { ...tokens, refresh_token: latest };
     } catch (error) {

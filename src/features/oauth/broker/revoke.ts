@@ -1,17 +1,18 @@
 // RFC 7009: revocation in broker mode, forwarded and remembered.
+import type { ProviderClientConfig } from '../../../core/config/groups/provider.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
+import { authenticateClient } from '../provider/provider-client.ts';
 import { providerReply } from '../provider/provider-response.ts';
 import { fromBody } from '../request/parameters.ts';
 import { failIfOwnClientRefused } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface BrokerRevokeDeps {
-  readonly settings: ProviderClientSettings;
+  readonly providerClient: ProviderClientConfig;
   readonly clients: Clients;
   readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
@@ -20,7 +21,7 @@ export interface BrokerRevokeDeps {
 
 export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
-    const { settings, clients, api, endpoints, refreshTokens } = deps;
+    const { providerClient, clients, api, endpoints, refreshTokens } = deps;
     const parameters = fromBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
@@ -42,7 +43,7 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
         ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
       ];
       const url = await endpoints.revocation();
-      const response = await api.post(authenticateClient(settings, { url, form }));
+      const response = await api.post(authenticateClient(providerClient, { url, form }));
       failIfOwnClientRefused(response);
       if (response.status >= 200 && response.status < 300) {
         const wasBound = owner !== undefined;

@@ -5,7 +5,7 @@ import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   authorizationExtras,
-  type ProviderRequestSettings,
+  type ProviderRequestConfig,
   refreshExtras,
   resourcesToRequest,
 } from '../provider/provider-request.ts';
@@ -20,7 +20,7 @@ import type { RefreshTokens } from './refresh-tokens.ts';
 import type { SingleFlight } from './single-flight.ts';
 
 export interface BrokerTokenDeps {
-  readonly settings: ProviderRequestSettings;
+  readonly config: ProviderRequestConfig;
   readonly clients: Clients;
   readonly api: ProviderApi;
   readonly grants: SealedRecords<Grant>;
@@ -61,16 +61,16 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
       form: [
         ['grant_type', 'authorization_code'],
         ['code', grant.code],
-        ['redirect_uri', callbackUrl(deps.settings.baseUrl)],
+        ['redirect_uri', callbackUrl(deps.config.baseUrl)],
         ['code_verifier', grant.codeVerifier],
-        ...authorizationExtras(deps.settings, undefined, grant.resources).token,
+        ...authorizationExtras(deps.config, undefined, grant.resources).token,
       ],
     });
   };
 }
 
 async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<PendingReply> {
-  const { settings, refreshTokens } = deps;
+  const { config, refreshTokens } = deps;
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
   const [known, client] = await Promise.all([
@@ -81,7 +81,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   if (known.owner !== undefined && known.owner !== clientId) {
     refuse('The refresh token was issued to another client.');
   }
-  const requested = checkResources(parameters, settings.baseUrl);
+  const requested = checkResources(parameters, config.baseUrl);
 
   async function ask(resources: readonly string[]): Promise<TokenResponse> {
     const sent = (await refreshTokens.successorOf(refreshToken)) ?? refreshToken;
@@ -94,7 +94,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
       form: [
         ['grant_type', 'refresh_token'],
         ['refresh_token', sent],
-        ...refreshExtras(settings, parameters.get('scope'), resources),
+        ...refreshExtras(config, parameters.get('scope'), resources),
       ],
     });
   }
@@ -102,7 +102,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
   /** For what the grant was made for, as far as it is known. */
   async function askAsGranted(): Promise<TokenResponse> {
     if (known.resources) return ask(known.resources);
-    const usual = resourcesToRequest(settings, requested);
+    const usual = resourcesToRequest(config, requested);
     if (requested.length === 0 || usual.length === 0) return ask(usual);
     // A client that names this service did so when the grant was made, but perhaps by another of its
     // names. Providers refuse a second name, and some use up the token over it; without a name they

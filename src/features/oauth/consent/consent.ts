@@ -19,7 +19,8 @@ export type Proceed = (request: AuthorizationRequest, browser: Browser) => Promi
 
 export interface ConsentSettings {
   readonly baseUrl: string;
-  readonly oauthClientId: string | undefined;
+  /** The id of the gateway's own client at the provider. */
+  readonly providerClientId: string | undefined;
   /** The scopes that the provider will be asked for. */
   readonly scopesOf: (scope: string | undefined) => readonly string[];
   /** `iss` of replies to clients (RFC 9207), where the service is its own issuer. */
@@ -107,7 +108,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       }
       const request = await readRequest(query, cookie);
       // By the provider's own client everybody would come past the question.
-      if (isSameClient(request.clientId, settings.oauthClientId)) fail('unknown_client');
+      if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
       return async function answer() {
         const browser = browsers.of(cookie);
         return (await approvals.covers(request, browser.hash))

@@ -1,11 +1,6 @@
 // Spec §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
+import type { ProviderClientConfig } from '../../../core/config/groups/provider.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-
-export interface ProviderClientSettings {
-  readonly oauthClientId: string | undefined;
-  readonly oauthClientSecret: string | undefined;
-  readonly oauthClientAuth: 'post' | 'basic';
-}
 
 /** A form post to the provider. */
 export interface ProviderRequest {
@@ -18,9 +13,8 @@ export interface ProviderRequest {
 }
 
 /** @throws GatewayError `not_configured` without a static provider client. */
-export const requireClientId = ({ oauthClientId }: ProviderClientSettings): string =>
-  oauthClientId ??
-  fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this service.' });
+export const requireClientId = ({ id }: ProviderClientConfig): string =>
+  id ?? fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this service.' });
 
 /** Members by which a client authenticates itself; those of another client are never passed on. */
 const CREDENTIALS = new Set([
@@ -32,19 +26,21 @@ const CREDENTIALS = new Set([
 
 /** RFC 6749 §2.3: the request with the credentials of the gateway's own client. */
 export function authenticateClient(
-  settings: ProviderClientSettings,
+  client: ProviderClientConfig,
   { url, form }: Pick<ProviderRequest, 'url' | 'form'>,
 ): ProviderRequest {
-  const { oauthClientSecret: secret, oauthClientAuth: method } = settings;
-  const id = requireClientId(settings);
+  const { secret, authMethod } = client;
+  const id = requireClientId(client);
   return {
     url,
     form: [
       ...form.filter(([name]) => !CREDENTIALS.has(name)),
       ['client_id', id],
-      ...(secret !== undefined && method === 'post' ? [['client_secret', secret] as const] : []),
+      ...(secret !== undefined && authMethod === 'post'
+        ? [['client_secret', secret] as const]
+        : []),
     ],
-    authorization: secret !== undefined && method === 'basic' ? basic(id, secret) : undefined,
+    authorization: secret !== undefined && authMethod === 'basic' ? basic(id, secret) : undefined,
     isOwnClient: true,
   };
 }

@@ -1,16 +1,16 @@
 // What the provider needs beside what a client asks for, and which token of its answer the client
 // gets. Pure: the broker sends and receives.
-import {
-  PROVIDER_PROFILES,
-  type ProviderSettings,
-} from '../../../core/config/provider-profiles.ts';
+import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
+import type { ProviderConfig } from '../../../core/config/groups/provider.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../../core/scope.ts';
 
-export interface ProviderRequestSettings extends ProviderSettings {
+export interface ProviderRequestConfig
+  extends Pick<
+    BrokerConfig,
+    'provider' | 'allowedScopes' | 'addedScopes' | 'addedParameters' | 'resourceParameter'
+  > {
   readonly baseUrl: string;
-  readonly oauthAllowedScopes: readonly string[];
-  readonly oidcAudience: readonly string[];
 }
 
 type Pairs = readonly (readonly [name: string, value: string])[];
@@ -21,24 +21,21 @@ type Pairs = readonly (readonly [name: string, value: string])[];
  * client names counts as far as the gateway would accept a token for it.
  */
 export function resourcesToRequest(
-  settings: ProviderRequestSettings,
+  config: ProviderRequestConfig,
   requested: readonly string[],
 ): readonly string[] {
-  const { oauthResourceParameter, oidcAudience } = settings;
-  if (oauthResourceParameter === 'none') return [];
-  const accepted = requested.filter((one) => oidcAudience.includes(one));
-  const resources = accepted.length > 0 ? accepted : [usualResource(settings)];
-  return oauthResourceParameter === 'audience' ? resources.slice(0, 1) : resources;
+  const { resourceParameter, provider } = config;
+  if (resourceParameter === 'none') return [];
+  const accepted = requested.filter((one) => provider.audience.includes(one));
+  const resources = accepted.length > 0 ? accepted : [usualResource(config)];
+  return resourceParameter === 'audience' ? resources.slice(0, 1) : resources;
 }
 
-function usualResource({
-  oauthResourceParameter,
-  oidcAudience,
-  baseUrl,
-}: ProviderRequestSettings): string {
+function usualResource({ resourceParameter, provider, baseUrl }: ProviderRequestConfig): string {
+  const { audience } = provider;
   // An audience may be any name that the provider knows its API by; a resource is a URI.
-  const name = oauthResourceParameter === 'audience' ? oidcAudience[0] : undefined;
-  return oidcAudience.find(isAbsoluteUri) ?? name ?? `${baseUrl}/mcp`;
+  const name = resourceParameter === 'audience' ? audience[0] : undefined;
+  return audience.find(isAbsoluteUri) ?? name ?? `${baseUrl}/mcp`;
 }
 
 export interface AuthorizationExtras {
@@ -52,15 +49,15 @@ export interface AuthorizationExtras {
 
 /** `requestedScope` as the client sent it; `resources` those of `resourcesToRequest`. */
 export function authorizationExtras(
-  settings: ProviderRequestSettings,
+  config: ProviderRequestConfig,
   requestedScope: string | undefined,
   resources: readonly string[],
 ): AuthorizationExtras {
-  const requested = allowed(settings, requestedScope);
-  const target = resourceParameters(settings, resources);
+  const requested = allowed(config, requestedScope);
+  const target = resourceParameters(config, resources);
   return {
-    scope: withAdded(settings, requested.length > 0 ? requested : DEFAULT_SCOPES),
-    authorization: [...settings.oauthAddedParameters, ...target],
+    scope: withAdded(config, requested.length > 0 ? requested : DEFAULT_SCOPES),
+    authorization: [...config.addedParameters, ...target],
     token: target,
   };
 }
@@ -70,16 +67,16 @@ export function authorizationExtras(
  * `scope` may be left out, but not everywhere.
  */
 export function refreshExtras(
-  settings: ProviderRequestSettings,
+  config: ProviderRequestConfig,
   requestedScope: string | undefined,
   resources: readonly string[],
 ): Pairs {
-  const requested = allowed(settings, requestedScope);
-  const { refreshNeedsScope = false } = PROVIDER_PROFILES[settings.oidcProvider];
+  const requested = allowed(config, requestedScope);
+  const { refreshNeedsScope = false } = config.provider.quirks;
   const names = requested.length > 0 || refreshNeedsScope;
   return [
-    ...(names ? [['scope', withAdded(settings, requested)] as const] : []),
-    ...resourceParameters(settings, resources),
+    ...(names ? [['scope', withAdded(config, requested)] as const] : []),
+    ...resourceParameters(config, resources),
   ];
 }
 
@@ -93,33 +90,33 @@ export type TokenAnswer = Readonly<Record<string, unknown>>;
  */
 export function handedOut(
   answer: TokenAnswer,
-  { oauthAccessToken }: Pick<ProviderSettings, 'oauthAccessToken'>,
+  { accessToken }: Pick<ProviderConfig, 'accessToken'>,
 ): TokenAnswer & { readonly access_token: string } {
   const { id_token: _, ...rest } = answer;
-  const token = answer[oauthAccessToken];
+  const token = answer[accessToken];
   if (typeof token === 'string' && token !== '') return { ...rest, access_token: token };
-  const cause = new Error(`The provider's answer has no ${oauthAccessToken}`);
+  const cause = new Error(`The provider's answer has no ${accessToken}`);
   return fail('upstream_failed', { cause });
 }
 
 /** Whatever else a client names, it must not borrow what the service's own client may do. */
 const allowed = (
-  { oauthAllowedScopes: known }: Pick<ProviderRequestSettings, 'oauthAllowedScopes'>,
+  { allowedScopes: known }: Pick<BrokerConfig, 'allowedScopes'>,
   scope: string | undefined,
 ): readonly string[] =>
   parseScope(scope).filter((one) => known.includes('*') || known.includes(one));
 
 function withAdded(
-  { oauthAddedScopes, oauthAccessToken }: ProviderSettings,
+  { addedScopes, provider }: ProviderRequestConfig,
   requested: readonly string[],
 ): string {
   // OpenID Connect Core §3.1.2.1: no ID token without it.
-  const openid = oauthAccessToken === 'id_token' ? ['openid'] : [];
-  return [...new Set([...requested, ...openid, ...oauthAddedScopes])].join(' ');
+  const openid = provider.accessToken === 'id_token' ? ['openid'] : [];
+  return [...new Set([...requested, ...openid, ...addedScopes])].join(' ');
 }
 
 const resourceParameters = (
-  { oauthResourceParameter: name }: ProviderSettings,
+  { resourceParameter: name }: Pick<BrokerConfig, 'resourceParameter'>,
   resources: readonly string[],
 ): Pairs => (name === 'none' ? [] : resources.map((one) => [name, one] as const));
 

@@ -1,26 +1,23 @@
 // Spec §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
+import type { ProxyConfig } from '../../../core/config/groups/oauth.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
-import { type ProviderClientSettings, requireClientId } from '../provider/provider-client.ts';
+import { requireClientId } from '../provider/provider-client.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 import type { Parameters } from '../request/parameters.ts';
 
-export interface AuthorizeSettings extends ProviderClientSettings {
-  readonly oauthAuthorizationUrl: string | undefined;
-}
-
 /** @throws GatewayError `not_configured`. */
-export const createToProvider = (settings: AuthorizeSettings) =>
+export const createToProvider = ({ endpoints, providerClient }: ProxyConfig) =>
   async function toProvider({
     parameters,
     client,
     clientId,
   }: AuthorizationRequest): Promise<Reply> {
-    const upstream = settings.oauthAuthorizationUrl;
+    const upstream = endpoints.authorizationUrl;
     if (upstream === undefined) {
       fail('not_configured', { details: 'OAUTH_AUTHORIZATION_URL is not set on this service.' });
     }
-    const upstreamClientId = client ? requireClientId(settings) : clientId;
+    const upstreamClientId = client ? requireClientId(providerClient) : clientId;
     return {
       status: 302,
       headers: {

@@ -1,6 +1,7 @@
 // Spec §4.7: with whose credentials a request goes on to the provider.
+import type { ProviderClientConfig } from '../../../core/config/groups/provider.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import { authenticateClient, type ProviderClientSettings } from '../provider/provider-client.ts';
+import { authenticateClient } from '../provider/provider-client.ts';
 import type { ProviderResponse } from '../provider/provider-response.ts';
 import type { Parameters } from '../request/parameters.ts';
 
@@ -19,10 +20,10 @@ export interface ForwardedRequest {
  */
 export function forwardToProvider(
   api: ProviderApi,
-  settings: ProviderClientSettings,
+  client: ProviderClientConfig,
   { url, parameters: { pairs: form }, authorization, isGatewayClient }: ForwardedRequest,
 ): Promise<ProviderResponse> {
-  if (isGatewayClient) return api.post(authenticateClient(settings, { url, form }));
+  if (isGatewayClient) return api.post(authenticateClient(client, { url, form }));
   const basic = /^basic /i.test(authorization ?? '') ? authorization : undefined;
   return api.post({ url, form, authorization: basic, isOwnClient: false });
 }

@@ -1,18 +1,14 @@
 // Spec §4.7, RFC 6749 §4.1.3 and §6: the token endpoint of proxy mode, forwarded to the provider.
+import type { ProxyConfig } from '../../../core/config/groups/oauth.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import type { ProviderClientSettings } from '../provider/provider-client.ts';
 import { providerReply } from '../provider/provider-response.ts';
 import { fromBody, type Parameters } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
-
-export interface TokenSettings extends ProviderClientSettings {
-  readonly oauthTokenUrl: string | undefined;
-}
 
 const REQUIRED = new Map<string, readonly string[]>([
   ['authorization_code', ['code', 'redirect_uri', 'client_id', 'code_verifier']],
@@ -25,7 +21,7 @@ export interface TokenDeps {
   readonly logLogin: LogLogin;
 }
 
-export const createToken = (settings: TokenSettings, { clients, api, logLogin }: TokenDeps) =>
+export const createToken = (config: ProxyConfig, { clients, api, logLogin }: TokenDeps) =>
   async function token(
     body: RequestBody,
     authorization: string | undefined,
@@ -37,13 +33,13 @@ export const createToken = (settings: TokenSettings, { clients, api, logLogin }:
     const clientId = parameters.require('client_id');
     const isGatewayClient = clients.isGatewayClient(clientId);
     const client = isGatewayClient ? await findClient(clientId, parameters, clients) : undefined;
-    const url = settings.oauthTokenUrl;
+    const url = config.endpoints.tokenUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this service.' });
     }
     return async function forward() {
       const request = { url, parameters, authorization, isGatewayClient };
-      const response = await forwardToProvider(api, settings, request);
+      const response = await forwardToProvider(api, config.providerClient, request);
       if (response.status === 200) {
         if (client) await clients.recordUse(client);
         logLogin({

@@ -1,7 +1,15 @@
 // How the gateway gets out, where only a proxy does: the variables that other programs read, too.
-import type { Config, ProxySettings } from './config.ts';
-import type { Rule } from './rules.ts';
-import type { Setting } from './setting.ts';
+import type { Rule } from '../rules.ts';
+import { derived, fixed, none, type Read, setting } from '../setting.ts';
+
+/** The way out of the network, with the names that other programs have for it, too. */
+export interface OutboundConfig {
+  /** For http URLs. May hold a password, as the next one. */
+  readonly httpProxy: string | undefined;
+  readonly httpsProxy: string | undefined;
+  /** Hosts that are reached directly, as they were written. */
+  readonly noProxy: readonly string[];
+}
 
 const proxyUrl: Rule<string> = {
   parse: (text) => (/^https?:\/\/\S+$/i.test(text) && isProxy(text) ? text : undefined),
@@ -31,46 +39,36 @@ const hosts: Rule<readonly string[]> = {
   allowed: 'a comma list of hosts, host:port, addresses and CIDR ranges, or * for every host',
 };
 
-const chapter = 'Outbound network';
+const httpProxy = setting({
+  variable: 'HTTP_PROXY',
+  alias: 'http_proxy',
+  rule: proxyUrl,
+  default: none,
+  help: 'Proxy by which http URLs of the provider are reached. Also read as http_proxy. Addresses of this machine never go through a proxy.',
+  secret: true,
+});
 
-export const proxySettings: {
-  readonly [Name in keyof ProxySettings]: Setting<ProxySettings[Name]>;
-} = {
-  httpProxy: {
-    variable: 'HTTP_PROXY',
-    alias: 'http_proxy',
-    rule: proxyUrl,
-    fallback: () => undefined,
-    shown: '',
-    help: 'Proxy by which http URLs of the provider are reached. Also read as http_proxy. Addresses of this machine never go through a proxy.',
-    chapter,
-    secret: true,
-  },
-  httpsProxy: {
+export const outboundSettings = {
+  httpProxy,
+  httpsProxy: setting({
     variable: 'HTTPS_PROXY',
     alias: 'https_proxy',
     rule: proxyUrl,
-    fallback: ({ httpProxy }) => httpProxy,
-    shown: '',
+    default: derived('', (read) => read(httpProxy)),
     help: 'Proxy by which https URLs of the provider and the metadata documents of clients are reached (by CONNECT). Also read as https_proxy. Unset: HTTP_PROXY is used. Not together with CIMD_ALLOWED_HOSTS=*.',
-    chapter,
     secret: true,
-  },
-  noProxy: {
+  }),
+  noProxy: setting({
     variable: 'NO_PROXY',
     alias: 'no_proxy',
     rule: hosts,
-    fallback: () => [],
-    shown: '',
+    default: fixed([]),
     help: 'Hosts that are reached without the proxy: example.com means the host and all below it, .example.com only those below it. Also read as no_proxy.',
-    chapter,
-  },
+  }),
 };
 
-/** What does not go together, one sentence each. */
-export function proxyProblems({ httpsProxy, cimdAllowedHosts }: Config): readonly string[] {
-  if (httpsProxy === undefined || !cimdAllowedHosts.includes('*')) return [];
-  return [
-    'CIMD_ALLOWED_HOSTS: * is not allowed with HTTPS_PROXY or HTTP_PROXY, because the proxy looks the hosts up, and the gateway cannot refuse addresses inside your network. Name the hosts.',
-  ];
-}
+export const readOutboundConfig = (read: Read): OutboundConfig => ({
+  httpProxy: read(httpProxy),
+  httpsProxy: read(outboundSettings.httpsProxy),
+  noProxy: read(outboundSettings.noProxy),
+});

@@ -1,34 +1,30 @@
-// Decisions 10: variables that look like settings and are none.
+// Variables that look like misspelled settings.
 import { computeEditDistance } from '../nearest-name.ts';
-import type { Setting } from './setting.ts';
-import { settings } from './settings.ts';
+import type { Env } from './read-env.ts';
+import { SETTINGS } from './settings.ts';
 
-export interface Misspelt {
+export interface MisspelledVariable {
   readonly variable: string;
   /** The setting that was most likely meant. */
   readonly nearest: string;
 }
 
-type Env = Readonly<Record<string, string | undefined>>;
-
-export const describeMisspelt = ({ variable, nearest }: Misspelt): string =>
+export const describeMisspelled = ({ variable, nearest }: MisspelledVariable): string =>
   `${variable} is set and is no setting of Postern; did you mean ${nearest}?`;
 
 /** Never with their values, which may be secrets. */
-export const misspeltVariables = (env: Env): readonly Misspelt[] =>
+export const findMisspelled = (env: Env): readonly MisspelledVariable[] =>
   Object.keys(env).flatMap((variable) => {
-    const nearest = KNOWN.has(variable) ? undefined : settingMeantBy(variable);
+    const nearest = KNOWN.has(variable) ? undefined : findNearestSetting(variable);
     return nearest === undefined ? [] : [{ variable, nearest }];
   });
 
-const ALL: readonly Setting<unknown>[] = Object.values(settings);
-
 const KNOWN: ReadonlySet<string> = new Set(
-  ALL.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+  SETTINGS.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
 );
 
 /** Those with an alias are every program's (`HTTP_PROXY`), and so are their neighbours. */
-const NAMES = ALL.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : []));
+const NAMES = SETTINGS.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : []));
 
 /** Nobody else is likely to use these. */
 const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
@@ -37,7 +33,7 @@ const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
 const SERVICE_LINK =
   /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$/;
 
-function settingMeantBy(variable: string): string | undefined {
+function findNearestSetting(variable: string): string | undefined {
   if (SERVICE_LINK.test(variable)) return undefined;
   const upper = variable.toUpperCase();
   const whole = NAMES.find((name) => isWithoutLastWord(upper, name));

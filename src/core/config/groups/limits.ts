@@ -1,0 +1,163 @@
+// Spec §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
+
+import { THIRTY_DAYS_MS } from '../durations.ts';
+import { flag, integer } from '../rules.ts';
+import { fixed, none, type Read, type Setting, setting } from '../setting.ts';
+
+export type LimitsConfig =
+  | { readonly enabled: false }
+  | { readonly enabled: true; readonly groups: Readonly<Record<LimitGroup, LimitRule>> };
+
+export interface LimitRule {
+  readonly group: LimitGroup;
+  /** What the variables that set it begin with, for whoever has to raise it. */
+  readonly prefix: string;
+  /** Length of the sliding window in milliseconds. */
+  readonly windowMs: number;
+  /** Requests per window of an address, of a user (undefined: not counted), of all callers. */
+  readonly max: {
+    readonly ip: number;
+    readonly user: number | undefined;
+    readonly global: number;
+  };
+}
+
+interface LimitRow {
+  readonly group: string;
+  readonly prefix: string;
+  /** What is limited. */
+  readonly what: string;
+  readonly windowMs: number;
+  readonly max: number;
+  readonly globalMax: number;
+  /** Whether requests of a user can be limited, too. */
+  readonly perUser?: true;
+}
+
+const GROUPS = [
+  {
+    group: 'mcp',
+    prefix: 'MCP',
+    what: 'calls of /mcp',
+    windowMs: 60_000,
+    max: 100,
+    globalMax: 10_000,
+    perUser: true,
+  },
+  {
+    group: 'dcr',
+    prefix: 'DCR',
+    what: 'client registrations',
+    windowMs: 3_600_000,
+    max: 10,
+    globalMax: 1000,
+  },
+  {
+    group: 'authorize',
+    prefix: 'OAUTH_AUTHORIZE',
+    what: 'calls of /oauth/authorize',
+    windowMs: 60_000,
+    max: 10,
+    globalMax: 1000,
+  },
+  {
+    group: 'consent',
+    prefix: 'OAUTH_CONSENT',
+    what: 'approvals at /oauth/consent',
+    windowMs: 60_000,
+    max: 20,
+    globalMax: 1000,
+  },
+  {
+    group: 'token',
+    prefix: 'OAUTH_TOKEN',
+    what: 'calls of /oauth/token and /oauth/revoke',
+    windowMs: 60_000,
+    max: 300,
+    globalMax: 10_000,
+  },
+  {
+    group: 'callback',
+    prefix: 'OAUTH_CALLBACK',
+    what: 'calls of /oauth/callback',
+    windowMs: 60_000,
+    max: 20,
+    globalMax: 1000,
+  },
+] as const satisfies readonly LimitRow[];
+
+/** Endpoints of one group share their windows. */
+export type LimitGroup = (typeof GROUPS)[number]['group'];
+
+const MAX = 1_000_000_000;
+
+const windowSetting = ({ prefix, what, windowMs }: LimitRow) =>
+  setting({
+    variable: `${prefix}_RATE_LIMIT_WINDOW_MS`,
+    rule: integer(1, THIRTY_DAYS_MS),
+    default: fixed<number>(windowMs),
+    help: `Sliding window for ${what}, in milliseconds.`,
+  });
+
+const maxSetting = ({ prefix, what, max }: LimitRow) =>
+  setting({
+    variable: `${prefix}_RATE_LIMIT_MAX`,
+    rule: integer(1, MAX),
+    default: fixed<number>(max),
+    help: `Most ${what} per address and window.`,
+  });
+
+const globalMaxSetting = ({ prefix, what, globalMax }: LimitRow) =>
+  setting({
+    variable: `${prefix}_GLOBAL_RATE_LIMIT_MAX`,
+    rule: integer(1, MAX),
+    default: fixed<number>(globalMax),
+    help: `Most ${what} of all callers per window.`,
+  });
+
+const userMaxSetting = ({ prefix, what }: LimitRow) =>
+  setting({
+    variable: `${prefix}_USER_RATE_LIMIT_MAX`,
+    rule: integer(1, MAX),
+    default: none,
+    help: `Most ${what} per user and window, counted beside the limit per address. Set it, and raise ${prefix}_RATE_LIMIT_MAX, where many users share one address (an office, a NAT). Unset: users are not counted.`,
+  });
+
+const enabled = setting({
+  variable: 'RATE_LIMIT_ENABLED',
+  rule: flag,
+  default: fixed(true),
+  help: 'false switches all rate limits off.',
+});
+
+const settingsOf = (row: LimitRow): readonly Setting<unknown>[] => [
+  windowSetting(row),
+  maxSetting(row),
+  globalMaxSetting(row),
+  ...(row.perUser ? [userMaxSetting(row)] : []),
+];
+
+export const limitSettings: readonly Setting<unknown>[] = [enabled, ...GROUPS.flatMap(settingsOf)];
+
+export function readLimitsConfig(read: Read): LimitsConfig {
+  if (!read(enabled)) return { enabled: false };
+  const groups: Partial<Record<LimitGroup, LimitRule>> = {};
+  for (const row of GROUPS) groups[row.group] = readRule(row, row.group, read);
+  if (!isComplete(groups)) throw new Error('A limit group has no row');
+  return { enabled: true, groups };
+}
+
+const readRule = (row: LimitRow, group: LimitGroup, read: Read): LimitRule => ({
+  group,
+  prefix: row.prefix,
+  windowMs: read(windowSetting(row)),
+  max: {
+    ip: read(maxSetting(row)),
+    user: row.perUser && read(userMaxSetting(row)),
+    global: read(globalMaxSetting(row)),
+  },
+});
+
+const isComplete = (
+  groups: Partial<Record<LimitGroup, LimitRule>>,
+): groups is Record<LimitGroup, LimitRule> => GROUPS.every(({ group }) => groups[group]);

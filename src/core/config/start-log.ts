@@ -1,0 +1,138 @@
+// What an operator reads once, at start.
+import type { Log } from '../log.ts';
+import { isOnThisMachine } from '../loopback.ts';
+import type { Config } from './config.ts';
+import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
+
+/** The configuration in a few words, for the line that says that the service runs. Nothing secret. */
+export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
+  mode: auth.required ? oauth.mode : 'without authentication',
+  ...(oauth.provider && { issuer: oauth.provider.issuer }),
+  // Of the URL the host alone: the rest may hold a password.
+  store:
+    store.kind === 'embedded'
+      ? `embedded in ${store.dataDir}`
+      : `Redis at ${new URL(store.url).host}`,
+});
+
+/** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
+export function logStartWarnings(config: Config, log: Log): void {
+  const isPublic = !isOnThisMachine(new URL(config.server.baseUrl).hostname);
+  for (const { isPresent, warning } of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
+    if (isPresent(config)) log.warn(warning);
+  }
+  if (config.auth.required) {
+    if (config.oauth.mode === 'proxy') logWhoCanLogIn(config.oauth, log);
+  } else if (isOnThisMachine(config.server.host)) {
+    log.info('AUTH_REQUIRED=false lets everybody in on this machine.', {
+      host: config.server.host,
+    });
+  }
+}
+
+interface Risk {
+  readonly isPresent: (config: Config) => boolean;
+  /** Begins with the variable. */
+  readonly warning: string;
+}
+
+const RISKS: readonly Risk[] = [
+  {
+    isPresent: ({ server }) => !server.isBaseUrlSet && isEveryAddress(server.host),
+    warning:
+      'BASE_URL is not set, while the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or HOST=127.0.0.1.',
+  },
+  {
+    isPresent: ({ auth, server }) => !auth.required && !isOnThisMachine(server.host),
+    warning:
+      'AUTH_REQUIRED=false lets everybody in who reaches this address. Remove it, or set HOST=127.0.0.1.',
+  },
+  {
+    // The confused deputy: whoever registers a client could ride on a user's login at the provider.
+    isPresent: ({ oauth }) =>
+      oauth.mode === 'broker' && oauth.consent.kind === 'off' && isOpen(oauth),
+    warning:
+      'OAUTH_CONSENT=off: whoever registers a client can log in by it as any user who follows a link. Set OAUTH_CONSENT=page, or DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
+  },
+];
+
+/** Only where BASE_URL is not on loopback. */
+const PUBLIC_RISKS: readonly Risk[] = [
+  {
+    isPresent: ({ server }) => server.environment !== 'production',
+    warning:
+      'NODE_ENV is not production: localhost is accepted as Host and Origin, and browsers are not told to insist on https. Set NODE_ENV=production.',
+  },
+  {
+    isPresent: ({ server }) => isPlainHttp(server.baseUrl),
+    warning:
+      'BASE_URL is an http address: tokens travel unencrypted. Put TLS in front and set BASE_URL to the https address.',
+  },
+  {
+    isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.issuer),
+    warning:
+      "OIDC_ISSUER is an http address: anybody on the way to it can replace the provider's keys and forge tokens. Set it to an https address.",
+  },
+  {
+    isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.jwksUrl),
+    warning:
+      "OIDC_JWKS_URL is an http address: anybody on the way to it can replace the provider's keys and forge tokens. Set it to an https address.",
+  },
+  {
+    isPresent: ({ limits }) => !limits.enabled,
+    warning:
+      'RATE_LIMIT_ENABLED=false: nothing limits how often anybody may call. Remove it; the limits can be raised one by one.',
+  },
+  {
+    isPresent: ({ oauth }) => oauth.clientIdMetadata.allowedHosts.includes('*'),
+    warning:
+      'CIMD_ALLOWED_HOSTS=* lets every website be a client, and callers choose the hosts that this service asks for documents. List the hosts of the clients that you use.',
+  },
+  {
+    isPresent: ({ oauth }) => oauth.mode === 'broker' && oauth.allowedScopes.includes('*'),
+    warning:
+      'OAUTH_ALLOWED_SCOPES=* lets every client ask for all that your client may have at the provider. List the scopes that all clients may have.',
+  },
+  {
+    isPresent: ({ http }) => http.trustProxy.kind === 'all',
+    warning:
+      'TRUST_PROXY=all believes anybody about their address, which rate limits go by. Set it to the number or the networks of your proxies, or to none.',
+  },
+  {
+    isPresent: ({ oauth }) => oauth.mode === 'proxy' && isOpen(oauth),
+    warning:
+      'OAUTH_MODE=proxy with open registration: anybody can register a client, and the provider does not ask the user again for each. Set OAUTH_MODE=broker, which does, or DCR_ACCESS_TOKEN.',
+  },
+];
+
+/** Whether anybody can bring a client along. */
+const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
+  registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
+
+/** At info: a service that only checks tokens from elsewhere is as it should be. */
+function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
+  const needed = {
+    OAUTH_AUTHORIZATION_URL: oauth.endpoints.authorizationUrl,
+    OAUTH_TOKEN_URL: oauth.endpoints.tokenUrl,
+    OAUTH_CLIENT_ID: oauth.providerClient.id,
+  };
+  const missing = Object.entries(needed).flatMap(([name, value]) =>
+    value === undefined ? [name] : [],
+  );
+  if (missing.length > 0) {
+    log.info(
+      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which finds the URLs by OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. Without it the service accepts tokens that clients got elsewhere.`,
+      { missing },
+    );
+  } else if (oauth.metadataIssuer === 'upstream') {
+    log.info(
+      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) will not log in, and the provider must know the redirect URI of each that does. OAUTH_MODE=broker lets all of them in.',
+    );
+  }
+}
+
+const isPlainHttp = (url: string | undefined): boolean =>
+  url !== undefined && new URL(url).protocol === 'http:';
+
+/** `0.0.0.0`, `::`, and the long forms of the latter. */
+const isEveryAddress = (host: string): boolean => /^(0\.0\.0\.0|[0:]+)$/.test(host);

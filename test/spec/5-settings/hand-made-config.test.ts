@@ -1,0 +1,129 @@
+// A Config that loadConfig did not make, perhaps without types: what is missing lets nobody in.
+import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { Config } from '../../../src/core/config/config.ts';
+import { ConfigError } from '../../../src/core/config/config-error.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
+import { createSeal } from '../../../src/core/seal/seal.ts';
+import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
+import {
+  createOAuth,
+  type OAuthDeps,
+  redirectUriRules,
+} from '../../../src/features/oauth/oauth.ts';
+import { createGateway } from '../../../src/gateway.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { noInternet } from '../../support/gateway/no-internet.ts';
+import { wrapStore } from '../../support/stores/wrapped-store.ts';
+
+const ISSUER = 'https://idp.example';
+const BROKER = { OIDC_ISSUER: ISSUER, OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1' };
+const CONSENT = { OIDC_ISSUER: ISSUER, OAUTH_CONSENT: 'page' };
+
+type Env = Readonly<Record<string, string>>;
+
+/** As a program without types would write it: `path` is taken away, or has another value. */
+function breakConfig(env: Env, path: string, value?: unknown): Config {
+  const broken = JSON.parse(JSON.stringify(loadConfig(env)));
+  const names = path.split('.');
+  const last = names.pop() ?? '';
+  let group = broken;
+  for (const name of names) group = group[name];
+  group[last] = value;
+  return broken;
+}
+
+async function problemsOf(config: Config): Promise<readonly string[]> {
+  try {
+    await (await createGateway(config, { log: collectLog().log })).close();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('§10 a configuration made by hand', () => {
+  test.each<{ env: Env; path: string; value?: unknown; says: string }>([
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.issuer', says: 'auth.provider.issuer' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider', says: 'auth.provider.issuer' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required', says: 'auth.required' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required', value: 'yes', says: 'auth.required' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth', says: 'auth' },
+    { env: BROKER, path: 'oauth.provider', says: 'oauth.provider.issuer' },
+    { env: BROKER, path: 'oauth.providerClient.id', says: 'oauth.providerClient.id' },
+    { env: BROKER, path: 'oauth.mode', says: 'oauth.mode' },
+    { env: BROKER, path: 'oauth.mode', value: 'Broker', says: 'oauth.mode' },
+    { env: BROKER, path: 'oauth.stateSecret', says: 'oauth.stateSecret' },
+    {
+      env: BROKER,
+      path: 'oauth.stateSecret',
+      value: { kind: 'given', secrets: [] },
+      says: 'oauth.stateSecret',
+    },
+    { env: CONSENT, path: 'oauth.stateSecret', says: 'oauth.stateSecret' },
+    { env: CONSENT, path: 'oauth.consent', says: 'oauth.consent' },
+    { env: CONSENT, path: 'oauth.consent.kind', value: true, says: 'oauth.consent' },
+    { env: CONSENT, path: 'oauth', says: 'oauth' },
+    {
+      env: BROKER,
+      path: 'oauth.provider.issuer',
+      value: 'https://other.example',
+      says: 'the same provider',
+    },
+  ])('§10 $path=$value is an error and starts nothing', async ({ env, path, value, says }) => {
+    const problems = await problemsOf(breakConfig(env, path, value));
+    expect(problems.join('\n')).toContain(says);
+  });
+
+  test('§10 members of an older Config are an error that names loadConfig', async () => {
+    const old: Config = JSON.parse('{ "authRequired": true, "oidcIssuer": "https://idp.example" }');
+    expect(await problemsOf(old)).toEqual([expect.stringContaining('loadConfig')]);
+  });
+});
+
+describe('§13 OAuth endpoints without what they need', () => {
+  let end = async () => {};
+  afterEach(() => end());
+
+  async function open(env: Env, missing: 'seal' | 'endpoints') {
+    const config = loadConfig(env);
+    const { store, remove } = await wrapStore(() => ({}));
+    end = async () => {
+      await store.close();
+      await remove();
+    };
+    const { log } = collectLog();
+    const metadata = { issuer: ISSUER, get: () => Promise.reject(new Error('not needed')) };
+    const deps: OAuthDeps = {
+      store,
+      seal: createSeal(['s'.repeat(32)]),
+      fetch,
+      clock: systemClock,
+      documents: createClientDocuments({
+        allowedHosts: [],
+        redirectUris: redirectUriRules(config),
+        clock: systemClock,
+        log,
+        network: noInternet,
+      }),
+      endpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
+      inspectToken: () => ({ sub: undefined, problem: undefined }),
+      log,
+    };
+    return () => createOAuth(config, { ...deps, [missing]: undefined });
+  }
+
+  test('§13 broker mode without a seal does not become proxy mode', async () => {
+    expect(await open(BROKER, 'seal')).toThrow('Broker mode needs a seal');
+  });
+
+  test('§13 broker mode without the endpoints of the provider does not become proxy mode', async () => {
+    expect(await open(BROKER, 'endpoints')).toThrow('Broker mode needs the endpoints');
+  });
+
+  test('§13 the consent page without a seal is not left out', async () => {
+    expect(await open(CONSENT, 'seal')).toThrow('The consent page needs a seal');
+  });
+});
