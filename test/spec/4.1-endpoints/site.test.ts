@@ -42,6 +42,24 @@ const PAGES = [
 ];
 const root = new URL('../../../', import.meta.url);
 
+/** What is read in the repository only. */
+const PROJECT_PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+  ...readdirSync(new URL('docs/decisions/', root)).map((name) => `docs/decisions/${name}`),
+];
+
+/** As the common forges make them. */
+const anchorsOf = (markdown: string): string[] =>
+  [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
 const examples = new URL('docs/examples/', root);
 const EXAMPLES = readdirSync(examples);
 
@@ -99,6 +117,24 @@ describe('documentation pages', () => {
       if (fragment) expect(there, `${path} → ${href}`).toContain(`id="${fragment}"`);
     }
   });
+
+  test.each(PROJECT_PAGES)(
+    '§4.1 every link of %s leads to a file, and to a heading of it',
+    (name) => {
+      const text = readFileSync(new URL(name, root), 'utf8');
+      const links = [...text.matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(
+        ([, to = '']) => to,
+      );
+      const broken = links.filter((link) => {
+        const target = new URL(link, new URL(name, root));
+        if (!existsSync(target)) return true;
+        const heading = target.hash.slice(1);
+        target.hash = '';
+        return heading !== '' && !anchorsOf(readFileSync(target, 'utf8')).includes(heading);
+      });
+      expect(broken).toEqual([]);
+    },
+  );
 
   test.each(EXAMPLES)('§4.1 /authors shows the code of %s as its file has it', (name) => {
     const blocks = [...textOf(site.find('/authors')).matchAll(/<pre><code[^>]*>([^<]*)</g)];
