@@ -2,12 +2,12 @@
 import { createServer } from 'node:http';
 
 const [port, status, headers, body] = process.argv.slice(2) as [string, string, string, string];
-const named = JSON.parse(headers) as Record<string, string>;
+const parsedHeaders = JSON.parse(headers) as Record<string, string>;
 
 const server = createServer((req, res) => {
   req.resume();
   req.on('end', () => {
-    res.writeHead(Number(status), named);
+    res.writeHead(Number(status), parsedHeaders);
     res.end(body);
   });
 });

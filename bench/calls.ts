@@ -3,18 +3,18 @@ import type { Call } from './wrk.ts';
 
 const PARAMS = { name: 'service_ping', arguments: { message: 'hello' } };
 
-const headersFor = (token: string) => ({
+const createHeaders = (token: string) => ({
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
   authorization: `Bearer ${token}`,
 });
 
-const callBody = (params: object) =>
+const createCallBody = (params: object) =>
   JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params });
 
 /** In a session that is opened for it. */
-export async function sessionCall(url: string, token: string): Promise<Call> {
-  const headers = headersFor(token);
+export async function createSessionCall(url: string, token: string): Promise<Call> {
+  const headers = createHeaders(token);
   const initialize = { protocolVersion: '2025-11-25', capabilities: {} };
   const opened = await fetch(url, {
     method: 'POST',
@@ -26,20 +26,20 @@ export async function sessionCall(url: string, token: string): Promise<Call> {
   return {
     url,
     headers: { ...headers, 'mcp-session-id': session, 'mcp-protocol-version': '2025-11-25' },
-    body: callBody(PARAMS),
+    body: createCallBody(PARAMS),
   };
 }
 
-export function statelessCall(url: string, token: string): Call {
+export function createStatelessCall(url: string, token: string): Call {
   return {
     url,
     headers: {
-      ...headersFor(token),
+      ...createHeaders(token),
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': 'tools/call',
       'mcp-name': PARAMS.name,
     },
-    body: callBody({
+    body: createCallBody({
       ...PARAMS,
       _meta: {
         'io.modelcontextprotocol/protocolVersion': '2026-07-28',

@@ -1,6 +1,6 @@
-// Rounds of load over several subjects, interleaved, so that a slow minute hits all alike; medians.
+// Rounds of load over several subjects, interleaved, so that a slow minute affects all of them alike.
 import type { Target } from './target.ts';
-import { type Call, type Load, load } from './wrk.ts';
+import { type Call, type LoadResult, runWrk } from './wrk.ts';
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5);
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 4);
@@ -23,7 +23,7 @@ export interface Figures {
   readonly failures: number;
 }
 
-interface Measured extends Load {
+interface Round extends LoadResult {
   readonly cpuMicroseconds: number;
 }
 
@@ -31,50 +31,50 @@ export async function measure(
   folder: string,
   subjects: readonly Subject[],
 ): Promise<readonly Figures[]> {
-  const measured = subjects.map((subject) => ({ subject, rounds: [] as Measured[] }));
-  for (const { call } of subjects) await load(folder, call, 2, CONNECTIONS);
+  const results = subjects.map((subject) => ({ subject, rounds: [] as Round[] }));
+  for (const { call } of subjects) await runWrk(folder, call, 2, CONNECTIONS);
   for (let round = 0; round < ROUNDS; round++) {
-    for (const { subject, rounds } of measured) {
+    for (const { subject, rounds } of results) {
       const { target, call } = subject;
-      const before = target.cpuSeconds();
-      const result = await load(folder, call, SECONDS, CONNECTIONS);
-      const cpuMicroseconds = ((target.cpuSeconds() - before) / result.requests) * 1e6;
+      const before = target.readCpuSeconds();
+      const result = await runWrk(folder, call, SECONDS, CONNECTIONS);
+      const cpuMicroseconds = ((target.readCpuSeconds() - before) / result.requests) * 1e6;
       rounds.push({ ...result, cpuMicroseconds });
     }
   }
-  return measured.map(({ subject, rounds }) => ({
+  return results.map(({ subject, rounds }) => ({
     name: subject.name,
-    requestsPerSecond: median(rounds.map((round) => round.requestsPerSecond)),
-    p50Ms: median(rounds.map((round) => round.p50Ms)),
-    p99Ms: median(rounds.map((round) => round.p99Ms)),
-    cpuMicroseconds: median(rounds.map((round) => round.cpuMicroseconds)),
+    requestsPerSecond: computeMedian(rounds.map((round) => round.requestsPerSecond)),
+    p50Ms: computeMedian(rounds.map((round) => round.p50Ms)),
+    p99Ms: computeMedian(rounds.map((round) => round.p99Ms)),
+    cpuMicroseconds: computeMedian(rounds.map((round) => round.cpuMicroseconds)),
     failures: rounds.reduce((sum, round) => sum + round.failures, 0),
   }));
 }
 
-/** Prints the figures; those of the first are what the others are compared with. */
-export function report(title: string, figures: readonly Figures[]): void {
+/** Prints the figures; the others are compared with the first. */
+export function printReport(title: string, figures: readonly Figures[]): void {
   const [first] = figures;
   console.log(`${title}: ${ROUNDS} rounds of ${SECONDS} s, ${CONNECTIONS} connections, medians`);
   console.table(
     figures.map((row) => ({
       name: row.name,
-      'requests/s': rounded(row.requestsPerSecond),
-      'p50 ms': rounded(row.p50Ms),
-      'p99 ms': rounded(row.p99Ms),
-      'CPU µs/request': rounded(row.cpuMicroseconds),
+      'requests/s': roundTo3(row.requestsPerSecond),
+      'p50 ms': roundTo3(row.p50Ms),
+      'p99 ms': roundTo3(row.p99Ms),
+      'CPU µs/request': roundTo3(row.cpuMicroseconds),
       failures: row.failures,
-      'requests, of the first': ratio(row.requestsPerSecond, first?.requestsPerSecond),
-      'CPU, of the first': ratio(row.cpuMicroseconds, first?.cpuMicroseconds),
+      'requests, of the first': computeRatio(row.requestsPerSecond, first?.requestsPerSecond),
+      'CPU, of the first': computeRatio(row.cpuMicroseconds, first?.cpuMicroseconds),
     })),
   );
 }
 
-const rounded = (value: number) => Number(value.toPrecision(3));
+const roundTo3 = (value: number) => Number(value.toPrecision(3));
 
-const ratio = (value: number, of = Number.NaN) => Number((value / of).toFixed(3));
+const computeRatio = (value: number, of = Number.NaN) => Number((value / of).toFixed(3));
 
-function median(values: readonly number[]): number {
+function computeMedian(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { freePort } from '../test/support/gateway/ports.ts';
 import { startIssuer } from '../test/support/oauth/issuer.ts';
 import { startRedis } from '../test/support/stores/redis.ts';
-import { sessionCall, statelessCall } from './calls.ts';
-import { measure, report, type Subject } from './measure.ts';
+import { createSessionCall, createStatelessCall } from './calls.ts';
+import { measure, printReport, type Subject } from './measure.ts';
 import { startTarget, type Target } from './target.ts';
 import { type Call, ensureWrk } from './wrk.ts';
 
@@ -34,28 +34,28 @@ try {
   const embedded = await startGateway('embedded', GATEWAY, {});
   const withRedis = await startGateway('redis', GATEWAY, { REDIS_URL: redis.url });
   const storeless = await startGateway('storeless', STORELESS, {});
-  const subject = async (
+  const createSubject = async (
     name: string,
     target: Target,
-    callOf: (url: string, token: string) => Call | Promise<Call>,
-  ): Promise<Subject> => ({ name, target, call: await callOf(target.url, token) });
+    createCall: (url: string, token: string) => Call | Promise<Call>,
+  ): Promise<Subject> => ({ name, target, call: await createCall(target.url, token) });
 
-  const redisCall = await subject('redis', withRedis, sessionCall);
+  const redisCall = await createSubject('redis', withRedis, createSessionCall);
   const bare = await startBare(redisCall.call);
-  report('The service', [
+  printReport('The service', [
     ...(await measure(folder, [
       { name: 'bare node:http', target: bare, call: { ...redisCall.call, url: bare.url } },
-      await subject('embedded', embedded, sessionCall),
-      await subject('embedded, stateless', embedded, statelessCall),
+      await createSubject('embedded', embedded, createSessionCall),
+      await createSubject('embedded, stateless', embedded, createStatelessCall),
       redisCall,
-      await subject('redis, stateless', withRedis, statelessCall),
+      await createSubject('redis, stateless', withRedis, createStatelessCall),
     ])),
   ]);
-  report(
+  printReport(
     'The eras, without the work of a store',
     await measure(folder, [
-      await subject('session', storeless, sessionCall),
-      await subject('stateless', storeless, statelessCall),
+      await createSubject('session', storeless, createSessionCall),
+      await createSubject('stateless', storeless, createStatelessCall),
     ]),
   );
 } finally {
@@ -91,16 +91,16 @@ async function startGateway(
   return target;
 }
 
-async function startBare({ url, headers, body }: Call): Promise<Target> {
-  const answer = await fetch(url, { method: 'POST', headers, body });
-  const sent = Object.fromEntries(
+async function startBare({ url, headers: callHeaders, body }: Call): Promise<Target> {
+  const answer = await fetch(url, { method: 'POST', headers: callHeaders, body });
+  const headers = Object.fromEntries(
     [...answer.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name)),
   );
   const port = await freePort();
   const args = ['--import', 'tsx', 'bench/bare.ts', String(port), String(answer.status)];
   const target = await startTarget(
     'bare node:http',
-    [...args, JSON.stringify(sent), await answer.text()],
+    [...args, JSON.stringify(headers), await answer.text()],
     {},
     port,
   );

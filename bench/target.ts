@@ -6,7 +6,7 @@ export interface Target {
   readonly name: string;
   readonly url: string;
   /** CPU seconds used so far, user and system. */
-  cpuSeconds(): number;
+  readCpuSeconds(): number;
   stop(): Promise<void>;
 }
 
@@ -24,16 +24,16 @@ export async function startTarget(
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const url = `http://127.0.0.1:${port}`;
-  await untilListening(url, child);
+  await waitUntilListening(url, child);
   return {
     name,
     url: `${url}/mcp`,
-    cpuSeconds: () => cpuSecondsOf(child),
-    stop: () => stopped(child),
+    readCpuSeconds: () => readCpuSecondsOf(child),
+    stop: () => stopProcess(child),
   };
 }
 
-async function untilListening(url: string, child: ChildProcess): Promise<void> {
+async function waitUntilListening(url: string, child: ChildProcess): Promise<void> {
   for (let attempt = 0; attempt < 100; attempt++) {
     if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}`);
     const answer = await fetch(`${url}/health`).catch(() => undefined);
@@ -43,14 +43,14 @@ async function untilListening(url: string, child: ChildProcess): Promise<void> {
   throw new Error(`Nothing answers at ${url}`);
 }
 
-function cpuSecondsOf({ pid }: ChildProcess): number {
+function readCpuSecondsOf({ pid }: ChildProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-const stopped = (child: ChildProcess): Promise<void> =>
+const stopProcess = (child: ChildProcess): Promise<void> =>
   new Promise((resolve) => {
     child.once('exit', () => resolve());
     child.kill('SIGTERM');

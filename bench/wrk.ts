@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-export interface Load {
+export interface LoadResult {
   readonly requestsPerSecond: number;
   readonly requests: number;
   readonly p50Ms: number;
@@ -28,9 +28,9 @@ export function ensureWrk(): void {
   execFileSync('apt-get', ['install', '-y', '-qq', 'wrk'], { stdio: 'ignore' });
 }
 
-export async function load(folder: string, call: Call, seconds: number, connections: number) {
+export async function runWrk(folder: string, call: Call, seconds: number, connections: number) {
   const script = join(folder, 'post.lua');
-  writeFileSync(script, luaFor(call));
+  writeFileSync(script, renderLuaScript(call));
   const { stdout } = await run('wrk', [
     '-t1',
     `-c${connections}`,
@@ -42,14 +42,14 @@ export async function load(folder: string, call: Call, seconds: number, connecti
   ]);
   const report = /^REPORT (.*)$/m.exec(stdout)?.[1];
   if (report === undefined) throw new Error(`wrk gave no report:\n${stdout}`);
-  return JSON.parse(report) as Load;
+  return JSON.parse(report) as LoadResult;
 }
 
-const luaFor = ({ headers, body }: Call) => `
+const renderLuaScript = ({ headers, body }: Call) => `
 wrk.method = "POST"
-wrk.body = ${lua(body)}
+wrk.body = ${quoteLua(body)}
 ${Object.entries(headers)
-  .map(([name, value]) => `wrk.headers[ ${lua(name)} ] = ${lua(value)}`)
+  .map(([name, value]) => `wrk.headers[ ${quoteLua(name)} ] = ${quoteLua(value)}`)
   .join('\n')}
 function done(summary, latency, requests)
   local errors = summary.errors
@@ -62,4 +62,4 @@ function done(summary, latency, requests)
 end
 `;
 
-const lua = (text: string) => `[==[${text}]==]`;
+const quoteLua = (text: string) => `[==[${text}]==]`;

@@ -16,26 +16,26 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const inRoot = (...path) => join(root, ...path);
+const pathInRoot = (...path) => join(root, ...path);
 
 const SOURCES = ['src', 'docs', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
-const STAMP = inRoot('dist', '.built');
+const STAMP = pathInRoot('dist', '.built');
 
 /** By content, not by time: a checkout or a copy may put any time on a file. */
-function fingerprint() {
+function computeFingerprint() {
   const hash = createHash('sha256');
   const add = (name) => {
-    if (statSync(inRoot(name)).isDirectory()) {
-      for (const entry of readdirSync(inRoot(name)).sort()) add(join(name, entry));
+    if (statSync(pathInRoot(name)).isDirectory()) {
+      for (const entry of readdirSync(pathInRoot(name)).sort()) add(join(name, entry));
     } else {
-      hash.update(`${name}\0`).update(readFileSync(inRoot(name)));
+      hash.update(`${name}\0`).update(readFileSync(pathInRoot(name)));
     }
   };
   for (const name of SOURCES) add(name);
   return hash.digest('hex');
 }
 
-const isFresh = () => existsSync(STAMP) && readFileSync(STAMP, 'utf8') === fingerprint();
+const isFresh = () => existsSync(STAMP) && readFileSync(STAMP, 'utf8') === computeFingerprint();
 
 /** What the command prints goes to stderr: stdout belongs to the service's log lines. */
 function run(command, ...args) {
@@ -45,10 +45,10 @@ function run(command, ...args) {
 function build() {
   const started = performance.now();
   console.error('Building Postern …');
-  const built = fingerprint();
-  const next = inRoot(`.dist-${process.pid}`);
+  const built = computeFingerprint();
+  const next = pathInRoot(`.dist-${process.pid}`);
   try {
-    const tsc = inRoot('node_modules', 'typescript', 'bin', 'tsc');
+    const tsc = pathInRoot('node_modules', 'typescript', 'bin', 'tsc');
     run(process.execPath, tsc, '-p', 'tsconfig.build.json', '--outDir', next);
     chmodSync(join(next, 'cli', 'main.js'), 0o755);
     replaceDist(next);
@@ -63,20 +63,20 @@ function build() {
 /** One step to the next: nobody finds half a build, and no deleted file stays behind. */
 function replaceDist(next) {
   const old = `${next}-old`;
-  if (existsSync(inRoot('dist'))) renameSync(inRoot('dist'), old);
-  renameSync(next, inRoot('dist'));
+  if (existsSync(pathInRoot('dist'))) renameSync(pathInRoot('dist'), old);
+  renameSync(next, pathInRoot('dist'));
   rmSync(old, { recursive: true, force: true });
 }
 
 function installMissingTools() {
-  if (['typescript', 'tsx'].every((name) => existsSync(inRoot('node_modules', name)))) return;
+  if (['typescript', 'tsx'].every((name) => existsSync(pathInRoot('node_modules', name)))) return;
   console.error('The build tools are missing (npm leaves them out when NODE_ENV=production):');
   console.error('installing them with npm ci --include=dev …');
   run('npm', 'ci', '--include=dev');
 }
 
 // An installed package has no sources: it comes built.
-if (existsSync(inRoot('src')) && !(process.argv.includes('--if-stale') && isFresh())) {
+if (existsSync(pathInRoot('src')) && !(process.argv.includes('--if-stale') && isFresh())) {
   try {
     installMissingTools();
     build();

@@ -6,12 +6,12 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startBrowser } from './clients/browser.ts';
 import { installNode, NotInstalled } from './clients/install.ts';
+import { installAndTry, type TrialContext } from './clients/install-and-try.ts';
 import { startStubModel } from './clients/stub-model.ts';
 import { CLIENTS, type TriedClient } from './clients/table.ts';
-import { type Surroundings, tryOne } from './clients/try-one.ts';
 
 const COLUMNS =
-  'Client | Version | Protocol | Log-in | List | Call | Restart | Refresh | Both in one connection';
+  'Client | Version | Protocol | Login | List | Call | Restart | Refresh | Both in one connection';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -40,7 +40,7 @@ try {
   const node = await installNode(join(root, 'node'), how);
   console.log(`| ${COLUMNS} |\n|${' --- |'.repeat(COLUMNS.split('|').length)}`);
   for (const client of wanted) {
-    const cells = await rowOf(client, { root, how, browser, model, node, debug });
+    const cells = await createRow(client, { root, how, browser, model, node, debug });
     if (signal.aborted) break;
     console.log(`| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
   }
@@ -55,9 +55,9 @@ try {
 }
 if (signal.aborted) process.exitCode = 1;
 
-async function rowOf(client: TriedClient, around: Surroundings): Promise<readonly string[]> {
+async function createRow(client: TriedClient, context: TrialContext): Promise<readonly string[]> {
   try {
-    return [client.name, ...Object.values(await tryOne(client, around))];
+    return [client.name, ...Object.values(await installAndTry(client, context))];
   } catch (error) {
     if (!(error instanceof NotInstalled)) throw error;
     return [client.name, `not tried: ${error.message}`];

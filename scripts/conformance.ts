@@ -1,5 +1,4 @@
 // npm run conformance: the official conformance tool against a gateway of its own, both revisions.
-
 import { freePort } from '../test/support/gateway/ports.ts';
 import { installConformance } from '../test/support/tools/conformance.ts';
 import { startConformanceGateway } from '../test/support/tools/conformance-gateway.ts';
@@ -14,9 +13,9 @@ const tool = await installConformance();
 const gateway = await startConformanceGateway({ PORT: String(await freePort()) });
 try {
   for (const set of SETS) {
-    const errand = { url: gateway.mcpUrl, signal: interruption.signal };
-    const verdict = await runSet(tool, set, errand);
-    print(verdict);
+    const options = { url: gateway.mcpUrl, signal: interruption.signal };
+    const verdict = await runSet(tool, set, options);
+    printVerdict(verdict);
     if (!hasPassed(verdict)) process.exitCode = 1;
   }
 } catch (error) {
@@ -31,7 +30,7 @@ function hasPassed({ set, required: { passed, failed }, exitCode }: SetVerdict):
   return exitCode === 0 && failed.length === 0 && passed.length === set.scenarios;
 }
 
-function print({ set, required, notScored, complaints }: SetVerdict): void {
+function printVerdict({ set, required, notScored, complaints }: SetVerdict): void {
   const { requirements, scenarios } = set;
   console.log(
     `${requirements}: ${required.passed.length} of ${scenarios} required scenarios passed`,

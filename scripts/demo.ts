@@ -1,13 +1,13 @@
 // npm run demo [url]: an official MCP client goes the whole way, from a refused call to the end
-// of its session, and says what it sees. With --token it logs in and prints the access token.
+// of its session, and prints what it sees. With --token it logs in and prints the access token.
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type Authorization, createAuthorization } from './demo/authorization.ts';
 import { listenForCallback } from './demo/callback.ts';
-import { explain } from './demo/explain.ts';
-import { look } from './demo/look.ts';
+import { explainError } from './demo/explain-error.ts';
+import { exploreCatalog } from './demo/explore-catalog.ts';
 import { createTranscript } from './demo/transcript.ts';
 
 const DEFAULT_URL = 'http://localhost:3000/mcp';
@@ -15,25 +15,28 @@ const USAGE = `Usage: npm run demo -- [--token] [url], for example ${DEFAULT_URL
 
 const { url, tokenOnly } = readArguments(process.argv.slice(2));
 // A token is for $(…): everything else goes where it does not disturb.
-const { heading, say, note, fetch } = createTranscript(tokenOnly ? console.error : console.log);
+const { printHeading, printLine, noteRequest, fetch } = createTranscript(
+  tokenOnly ? console.error : console.log,
+);
 
 demo().catch((error: unknown) => {
-  console.error(`\n${explain(error, url)}`);
+  console.error(`\n${explainError(error, url)}`);
   process.exitCode = 1;
 });
 
 async function demo(): Promise<void> {
   const callback = await listenForCallback();
   try {
-    heading(`Connecting to ${url.href}`);
-    const authorization = createAuthorization({ callback, name: 'ada', say, note });
+    printHeading(`Connecting to ${url.href}`);
+    const authorization = createAuthorization({ callback, name: 'ada', printLine, noteRequest });
     const client = new Client({ name: 'postern-demo', version: '1.0.0' });
     const transport = await connect(client, authorization);
     const server = client.getServerVersion();
-    say(`${server?.name} ${server?.version}, session ${transport.sessionId}`);
+    printLine(`${server?.name} ${server?.version}, session ${transport.sessionId}`);
     const token = (await authorization.tokens())?.access_token;
-    if (!tokenOnly) await look(client, { heading, say, hasUser: token !== undefined });
-    heading('Good-bye');
+    if (!tokenOnly)
+      await exploreCatalog(client, { printHeading, printLine, hasUser: token !== undefined });
+    printHeading('Good-bye');
     await transport.terminateSession();
     await client.close();
     if (tokenOnly) {
@@ -47,32 +50,33 @@ async function demo(): Promise<void> {
   } finally {
     callback.close();
   }
-  heading('Everything works.');
+  printHeading('Everything works.');
 }
 
 async function connect(client: Client, authorization: Authorization) {
-  const open = () => new StreamableHTTPClientTransport(url, { authProvider: authorization, fetch });
-  const first = open();
+  const createTransport = () =>
+    new StreamableHTTPClientTransport(url, { authProvider: authorization, fetch });
+  const first = createTransport();
   try {
     await client.connect(first as Transport);
     return first;
   } catch (error) {
     if (!(error instanceof UnauthorizedError)) throw error;
   }
-  const code = await authorization.code();
+  const code = await authorization.waitForCode();
   await first.finishAuth(code);
-  const second = open();
+  const second = createTransport();
   await client.connect(second as Transport);
   return second;
 }
 
 function readArguments(args: readonly string[]): { url: URL; tokenOnly: boolean } {
   const [given = DEFAULT_URL, ...more] = args.filter((arg) => arg !== '--token');
-  const url = /^https?:\/\//.test(given) && URL.canParse(given) ? new URL(given) : undefined;
-  if (url === undefined || more.length > 0) {
+  const target = /^https?:\/\//.test(given) && URL.canParse(given) ? new URL(given) : undefined;
+  if (target === undefined || more.length > 0) {
     console.error(USAGE);
     process.exit(2);
   }
-  if (url.pathname === '/') url.pathname = '/mcp';
-  return { url, tokenOnly: args.includes('--token') };
+  if (target.pathname === '/') target.pathname = '/mcp';
+  return { url: target, tokenOnly: args.includes('--token') };
 }

@@ -1,24 +1,24 @@
 // npm run docs: writes what follows from tables and examples in the code. With --check it writes
 // nothing and fails when a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
-import { errorsPage } from './docs/errors-page.ts';
-import { authorsPage } from './docs/examples.ts';
+import { renderErrorsPage } from './docs/errors-page.ts';
+import { renderAuthorsPage } from './docs/examples.ts';
 import { envExample, settingsPage } from './docs/settings-page.ts';
 
 const root = new URL('../', import.meta.url);
-const read = (name: string) => readFile(new URL(name, root), 'utf8').catch(() => '');
+const readIfPresent = (name: string) => readFile(new URL(name, root), 'utf8').catch(() => '');
 
 const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/settings.md': settingsPage,
-  'docs/errors.md': errorsPage,
-  'docs/authors.md': authorsPage,
+  'docs/errors.md': renderErrorsPage,
+  'docs/authors.md': renderAuthorsPage,
   '.env.example': envExample,
 };
 
 const isCheck = process.argv.includes('--check');
-for (const [name, make] of Object.entries(generated)) {
-  const present = await read(name);
-  const wanted = make(present);
+for (const [name, render] of Object.entries(generated)) {
+  const present = await readIfPresent(name);
+  const wanted = render(present);
   if (present === wanted) continue;
   if (isCheck) {
     console.error(`${name} is out of date: run npm run docs, and commit what it writes.`);

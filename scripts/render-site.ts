@@ -57,27 +57,30 @@ export async function renderSite(docs: URL): Promise<ReadonlyMap<string, string 
   const read = (name: string) => readFile(new URL(name, docs), 'utf8');
   const files = new Map<string, string | Buffer>();
   for (const { name, title } of ALL_PAGES) {
-    files.set(`${name}.html`, page(title, render(`${name}.md`, await read(`${name}.md`)), name));
+    files.set(
+      `${name}.html`,
+      renderPage(title, renderMarkdown(`${name}.md`, await read(`${name}.md`)), name),
+    );
   }
-  files.set('404.html', page('Not found', render('404.md', NOT_FOUND)));
+  files.set('404.html', renderPage('Not found', renderMarkdown('404.md', NOT_FOUND)));
   for (const [name, source] of Object.entries(ASSETS)) {
     files.set(name, await readFile(new URL(source, docs)));
   }
   return files;
 }
 
-function render(file: string, markdown: string): string {
+function renderMarkdown(file: string, markdown: string): string {
   const md = new MarkdownIt({ html: false, linkify: false });
   const { rules } = md.renderer;
-  rules.link_open = (tokens, at, options, _env, self) => {
-    const token = tokens[at];
+  rules.link_open = (siblings, at, options, _env, self) => {
+    const token = siblings[at];
     const href = token?.attrGet('href');
-    if (token && typeof href === 'string') token.attrSet('href', linkFrom(file, href));
-    return self.renderToken(tokens, at, options);
+    if (token && typeof href === 'string') token.attrSet('href', rewriteLink(file, href));
+    return self.renderToken(siblings, at, options);
   };
-  rules.heading_open = (tokens, at, options, _env, self) => {
-    tokens[at]?.attrSet('id', anchor(tokens[at + 1]?.content ?? ''));
-    return self.renderToken(tokens, at, options);
+  rules.heading_open = (siblings, at, options, _env, self) => {
+    siblings[at]?.attrSet('id', createAnchor(siblings[at + 1]?.content ?? ''));
+    return self.renderToken(siblings, at, options);
   };
   // A wide table scrolls in its own frame; the keyboard must reach it.
   rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
@@ -87,18 +90,20 @@ function render(file: string, markdown: string): string {
     type === 'heading_open' && tag === 'h2' ? [at] : [],
   );
   const [first] = sections;
-  if (first === undefined || sections.length <= SECTIONS_WITHOUT_LIST) return asWritten(tokens);
+  if (first === undefined || sections.length <= SECTIONS_WITHOUT_LIST) return renderTokens(tokens);
   const labels = sections.map((at) => tokens[at + 1]?.content ?? '');
-  const links = labels.map((label) => `<li><a href="#${anchor(label)}">${inline(label)}</a></li>`);
+  const links = labels.map(
+    (label) => `<li><a href="#${createAnchor(label)}">${renderInline(label)}</a></li>`,
+  );
   const list = `<nav aria-label="On this page"><ul>\n${links.join('\n')}\n</ul></nav>\n`;
-  return asWritten(tokens.slice(0, first)) + list + asWritten(tokens.slice(first));
+  return renderTokens(tokens.slice(0, first)) + list + renderTokens(tokens.slice(first));
 
-  function asWritten(some: Token[]): string {
-    return keptInCode(md.renderer.render(some, md.options, {}));
+  function renderTokens(some: Token[]): string {
+    return escapePlaceholders(md.renderer.render(some, md.options, {}));
   }
 
-  function inline(label: string): string {
-    return keptInCode(md.renderInline(label));
+  function renderInline(label: string): string {
+    return escapePlaceholders(md.renderInline(label));
   }
 }
 
@@ -106,32 +111,32 @@ function render(file: string, markdown: string): string {
 const SECTIONS_WITHOUT_LIST = 8;
 
 /** `${version}` is an example's own: nothing is to be filled in there. */
-const keptInCode = (html: string): string => html.replace(/\$\{(?=\w+\})/g, '$$&#123;');
+const escapePlaceholders = (html: string): string => html.replace(/\$\{(?=\w+\})/g, '$$&#123;');
 
 /** What npm run docs goes by, on lines of their own. */
 const MARKERS = /^<!-- .* -->\n/gm;
 
 /** As the common forges make them, so that one link works there and here. */
-const anchor = (heading: string): string =>
+const createAnchor = (heading: string): string =>
   heading
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
 
-function linkFrom(file: string, href: string): string {
+function rewriteLink(file: string, href: string): string {
   if (/^(https?:|#)/.test(href)) return href;
   const [, name, fragment = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? [];
-  const known = ALL_PAGES.find((page) => page.name === name);
-  if (known === undefined) throw new Error(`docs/${file} links to ${href}, which is no page`);
-  return addressOf(known.name) + fragment;
+  const target = ALL_PAGES.find((known) => known.name === name);
+  if (target === undefined) throw new Error(`docs/${file} links to ${href}, which is no page`);
+  return buildAddress(target.name) + fragment;
 }
 
-const addressOf = (name: string) => `{base_path}/${name === 'index' ? '' : name}`;
+const buildAddress = (name: string) => `{base_path}/${name === 'index' ? '' : name}`;
 
-function page(title: string, body: string, current?: string): string {
+function renderPage(title: string, body: string, current?: string): string {
   const links = PAGES.map(({ name, title: label }) => {
     const here = name === current ? ' aria-current="page"' : '';
-    return `<li><a href="${addressOf(name)}"${here}>${label}</a></li>`;
+    return `<li><a href="${buildAddress(name)}"${here}>${label}</a></li>`;
   });
   return `<!doctype html>
 <html lang="en">

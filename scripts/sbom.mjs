@@ -1,22 +1,22 @@
-// npm run sbom: what the package brings along, in CycloneDX, as postern-<version>.cdx.json.
+// npm run sbom: the parts of the package, in CycloneDX, as postern-<version>.cdx.json.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { shippedLock, shippedManifest } from './shipped.mjs';
+import { createShippedLock, createShippedManifest } from './shipped.mjs';
 
-const manifest = shippedManifest();
+const manifest = createShippedManifest();
 const { name, version } = manifest;
 const { metadata, components, ...bom } = readBom();
-const said = {
+const document = {
   ...bom,
   // npm calls it by the name of the folder.
   metadata: { ...metadata, component: { ...metadata.component, name } },
-  components: components.map(withoutDownload),
+  components: components.map(removeDownloadUrl),
 };
 const file = fileURLToPath(new URL(`../${name}-${version}.cdx.json`, import.meta.url));
-writeFileSync(file, `${JSON.stringify(said, null, 2)}\n`);
+writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
 console.log(`${file}: ${components.length} components`);
 
 /** In a folder of its own: --omit=dev also leaves out what users and development both need. */
@@ -24,7 +24,7 @@ function readBom() {
   const folder = mkdtempSync(join(tmpdir(), 'postern-sbom-'));
   try {
     writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
-    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(shippedLock()));
+    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(createShippedLock()));
     const options = ['--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only'];
     const text = execFileSync('npm', ['sbom', ...options], {
       cwd: folder,
@@ -38,7 +38,7 @@ function readBom() {
 }
 
 /** The registry that this machine happens to use is no part of it. */
-function withoutDownload({ externalReferences = [], ...component }) {
+function removeDownloadUrl({ externalReferences = [], ...component }) {
   const others = externalReferences.filter(({ type }) => type !== 'distribution');
   return { ...component, externalReferences: others };
 }

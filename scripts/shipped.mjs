@@ -3,30 +3,30 @@
 import { readFileSync } from 'node:fs';
 
 const root = new URL('../', import.meta.url);
-const read = (name) => JSON.parse(readFileSync(new URL(name, root), 'utf8'));
+const readJson = (name) => JSON.parse(readFileSync(new URL(name, root), 'utf8'));
 
-export function shippedManifest() {
-  return withoutDevelopment(read('package.json'));
+export function createShippedManifest() {
+  return removeDevDependencies(readJson('package.json'));
 }
 
-export function shippedLock() {
-  const { packages, ...lock } = read('package-lock.json');
+export function createShippedLock() {
+  const { packages, ...lock } = readJson('package-lock.json');
   const { '': self, ...others } = packages;
   const shipped = Object.entries(others).filter(([, { dev }]) => dev !== true);
   return {
     ...lock,
     packages: {
-      '': withoutDevelopment(self),
-      ...Object.fromEntries(shipped.map(([path, entry]) => [path, withoutPlace(entry)])),
+      '': removeDevDependencies(self),
+      ...Object.fromEntries(shipped.map(([path, entry]) => [path, removeRegistry(entry)])),
     },
   };
 }
 
-function withoutDevelopment({ devDependencies: _, ...rest }) {
+function removeDevDependencies({ devDependencies: _, ...rest }) {
   return rest;
 }
 
 /** Any registry will do: `integrity` says which bytes are meant. */
-function withoutPlace({ resolved: _, ...rest }) {
+function removeRegistry({ resolved: _, ...rest }) {
   return rest;
 }

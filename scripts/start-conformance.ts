@@ -11,12 +11,12 @@ handleProcessEnd(createLog('error'), async () => (await starting).close());
 starting.then(
   ({ mcpUrl }) => console.log(`MCP URL: ${mcpUrl}`),
   (error: unknown) => {
-    console.error(explain(error));
+    console.error(describeError(error));
     process.exit(1);
   },
 );
 
-function explain(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   return error instanceof StartError ? error.message : String(error);
 }

@@ -21,25 +21,25 @@ const outcomes: Outcome[] = [];
 for (const name of FILES) {
   const ofFile: Outcome[] = [];
   for (const group of readCorpus(folder, name)) ofFile.push(await runGroup(group));
-  print(name, ofFile);
+  printOutcomes(name, ofFile);
   outcomes.push(...ofFile);
 }
 const fresh = await runFreshKeys();
-print('Tokens signed anew', [fresh]);
+printOutcomes('Tokens signed anew', [fresh]);
 outcomes.push(fresh);
 
 const deviations = outcomes.flatMap((outcome) =>
   outcome.deviations.map((what) => `${outcome.group}: ${what}`),
 );
-const total = (member: 'vectors' | 'accepted' | 'refused' | 'controls') =>
+const sumOf = (member: 'vectors' | 'accepted' | 'refused' | 'controls') =>
   outcomes.reduce((sum, outcome) => sum + outcome[member], 0);
 for (const deviation of deviations) console.error(`DEVIATION ${deviation}`);
 console.log(
-  `${total('vectors')} vectors: ${total('accepted')} accepted, ${total('refused')} refused; ${total('controls')} controls; ${deviations.length} deviations`,
+  `${sumOf('vectors')} vectors: ${sumOf('accepted')} accepted, ${sumOf('refused')} refused; ${sumOf('controls')} controls; ${deviations.length} deviations`,
 );
 process.exit(deviations.length === 0 ? 0 : 1);
 
-function print(title: string, rows: readonly Outcome[]): void {
+function printOutcomes(title: string, rows: readonly Outcome[]): void {
   console.log(`\n${title}`);
   console.table(
     rows.map(({ deviations: found, note, ...row }) => ({

@@ -50,7 +50,7 @@ async function visit(authorization: URL): Promise<void> {
   const redirectUri = authorization.searchParams.get('redirect_uri');
   if (redirectUri === null) return;
   const back = await logInAs('ada', authorization, redirectUri);
-  if (back === undefined) throw new Error('The log-in did not lead back to the client.');
+  if (back === undefined) throw new Error('The login did not lead back to the client.');
   await fetch(back);
 }
 

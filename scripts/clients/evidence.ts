@@ -1,7 +1,7 @@
 // What the exchanges at the gateway say of a client.
 import type { Exchange } from './recorder.ts';
 
-export type Test = (seen: readonly Exchange[]) => boolean;
+export type Evidence = (seen: readonly Exchange[]) => boolean;
 
 export const isRegistration = ({ path, status }: Exchange) =>
   path === '/oauth/register' && status === 201;
@@ -9,19 +9,19 @@ export const isTokenAnswer = ({ path, status }: Exchange) =>
   path === '/oauth/token' && status === 200;
 const isGood = ({ status, answer }: Exchange) => status === 200 && !answer.includes('"error"');
 
-export const isLoggedIn: Test = (seen) =>
+export const isLoggedIn: Evidence = (seen) =>
   seen.some((one) => isTokenAnswer(one) && one.grant === 'authorization_code');
-export const hasAsked: Test = (seen) => seen.some(({ path }) => path === '/oauth/authorize');
-export const hasRefreshed: Test = (seen) =>
+export const hasAsked: Evidence = (seen) => seen.some(({ path }) => path === '/oauth/authorize');
+export const hasRefreshed: Evidence = (seen) =>
   seen.some((one) => isTokenAnswer(one) && one.grant === 'refresh_token');
-export const hasListed: Test = (seen) =>
+export const hasListed: Evidence = (seen) =>
   seen.some(
     (one) => one.rpc === 'tools/list' && isGood(one) && one.answer.includes('service_ping'),
   );
-export const hasCalled: Test = (seen) =>
+export const hasCalled: Evidence = (seen) =>
   seen.some((one) => one.rpc === 'tools/call' && isGood(one) && one.answer.includes(': hello'));
-/** All of it, and without a new log-in. */
-export const again =
-  (...tests: readonly Test[]): Test =>
+/** All of it, and without a new login. */
+export const withoutNewLogin =
+  (...tests: readonly Evidence[]): Evidence =>
   (seen) =>
     tests.every((test) => test(seen)) && !hasAsked(seen);

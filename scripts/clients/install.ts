@@ -29,25 +29,31 @@ const NODE_MAJOR = 22;
 const PYTHONS = ['python3.13', 'python3.12', 'python3.11', 'python3'];
 
 /** Installs into `folder`, unless it lies there already. @throws NotInstalled */
-export async function install(pkg: Package, folder: string, how: Installer): Promise<void> {
-  if (await exists(join(folder, READY))) return;
+export async function install(pkg: Package, folder: string, installer: Installer): Promise<void> {
+  if (await pathExists(join(folder, READY))) return;
   await mkdir(folder, { recursive: true });
-  const specs = how.latest ? pkg.specs.map(withoutVersion) : pkg.specs;
-  if (pkg.from === 'npm') await installNpm(specs, folder, pkg.scripts === true, how.signal);
-  else await installPython(specs, folder, how.signal);
+  const specs = installer.latest ? pkg.specs.map(stripVersion) : pkg.specs;
+  if (pkg.from === 'npm') await installNpm(specs, folder, pkg.scripts === true, installer.signal);
+  else await installPython(specs, folder, installer.signal);
   await writeFile(join(folder, READY), specs.join('\n'));
 }
 
 /** A folder for PATH with a Node that all clients accept; undefined where ours is. */
-export async function installNode(folder: string, how: Installer): Promise<string | undefined> {
+export async function installNode(
+  folder: string,
+  installer: Installer,
+): Promise<string | undefined> {
   if (Number.parseInt(process.versions.node, 10) >= NODE_MAJOR) return undefined;
-  await install({ from: 'npm', specs: [NODE], scripts: true }, folder, { ...how, latest: false });
+  await install({ from: 'npm', specs: [NODE], scripts: true }, folder, {
+    ...installer,
+    latest: false,
+  });
   return join(folder, 'node_modules', '.bin');
 }
 
 /** Of its first package; what is asked for without a version has one, too. */
 export async function installedVersion({ from, specs }: Package, folder: string): Promise<string> {
-  const name = withoutVersion(specs[0] ?? '').replace(/\[.*$/, '');
+  const name = stripVersion(specs[0] ?? '').replace(/\[.*$/, '');
   if (from === 'npm') {
     const file = join(folder, 'node_modules', name, 'package.json');
     return /"version": "([^"]+)"/.exec(await readFile(file, 'utf8'))?.[1] ?? '';
@@ -69,7 +75,7 @@ async function installNpm(
   if (!scripts) flags.push('--ignore-scripts');
   const end = await execute(['npm', 'install', ...flags, ...specs], folder, signal);
   if (end.code === 0) return;
-  throw new NotInstalled(reasonOf('npm', specs, end));
+  throw new NotInstalled(explainFailure('npm', specs, end));
 }
 
 async function installPython(
@@ -77,14 +83,14 @@ async function installPython(
   folder: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const venv = await makeVenv(folder, signal);
+  const venv = await createVenv(folder, signal);
   const pip = [join(venv, 'bin', 'pip'), 'install', '--quiet', '--disable-pip-version-check'];
   const end = await execute([...pip, ...specs], folder, signal);
   if (end.code === 0) return;
-  throw new NotInstalled(reasonOf('PyPI', specs, end));
+  throw new NotInstalled(explainFailure('PyPI', specs, end));
 }
 
-async function makeVenv(folder: string, signal: AbortSignal): Promise<string> {
+async function createVenv(folder: string, signal: AbortSignal): Promise<string> {
   const venv = join(folder, 'venv');
   for (const python of PYTHONS) {
     const check = ['-c', 'import sys; sys.exit(sys.version_info < (3, 11))'];
@@ -92,16 +98,16 @@ async function makeVenv(folder: string, signal: AbortSignal): Promise<string> {
     if (isThere?.code !== 0) continue;
     const end = await execute([python, '-m', 'venv', venv], folder, signal);
     if (end.code === 0) return venv;
-    throw new NotInstalled(failed(`${python} -m venv`, end));
+    throw new NotInstalled(describeFailure(`${python} -m venv`, end));
   }
   throw new NotInstalled('there is no Python 3.11 or newer');
 }
 
 const execute = (command: readonly string[], cwd: string, signal: AbortSignal) =>
-  runCommand(command, { cwd, env: environment(), limitMs: LIMIT_MS, signal });
+  runCommand(command, { cwd, env: createEnvironment(), limitMs: LIMIT_MS, signal });
 
 /** Of the person who started this: registries and caches are set there. */
-const environment = (): Record<string, string> =>
+const createEnvironment = (): Record<string, string> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) =>
       value === undefined || /^npm_(lifecycle|package)_/.test(name) ? [] : [[name, value]],
@@ -109,23 +115,23 @@ const environment = (): Record<string, string> =>
   );
 
 /** pip says "no matching distribution" of a registry that it cannot reach, too. */
-function reasonOf(registry: string, specs: readonly string[], end: CommandEnd): string {
+function explainFailure(registry: string, specs: readonly string[], end: CommandEnd): string {
   if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|NewConnectionError/.test(end.output)) {
     return `${registry} cannot be reached`;
   }
   if (/E404|ETARGET|No matching distribution/.test(end.output)) {
     return `${registry} has no ${specs.join(' ')}`;
   }
-  return failed('the installation', end);
+  return describeFailure('the installation', end);
 }
 
-const failed = (what: string, { output, wasCutOff }: CommandEnd): string =>
+const describeFailure = (what: string, { output, wasCutOff }: CommandEnd): string =>
   `${what} ${wasCutOff ? 'took too long' : 'failed'}: ${output.trim().split('\n').slice(-3).join(' ')}`;
 
 /** `@scope/name@1.0` and `name[extra]==1.0` → without the version. */
-const withoutVersion = (spec: string): string => spec.replace(/(?!^)@[^@/]+$|==.+$/, '');
+const stripVersion = (spec: string): string => spec.replace(/(?!^)@[^@/]+$|==.+$/, '');
 
-const exists = (path: string): Promise<boolean> =>
+const pathExists = (path: string): Promise<boolean> =>
   access(path).then(
     () => true,
     () => false,

@@ -37,7 +37,7 @@ export async function startRecorder(port: number, target: number): Promise<Recor
       const [path = ''] = url.split('?');
       const status = reply.statusCode ?? 502;
       const at = Date.now();
-      exchanges.push({ method, path, status, answer, at, ...read(req, body, answer) });
+      exchanges.push({ method, path, status, answer, at, ...readExchange(req, body, answer) });
     });
     onwards.on('error', () => res.destroy());
     asked.then(
@@ -58,7 +58,7 @@ export async function startRecorder(port: number, target: number): Promise<Recor
   };
 }
 
-function read({ url, headers }: IncomingMessage, body: string, answer: string) {
+function readExchange({ url, headers }: IncomingMessage, body: string, answer: string) {
   const rpc = /"method":\s*"([^"]+)"/.exec(body)?.[1];
   const grant = /\bgrant_type=(\w+)/.exec(body)?.[1];
   // As it was agreed on: a header before that, and those of other paths, say little.

@@ -39,7 +39,7 @@ export async function runCommand(
   let wasCutOff = false;
   const cutOff = () => {
     wasCutOff = true;
-    endGroup(child);
+    killGroup(child);
   };
   const timer = setTimeout(cutOff, limitMs);
   signal.addEventListener('abort', cutOff);
@@ -54,11 +54,11 @@ export async function runCommand(
     clearTimeout(timer);
     signal.removeEventListener('abort', cutOff);
     // Helpers that a client left behind.
-    endGroup(child);
+    killGroup(child);
   }
 }
 
-function endGroup({ pid }: ChildProcess): void {
+function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
     process.kill(-pid, 'SIGKILL');

@@ -13,13 +13,13 @@ const ARGUMENTS = { message: 'hello' };
 export async function startStubModel(): Promise<StubModel> {
   const server = createServer(async (req, res) => {
     const body = await text(req);
-    const [, answer] = WIRES.find(([path]) => path.test(req.url ?? '')) ?? [];
+    const [, answer] = APIS.find(([path]) => path.test(req.url ?? '')) ?? [];
     if (answer === undefined) {
       res.writeHead(404, { 'Content-Type': 'application/json' }).end('{}');
       return;
     }
     res.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    for (const event of answer(toolToCall(body))) res.write(event);
+    for (const event of answer(findToolToCall(body))) res.write(event);
     res.end();
   });
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
@@ -35,20 +35,20 @@ export async function startStubModel(): Promise<StubModel> {
 }
 
 /** The tool by the name that the client gave it; none when it has answered already. */
-function toolToCall(body: string): string | undefined {
+function findToolToCall(body: string): string | undefined {
   if (body.includes('Postern MCP Server: hello')) return undefined;
   return /"name":\s*"([\w.-]*service_ping)"/.exec(body)?.[1];
 }
 
-type Wire = (tool: string | undefined) => readonly string[];
+type RenderEvents = (tool: string | undefined) => readonly string[];
 
-const WIRES: readonly (readonly [path: RegExp, wire: Wire])[] = [
-  [/\/v1\/messages(\?|$)/, anthropic],
-  [/\/chat\/completions$/, openai],
-  [/:streamGenerateContent/, gemini],
+const APIS: readonly (readonly [path: RegExp, wire: RenderEvents])[] = [
+  [/\/v1\/messages(\?|$)/, renderAnthropicEvents],
+  [/\/chat\/completions$/, renderOpenAiEvents],
+  [/:streamGenerateContent/, renderGeminiEvents],
 ];
 
-function anthropic(tool: string | undefined): readonly string[] {
+function renderAnthropicEvents(tool: string | undefined): readonly string[] {
   const usage = { input_tokens: 1, output_tokens: 1 };
   const message = {
     id: 'msg_1',
@@ -76,13 +76,13 @@ function anthropic(tool: string | undefined): readonly string[] {
   return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
 }
 
-function openai(tool: string | undefined): readonly string[] {
+function renderOpenAiEvents(tool: string | undefined): readonly string[] {
   const call = { name: tool, arguments: JSON.stringify(ARGUMENTS) };
   const delta = tool
     ? { tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: call }] }
     : { content: 'Done.' };
   const chunk = (choice: object) =>
-    data({
+    formatEvent({
       ...{ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'stub' },
       choices: [{ index: 0, finish_reason: null, ...choice }],
     });
@@ -93,10 +93,10 @@ function openai(tool: string | undefined): readonly string[] {
   ];
 }
 
-function gemini(tool: string | undefined): readonly string[] {
+function renderGeminiEvents(tool: string | undefined): readonly string[] {
   const part = tool ? { functionCall: { name: tool, args: ARGUMENTS } } : { text: 'Done.' };
   const content = { role: 'model', parts: [part] };
-  return [data({ candidates: [{ content, finishReason: 'STOP', index: 0 }] })];
+  return [formatEvent({ candidates: [{ content, finishReason: 'STOP', index: 0 }] })];
 }
 
-const data = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
+const formatEvent = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;

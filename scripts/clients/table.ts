@@ -17,23 +17,27 @@ const MCP_SERVERS = (entry: object) =>
   JSON.stringify({ mcpServers: { postern: { url: '{url}', ...entry } } });
 
 /** A command that insists on a terminal, and what is to be typed there: drivers/terminal.py. */
-const inTerminal = (...script: readonly string[]) => ['python3', 'terminal.py', ...script];
+const runInTerminal = (...script: readonly string[]) => ['python3', 'terminal.py', ...script];
 
 /** Programs of ours on a library: scripts/clients/drivers. */
-function program(driver: string, ...options: readonly string[]): Commands {
+function createDriverCommands(driver: string, ...options: readonly string[]): Commands {
   const start = driver.endsWith('.py') ? 'venv/bin/python' : 'node';
   const errand = (name: string) => [start, driver, '{url}', name, ...options];
   return { list: errand('list'), call: errand('call'), hold: errand('hold') };
 }
 
-const npm = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
-  ({ name, from: 'npm', specs, commands: program(driver, ...options) }) as const;
+const npmPackage = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
+  ({ name, from: 'npm', specs, commands: createDriverCommands(driver, ...options) }) as const;
 
-const pypi = (name: string, specs: readonly string[], driver: string, ...options: string[]) =>
-  ({ name, from: 'PyPI', specs, commands: program(driver, ...options) }) as const;
+const pypiPackage = (
+  name: string,
+  specs: readonly string[],
+  driver: string,
+  ...options: string[]
+) => ({ name, from: 'PyPI', specs, commands: createDriverCommands(driver, ...options) }) as const;
 
 const COPILOT_PING = ['copilot', '--allow-all-tools', '-p', 'ping'];
-const QWEN_PING = inTerminal(
+const QWEN_PING = runInTerminal(
   'Type your message',
   'ping\\r',
   '--until',
@@ -46,18 +50,18 @@ const GEMINI_PING = ['gemini', '--yolo', '--model', 'gemini-2.5-flash', '-p', 'p
 const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
 
 export const CLIENTS: readonly TriedClient[] = [
-  npm('TypeScript SDK 1.x', ['@modelcontextprotocol/sdk@1.32.2'], 'sdk-1.mjs'),
-  npm('TypeScript SDK 2.x', ['@modelcontextprotocol/client@2.4.0'], 'sdk-2.mjs'),
-  npm(
+  npmPackage('TypeScript SDK 1.x', ['@modelcontextprotocol/sdk@1.32.2'], 'sdk-1.mjs'),
+  npmPackage('TypeScript SDK 2.x', ['@modelcontextprotocol/client@2.4.0'], 'sdk-2.mjs'),
+  npmPackage(
     'TypeScript SDK 2.x, stateless',
     ['@modelcontextprotocol/client@2.4.0'],
     'sdk-2.mjs',
     'stateless',
   ),
-  pypi('Python SDK 1.x', ['mcp==1.30.0'], 'sdk_1.py'),
-  pypi('Python SDK 2.x', ['mcp==2.3.0'], 'sdk_2.py'),
-  pypi('Python SDK 2.x, sessions', ['mcp==2.3.0'], 'sdk_2.py', 'session'),
-  pypi('FastMCP', ['fastmcp==4.1.2'], 'fastmcp_client.py'),
+  pypiPackage('Python SDK 1.x', ['mcp==1.30.0'], 'sdk_1.py'),
+  pypiPackage('Python SDK 2.x', ['mcp==2.3.0'], 'sdk_2.py'),
+  pypiPackage('Python SDK 2.x, sessions', ['mcp==2.3.0'], 'sdk_2.py', 'session'),
+  pypiPackage('FastMCP', ['fastmcp==4.1.2'], 'fastmcp_client.py'),
   {
     name: 'Claude Code',
     from: 'npm',
@@ -73,7 +77,7 @@ export const CLIENTS: readonly TriedClient[] = [
     },
     commands: {
       add: ['claude', 'mcp', 'add', '--transport', 'http', 'postern', '{url}'],
-      logIn: inTerminal('--', 'claude', 'mcp', 'login', 'postern'),
+      logIn: runInTerminal('--', 'claude', 'mcp', 'login', 'postern'),
       list: ['claude', 'mcp', 'get', 'postern'],
       call: ['claude', '-p', 'ping', '--allowedTools', 'mcp__postern__service_ping'],
     },
@@ -83,7 +87,7 @@ export const CLIENTS: readonly TriedClient[] = [
     from: 'npm',
     specs: ['@openai/codex@0.169.0'],
     files: { 'home/.codex/config.toml': '[mcp_servers.postern]\nurl = "{url}"\n' },
-    commands: { logIn: ['codex', 'mcp', 'login', 'postern'], ...program('codex.mjs') },
+    commands: { logIn: ['codex', 'mcp', 'login', 'postern'], ...createDriverCommands('codex.mjs') },
     // It refreshes a token with less than 30 s left before every request.
     ttlSeconds: 45,
   },
@@ -99,7 +103,7 @@ export const CLIENTS: readonly TriedClient[] = [
     },
     env: { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: '{model}' },
     commands: {
-      logIn: inTerminal('[Y/n]', 'y\\r', '--', 'gemini', '-p', '/mcp auth postern'),
+      logIn: runInTerminal('[Y/n]', 'y\\r', '--', 'gemini', '-p', '/mcp auth postern'),
       // `gemini mcp list` connects and lists nothing.
       list: GEMINI_PING,
       call: GEMINI_PING,
@@ -143,7 +147,14 @@ export const CLIENTS: readonly TriedClient[] = [
     },
     commands: {
       // It logs in when it starts, once the folder is trusted.
-      logIn: inTerminal('enter to select', '\\r', '--until', 'server connected', '--', 'copilot'),
+      logIn: runInTerminal(
+        'enter to select',
+        '\\r',
+        '--until',
+        'server connected',
+        '--',
+        'copilot',
+      ),
       list: COPILOT_PING,
       call: COPILOT_PING,
     },
@@ -161,7 +172,7 @@ export const CLIENTS: readonly TriedClient[] = [
     env: { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: '{model}/v1', OPENAI_MODEL: 'stub' },
     commands: {
       // The third line of the server's menu.
-      logIn: inTerminal(
+      logIn: runInTerminal(
         ...['Type your message', '/mcp\\r', 'postern', '\\r', 'Authenticate', '\\x1b[B'],
         ...['Authenticate', '\\x1b[B', 'Authenticate', '\\r'],
         ...['--until', 'uccessful', '--', 'qwen'],
@@ -191,7 +202,7 @@ export const CLIENTS: readonly TriedClient[] = [
     name: 'mcp-remote',
     from: 'npm',
     specs: ['mcp-remote@0.15.1'],
-    commands: program('stdio-proxy.mjs', 'mcp-remote'),
+    commands: createDriverCommands('stdio-proxy.mjs', 'mcp-remote'),
   },
   {
     name: 'mcporter',
@@ -226,16 +237,16 @@ export const CLIENTS: readonly TriedClient[] = [
     specs: ['@wong2/mcp-cli@2.0.0'],
     // Its menu comes in any order: nothing can be picked blindly.
     commands: {
-      list: inTerminal('--until', 'tool(service_ping)', '--', 'mcp-cli', '--url', '{url}'),
+      list: runInTerminal('--until', 'tool(service_ping)', '--', 'mcp-cli', '--url', '{url}'),
     },
   },
-  npm('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),
-  npm('LangChain.js', ['@langchain/mcp-adapters@1.1.4', '@langchain/core'], 'langchain.mjs'),
-  npm('Mastra', ['@mastra/mcp@2.0.0'], 'mastra.mjs'),
-  npm('OpenAI Agents JS', ['@openai/agents@0.20.0'], 'openai-agents.mjs'),
-  pypi('LangChain', ['langchain-mcp-adapters==0.3.2'], 'langchain_client.py'),
-  pypi('Pydantic AI', ['pydantic-ai-slim[mcp]==2.68.0'], 'pydantic_ai_client.py'),
-  pypi('OpenAI Agents', ['openai-agents==0.24.0'], 'openai_agents_client.py'),
-  pypi('LlamaIndex', ['llama-index-tools-mcp==0.6.0'], 'llama_index_client.py'),
-  pypi('mcp-use', ['mcp-use==1.7.1'], 'mcp_use_client.py'),
+  npmPackage('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),
+  npmPackage('LangChain.js', ['@langchain/mcp-adapters@1.1.4', '@langchain/core'], 'langchain.mjs'),
+  npmPackage('Mastra', ['@mastra/mcp@2.0.0'], 'mastra.mjs'),
+  npmPackage('OpenAI Agents JS', ['@openai/agents@0.20.0'], 'openai-agents.mjs'),
+  pypiPackage('LangChain', ['langchain-mcp-adapters==0.3.2'], 'langchain_client.py'),
+  pypiPackage('Pydantic AI', ['pydantic-ai-slim[mcp]==2.68.0'], 'pydantic_ai_client.py'),
+  pypiPackage('OpenAI Agents', ['openai-agents==0.24.0'], 'openai_agents_client.py'),
+  pypiPackage('LlamaIndex', ['llama-index-tools-mcp==0.6.0'], 'llama_index_client.py'),
+  pypiPackage('mcp-use', ['mcp-use==1.7.1'], 'mcp_use_client.py'),
 ];

@@ -1,7 +1,7 @@
 // One client through the steps that need no person. What counts is what reached the gateway.
 import { setTimeout as pause } from 'node:timers/promises';
 import {
-  again,
+  type Evidence,
   hasAsked,
   hasCalled,
   hasListed,
@@ -9,7 +9,7 @@ import {
   isLoggedIn,
   isRegistration,
   isTokenAnswer,
-  type Test,
+  withoutNewLogin,
 } from './evidence.ts';
 import type { Exchange } from './recorder.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
@@ -17,7 +17,7 @@ import type { TrialService } from './service.ts';
 
 /** What a client cannot do is left out. */
 export interface Commands {
-  /** Before the log-in: adds the gateway. */
+  /** Before the login: adds the gateway. */
   readonly add?: readonly string[];
   /** Where there is none, `list` logs in. */
   readonly logIn?: readonly string[];
@@ -60,7 +60,7 @@ const NEVER = new AbortController().signal;
 
 export async function tryClient(commands: Commands, stage: Stage): Promise<Row> {
   try {
-    return await takeSteps(commands, stage);
+    return await runSteps(commands, stage);
   } finally {
     const { cwd, env, fill } = stage;
     const { finish } = commands;
@@ -68,7 +68,7 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
   }
 }
 
-async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
+async function runSteps(commands: Commands, stage: Stage): Promise<Row> {
   const { service, signal } = stage;
   const since = service.exchanges.length;
   const { add, logIn, list, call = list, hold } = commands;
@@ -82,20 +82,21 @@ async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
   const isIn = (loggedIn ?? listed) === 'yes';
   const hasWorked = commands.call === undefined ? hasListed : hasCalled;
 
-  const called = commands.call && (await step(commands.call, again(hasCalled)));
+  const called = commands.call && (await step(commands.call, withoutNewLogin(hasCalled)));
   await service.restart();
-  const restarted = await step(call, again(hasWorked));
-  await untilExpired();
-  const refreshed = await step(call, again(hasWorked, hasRefreshed));
-  // Where a kept log-in cannot be refreshed, this begins with a new one.
-  if (hold && refreshed !== 'yes') await untilExpired();
-  const held = hold && (await step(hold, again(hasCalled, hasRefreshed), inTheMidst));
+  const restarted = await step(call, withoutNewLogin(hasWorked));
+  await waitUntilExpired();
+  const refreshed = await step(call, withoutNewLogin(hasWorked, hasRefreshed));
+  // Where a kept login cannot be refreshed, this begins with a new one.
+  if (hold && refreshed !== 'yes') await waitUntilExpired();
+  const held =
+    hold && (await step(hold, withoutNewLogin(hasCalled, hasRefreshed), restartAndExpire));
 
-  const seen = service.exchanges.slice(since);
+  const exchanges = service.exchanges.slice(since);
   return {
-    protocol: seen.findLast(({ protocolVersion }) => protocolVersion)?.protocolVersion ?? '-',
+    protocol: exchanges.findLast(({ protocolVersion }) => protocolVersion)?.protocolVersion ?? '-',
     logIn: isIn
-      ? `yes (${seen.some(isRegistration) ? 'DCR' : 'no registration'})`
+      ? `yes (${exchanges.some(isRegistration) ? 'DCR' : 'no registration'})`
       : (loggedIn ?? listed),
     list: listed,
     call: called ?? '-',
@@ -105,7 +106,11 @@ async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
   };
 
   /** What is done when a command is ready belongs to what came before, and is not judged. */
-  async function step(command: readonly string[], worked: Test, whenReady?: () => Promise<void>) {
+  async function step(
+    command: readonly string[],
+    worked: Evidence,
+    whenReady?: () => Promise<void>,
+  ) {
     let from = service.exchanges.length;
     const onReady =
       whenReady &&
@@ -116,7 +121,7 @@ async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
     const end = await run(command, onReady);
     const passed = service.exchanges.slice(from);
     if (worked(passed)) return 'yes';
-    return `no: ${reasonOf(passed, end)}`;
+    return `no: ${explainFailure(passed, end)}`;
   }
 
   async function run(command: readonly string[], onReady?: () => Promise<void>) {
@@ -129,13 +134,13 @@ async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
     return end;
   }
 
-  async function inTheMidst() {
+  async function restartAndExpire() {
     await service.restart();
-    await untilExpired();
+    await waitUntilExpired();
   }
 
   /** Until the newest access token is no longer good. */
-  async function untilExpired() {
+  async function waitUntilExpired() {
     const issued = service.exchanges.findLast(isTokenAnswer)?.at ?? 0;
     const rest = issued + (service.accessTokenTtlSeconds + 1) * 1000 - Date.now();
     if (rest > 0) await pause(rest, undefined, { signal }).catch(() => {});
@@ -143,8 +148,11 @@ async function takeSteps(commands: Commands, stage: Stage): Promise<Row> {
 }
 
 /** What the gateway refused last, else what the client said last. */
-function reasonOf(seen: readonly Exchange[], { output, code, wasCutOff }: CommandEnd): string {
-  if (hasAsked(seen) && isLoggedIn(seen)) return 'it wanted a new log-in';
+function explainFailure(
+  seen: readonly Exchange[],
+  { output, code, wasCutOff }: CommandEnd,
+): string {
+  if (hasAsked(seen) && isLoggedIn(seen)) return 'it asked for a new login';
   const refusal = seen.findLast(({ status, path }) => status >= 400 && path !== '/mcp');
   const said = output.trim().split('\n').at(-1)?.trim() ?? '';
   const end = wasCutOff ? 'it did not end' : `it ended with ${code}`;

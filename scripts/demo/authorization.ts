@@ -1,4 +1,4 @@
-// What the official client asks of whoever uses it: memory for one log-in, and a browser.
+// What the official client asks of whoever uses it: memory for one login, and a browser.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
@@ -7,34 +7,34 @@ import type {
   OAuthTokens,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
 import type { Callback } from './callback.ts';
-import { logInAs, type Note } from './login.ts';
+import { logInAs, type NoteRequest } from './login.ts';
 
 export interface Authorization extends OAuthClientProvider {
   /** The code with which the browser came back. @throws Error when it brought none. */
-  code(): Promise<string>;
+  waitForCode(): Promise<string>;
 }
 
 export interface AuthorizationOptions {
   readonly callback: Callback;
-  /** The name for the development provider's log-in. */
+  /** The name for the login at the development provider. */
   readonly name: string;
-  readonly say: (line: string) => void;
-  readonly note: Note;
+  readonly printLine: (line: string) => void;
+  readonly noteRequest: NoteRequest;
 }
 
 export function createAuthorization(options: AuthorizationOptions): Authorization {
-  const { callback, name, say, note } = options;
+  const { callback, name, printLine, noteRequest } = options;
   const state = randomBytes(16).toString('base64url');
   let client: OAuthClientInformationMixed | undefined;
   let tokens: OAuthTokens | undefined;
   let verifier = '';
   let returned: Promise<URL> | undefined;
 
-  async function visit(url: URL): Promise<URL> {
-    const back = await logInAs(name, url, callback.redirectUri, note);
+  async function logIn(url: URL): Promise<URL> {
+    const back = await logInAs(name, url, callback.redirectUri, noteRequest);
     if (back !== undefined) return back;
-    say('Log in with your browser:');
-    say(url.href);
+    printLine('Log in with your browser:');
+    printLine(url.href);
     openBrowser(url);
     return callback.visited;
   }
@@ -52,36 +52,36 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     clientInformation: () => client,
     saveClientInformation(information) {
       client = information;
-      say(`registered as ${information.client_id}`);
+      printLine(`registered as ${information.client_id}`);
     },
     tokens: () => tokens,
     saveTokens(received) {
       tokens = received;
-      say(describe(received));
+      printLine(describeTokens(received));
     },
     saveCodeVerifier(received) {
       verifier = received;
     },
     codeVerifier: () => verifier,
     redirectToAuthorization(url) {
-      returned = visit(url);
-      // Awaited in code(); until then a failure must not count as unhandled.
+      returned = logIn(url);
+      // Awaited in waitForCode(); until then a failure must not count as unhandled.
       returned.catch(() => {});
     },
-    async code() {
+    async waitForCode() {
       const parameters = (await returned)?.searchParams;
       if (parameters?.get('state') !== state)
         throw new Error('The browser came back without state.');
       const code = parameters.get('code');
       if (code !== null) return code;
       const reason = parameters.get('error_description') ?? parameters.get('error');
-      throw new Error(`The provider refuses the log-in: ${reason}`);
+      throw new Error(`The provider refused the login: ${reason}`);
     },
   };
 }
 
 /** Only the first characters of a token: the rest is a secret. */
-const describe = ({ access_token, expires_in, refresh_token }: OAuthTokens): string =>
+const describeTokens = ({ access_token, expires_in, refresh_token }: OAuthTokens): string =>
   `access token ${access_token.slice(0, 10)}… (${access_token.length} characters, ${expires_in} s)` +
   (refresh_token === undefined ? '' : ' and a refresh token');
 

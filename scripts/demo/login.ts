@@ -1,10 +1,10 @@
-// Walks the development provider's log-in as a browser would: redirects, cookies, one form.
-import { UnreachableError } from './explain.ts';
+// Logs in at the development provider as a browser would: redirects, cookies, one form.
+import { UnreachableError } from './explain-error.ts';
 
 /** Says what was fetched: `GET http://… → 302`. */
-export type Note = (method: string, url: URL, status: number) => void;
+export type NoteRequest = (method: string, url: URL, status: number) => void;
 
-const MARK = 'postern-dev-login';
+const DEV_LOGIN_MARK = 'postern-dev-login';
 const MAX_HOPS = 20;
 
 /**
@@ -18,7 +18,7 @@ export async function logInAs(
   name: string,
   authorizationUrl: URL,
   redirectUri: string,
-  note: Note = () => {},
+  noteRequest: NoteRequest = () => {},
 ): Promise<URL | undefined> {
   const jar = createCookieJar();
   let url = authorizationUrl;
@@ -28,13 +28,13 @@ export async function logInAs(
     const answer = await fetch(url, {
       method,
       redirect: 'manual',
-      headers: { cookie: jar.header(url) },
+      headers: { cookie: jar.createHeader(url) },
       ...(form !== undefined && { body: form }),
     }).catch((cause: unknown) => {
       throw new UnreachableError(url.origin, { cause });
     });
-    note(method, url, answer.status);
-    jar.keep(url, answer.headers.getSetCookie());
+    noteRequest(method, url, answer.status);
+    jar.store(url, answer.headers.getSetCookie());
     const location = answer.headers.get('location');
     if (location !== null) {
       url = new URL(location, url);
@@ -44,21 +44,21 @@ export async function logInAs(
       continue;
     }
     const page = await answer.text();
-    if (answer.status >= 400) throw new Error(`${url.origin} refuses the log-in: ${page}`);
-    const consent = consentForm(page);
+    if (answer.status >= 400) throw new Error(`${url.origin} refused the login: ${page}`);
+    const consent = readConsentForm(page);
     if (consent !== undefined && isLocal(consent.action)) {
       url = consent.action;
       form = consent.form;
       continue;
     }
-    if (form !== undefined || !page.includes(MARK)) return undefined;
+    if (form !== undefined || !page.includes(DEV_LOGIN_MARK)) return undefined;
     form = new URLSearchParams({ name });
   }
-  throw new Error('The log-in goes round in circles.');
+  throw new Error(`The login did not end within ${MAX_HOPS} redirects.`);
 }
 
-/** The gateway's own question, answered with yes. */
-function consentForm(page: string): { action: URL; form: URLSearchParams } | undefined {
+/** The form of the gateway's consent page, answered with yes. */
+function readConsentForm(page: string): { action: URL; form: URLSearchParams } | undefined {
   const [, action] =
     /<form\b[^>]* method="post" action="([^"]+\/oauth\/consent)">/.exec(page) ?? [];
   if (action === undefined) return undefined;
@@ -72,11 +72,11 @@ function consentForm(page: string): { action: URL; form: URLSearchParams } | und
 const isLocal = ({ protocol, hostname }: URL): boolean =>
   protocol === 'http:' && (hostname === 'localhost' || hostname === '127.0.0.1');
 
-/** Cookies by host and path; good enough for one log-in. */
+/** Cookies by host and path; good enough for one login. */
 function createCookieJar() {
   const cookies = new Map<string, { host: string; path: string; pair: string }>();
   return {
-    keep(url: URL, lines: readonly string[]): void {
+    store(url: URL, lines: readonly string[]): void {
       for (const line of lines) {
         const [pair = '', ...attributes] = line.split(';').map((part) => part.trim());
         const path = attributes.find((part) => /^path=/i.test(part))?.slice('path='.length) ?? '/';
@@ -86,7 +86,7 @@ function createCookieJar() {
         else cookies.set(key, { host: url.host, path, pair });
       }
     },
-    header: (url: URL): string =>
+    createHeader: (url: URL): string =>
       [...cookies.values()]
         .filter(({ host, path }) => host === url.host && url.pathname.startsWith(path))
         .map(({ pair }) => pair)

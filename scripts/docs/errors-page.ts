@@ -1,10 +1,10 @@
 import { catalogue, type ErrorRow } from '../../src/core/errors/catalogue.ts';
-import { table } from './table.ts';
+import { renderTable } from './table.ts';
 
 const rows: readonly (readonly [string, ErrorRow])[] = Object.entries(catalogue);
 
 /** `docs/errors.md`, from the error catalogue. */
-export const errorsPage = (): string => `# Errors
+export const renderErrorsPage = (): string => `# Errors
 
 The gateway answers errors in one of two forms. \`details\` and \`error_description\` say what happened
 and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only: the texts may change.
@@ -34,7 +34,7 @@ endpoint.
 A 401 has the header \`WWW-Authenticate\`, by which clients find the login. A 429 has \`Retry-After\`
 (seconds) and \`data.retryAfter\`.
 
-${table(['Status', 'Code', 'Message', 'data.reason', 'In the log', 'Meaning'], rows.flatMap(jsonrpcCells))}
+${renderTable(['Status', 'Code', 'Message', 'data.reason', 'In the log', 'Meaning'], rows.flatMap(createJsonRpcRow))}
 ## OAuth
 
 \`/oauth/*\` answers in this form (RFC 6749, RFC 7591).
@@ -56,27 +56,34 @@ change. The client can try again with the refresh token that it has.
 }
 \`\`\`
 
-${table(['Status', 'error', 'In the log', 'Meaning'], rows.flatMap(oauthCells))}
+${renderTable(['Status', 'error', 'In the log', 'Meaning'], rows.flatMap(createOAuthRow))}
 With \`OAUTH_MODE=proxy\`, the identity provider's own answers to \`/oauth/token\` and \`/oauth/revoke\` are
 returned unchanged.
 `;
 
 type Cells = readonly (readonly string[])[];
 
-function jsonrpcCells([key, { status, jsonrpc, details }]: readonly [string, ErrorRow]): Cells {
+function createJsonRpcRow([key, { status, jsonrpc, details }]: readonly [string, ErrorRow]): Cells {
   if (jsonrpc === undefined) return [];
   const { code, message, reason } = jsonrpc;
   return [
-    [String(status), String(code), message, reason ? asCode(reason) : '', asCode(key), details],
+    [
+      String(status),
+      String(code),
+      message,
+      reason ? formatCode(reason) : '',
+      formatCode(key),
+      details,
+    ],
   ];
 }
 
 /** A body that cannot be read has a code of its own at the registration. */
 const BODY = '`invalid_request`; at `/oauth/register` `invalid_client_metadata`';
 
-function oauthCells([key, { status, oauth, details }]: readonly [string, ErrorRow]): Cells {
+function createOAuthRow([key, { status, oauth, details }]: readonly [string, ErrorRow]): Cells {
   if (oauth === undefined) return [];
-  return [[String(status), oauth === 'body' ? BODY : asCode(oauth), asCode(key), details]];
+  return [[String(status), oauth === 'body' ? BODY : formatCode(oauth), formatCode(key), details]];
 }
 
-const asCode = (text: string): string => `\`${text}\``;
+const formatCode = (text: string): string => `\`${text}\``;

@@ -10,7 +10,7 @@ const BLOCK = /(<!-- example: (\S+) -->\n)[\s\S]*?(<!-- end of example -->)/g;
  *
  * @throws Error for an example that is not there, and for one that the page does not show.
  */
-export function authorsPage(present: string): string {
+export function renderAuthorsPage(present: string): string {
   const shown = new Set<string>();
   const page = present.replace(BLOCK, (_, start: string, name: string, end: string) => {
     if (!names.includes(name)) throw new Error(`docs/examples has no ${name}`);

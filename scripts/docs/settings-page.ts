@@ -1,6 +1,6 @@
 import type { Setting } from '../../src/core/config/setting.ts';
 import { SETTING_GROUPS } from '../../src/core/config/settings.ts';
-import { table } from './table.ts';
+import { renderTable } from './table.ts';
 
 export const settingsPage = (): string => `# Settings
 
@@ -31,7 +31,7 @@ export const settingsTables = (level: '##' | '###'): string =>
       help,
       rule.allowed,
     ]);
-    return `${level} ${title}\n\n${table(['Variable', 'Default', 'Meaning', 'Allowed'], rows)}`;
+    return `${level} ${title}\n\n${renderTable(['Variable', 'Default', 'Meaning', 'Allowed'], rows)}`;
   }).join('\n');
 
 export const envExample = (): string =>

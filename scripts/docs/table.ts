@@ -1,6 +1,6 @@
 /** A Markdown table, its columns padded as the formatter pads them. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const body = [head, ...rows].map((cells) => cells.map(escaped));
+export function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const body = [head, ...rows].map((cells) => cells.map(escapeCell));
   const widths = head.map((_, at) => Math.max(3, ...body.map((cells) => cells[at]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
     `| ${widths.map((width, at) => (cells[at] ?? '').padEnd(width)).join(' | ')} |\n`;
@@ -9,5 +9,5 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 }
 
 /** Outside of code a `<` would begin a tag. */
-const escaped = (cell: string): string =>
+const escapeCell = (cell: string): string =>
   (cell.startsWith('`') ? cell : cell.replaceAll('<', '\\<')).replaceAll('|', '\\|');

@@ -2,6 +2,7 @@
 import type { JsonWebKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isObject, type JsonObject } from '../../src/core/json.ts';
 
 export interface Vector {
   readonly id: number;
@@ -21,8 +22,10 @@ export interface Group {
 /** @throws Error that says what is wrong with the file. */
 export function readCorpus(folder: string, name: string): readonly Group[] {
   const file = join(folder, name);
-  const content = record(JSON.parse(readFileSync(file, 'utf8')), file);
-  const groups = list(content.testGroups, `${file}: testGroups`).map((group) => readGroup(group));
+  const content = expectObject(JSON.parse(readFileSync(file, 'utf8')), file);
+  const groups = expectArray(content.testGroups, `${file}: testGroups`).map((group) =>
+    readGroup(group),
+  );
   const count = groups.reduce((sum, { vectors }) => sum + vectors.length, 0);
   if (count === 0 || count !== content.numberOfTests) {
     throw new Error(`${file} holds ${count} vectors and says ${content.numberOfTests}`);
@@ -31,42 +34,42 @@ export function readCorpus(folder: string, name: string): readonly Group[] {
 }
 
 function readGroup(value: unknown): Group {
-  const group = record(value, 'a group');
+  const group = expectObject(value, 'a group');
   return {
-    comment: text(group.comment),
-    publicKeys: keysOf(group.public),
-    privateKeys: keysOf(group.private),
-    vectors: list(group.tests, 'tests').map(readVector),
+    comment: expectString(group.comment),
+    publicKeys: readKeys(group.public),
+    privateKeys: readKeys(group.private),
+    vectors: expectArray(group.tests, 'tests').map(readVector),
   };
 }
 
 function readVector(value: unknown): Vector {
-  const { tcId: id, comment, jws, result } = record(value, 'a vector');
+  const { tcId: id, comment, jws, result } = expectObject(value, 'a vector');
   if (typeof id !== 'number') throw new Error('a vector has no number');
   if (result !== 'valid' && result !== 'invalid') throw new Error(`vector ${id} has no result`);
-  return { id, comment: text(comment), jws: text(jws), valid: result === 'valid' };
+  return { id, comment: expectString(comment), jws: expectString(jws), valid: result === 'valid' };
 }
 
 /** One key, or a set of them. */
-function keysOf(value: unknown): readonly JsonWebKey[] {
+function readKeys(value: unknown): readonly JsonWebKey[] {
   if (value === undefined) return [];
-  const key = record(value, 'a key');
-  return 'keys' in key ? list(key.keys, 'keys').map((one) => record(one, 'a key')) : [key];
+  const key = expectObject(value, 'a key');
+  return 'keys' in key
+    ? expectArray(key.keys, 'keys').map((one) => expectObject(one, 'a key'))
+    : [key];
 }
 
-function record(value: unknown, what: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Error(`${what} is not an object`);
-  }
-  return Object.fromEntries(Object.entries(value));
-}
-
-function list(value: unknown, what: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new Error(`${what} is not a list`);
+function expectObject(value: unknown, what: string): JsonObject {
+  if (!isObject(value)) throw new Error(`${what} is not an object`);
   return value;
 }
 
-function text(value: unknown): string {
-  if (typeof value !== 'string') throw new Error('a text is missing');
+function expectArray(value: unknown, what: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw new Error(`${what} is not an array`);
+  return value;
+}
+
+function expectString(value: unknown): string {
+  if (typeof value !== 'string') throw new Error('a string is missing');
   return value;
 }

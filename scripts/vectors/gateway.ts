@@ -1,4 +1,4 @@
-// The two doors of the gateway that tokens go through, over a key set that is given.
+// The two checks of the gateway that a token passes, over a given key set.
 import type { JsonWebKey } from 'node:crypto';
 import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { GatewayError } from '../../src/core/errors/gateway-error.ts';
@@ -10,10 +10,10 @@ import { createKeySet } from '../../src/features/auth/key-set.ts';
 import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
 import { AUDIENCE, ISSUER } from './signer.ts';
 
-/** What a door said: `accepted`, or where the token failed. Anything else is a fault. */
+/** What a check came to: `accepted`, or where the token failed. Anything else is a fault. */
 export type Verdict = 'accepted' | 'signature' | 'claims' | `fault: ${string}`;
 
-export interface Doors {
+export interface TokenChecks {
   /** Form and signature alone. */
   signature(jws: string): Promise<Verdict>;
   /** As a bearer token: the claims count, too. */
@@ -22,14 +22,14 @@ export interface Doors {
 
 const MAX_TOKEN_BYTES = 16_384;
 
-export function openDoors(keys: readonly JsonWebKey[]): Doors {
-  const clock = impatientClock();
+export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
+  const clock = createSkippingClock();
   const keySet = createKeySet({
     url: `${ISSUER}/jwks`,
     metadata: { issuer: ISSUER, get: () => Promise.reject(new Error('not needed')) },
     fetch: async () => Response.json({ keys }),
     clock,
-    log: silentLog,
+    log: noLog,
     metrics: noMetrics,
   });
   const rules = {
@@ -50,13 +50,13 @@ export function openDoors(keys: readonly JsonWebKey[]): Doors {
 
   return {
     signature: (jws) =>
-      verdictOf(async () => verifySignature(parseToken(jws, MAX_TOKEN_BYTES), keySet)),
+      getVerdict(async () => verifySignature(parseToken(jws, MAX_TOKEN_BYTES), keySet)),
     bearer: (token) =>
-      verdictOf(() => authenticate({ headers: { authorization: `Bearer ${token}`.trim() } })),
+      getVerdict(() => authenticate({ headers: { authorization: `Bearer ${token}`.trim() } })),
   };
 }
 
-async function verdictOf(ask: () => Promise<unknown>): Promise<Verdict> {
+async function getVerdict(ask: () => Promise<unknown>): Promise<Verdict> {
   try {
     await ask();
     return 'accepted';
@@ -68,8 +68,8 @@ async function verdictOf(ask: () => Promise<unknown>): Promise<Verdict> {
   }
 }
 
-/** Every look at it is ten seconds later, so that no unknown kid has to wait for a refresh. */
-function impatientClock(): Clock {
+/** Moves on by ten seconds whenever it is read, so that no unknown kid has to wait for a refresh. */
+function createSkippingClock(): Clock {
   let elapsed = 0;
   return {
     now: systemClock.now,
@@ -84,4 +84,4 @@ function impatientClock(): Clock {
   };
 }
 
-const silentLog: Log = { error() {}, warn() {}, info() {}, debug() {} };
+const noLog: Log = { error() {}, warn() {}, info() {}, debug() {} };

@@ -1,9 +1,9 @@
-// Each group of vectors through both doors of the gateway.
+// Each group of vectors through both checks of the gateway.
 import { generateKeyPairSync, type JsonWebKey, type KeyObject } from 'node:crypto';
 import type { Group } from './corpus.ts';
-import { whyRefused, whyVectorRefused } from './expectation.ts';
-import { type Doors, openDoors, type Verdict } from './gateway.ts';
-import { privateKeyOf, signToken, spoilt } from './signer.ts';
+import { explainGroupRefusal, explainVectorRefusal } from './expectation.ts';
+import { createTokenChecks, type TokenChecks, type Verdict } from './gateway.ts';
+import { importPrivateKey, signToken, spoilSignature } from './signer.ts';
 
 export interface Outcome {
   readonly group: string;
@@ -18,33 +18,42 @@ export interface Outcome {
 
 /** The vectors of a group, and tokens signed anew with its own key and with one of ours. */
 export async function runGroup(group: Group): Promise<Outcome> {
-  const why = whyRefused(group);
+  const groupRefusal = explainGroupRefusal(group);
   const ours = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const shown = group.publicKeys.length > 0 ? group.publicKeys : group.privateKeys;
-  const doors = openDoors([...shown, jwkOf(ours.publicKey, 'control')]);
+  const tokenChecks = createTokenChecks([...shown, exportJwk(ours.publicKey, 'control')]);
   const check = createChecks();
-  const notes = new Set(why === undefined ? [] : [why]);
+  const notes = new Set(groupRefusal === undefined ? [] : [groupRefusal]);
   let accepted = 0;
 
   for (const vector of group.vectors) {
     const { id, comment, jws, valid } = vector;
-    const whyNot = valid && why === undefined ? whyVectorRefused(group, vector) : why;
-    if (whyNot !== undefined) notes.add(whyNot);
-    const wanted = valid && whyNot === undefined ? 'accepted' : 'signature';
-    const said = await doors.signature(jws);
+    const refusal =
+      valid && groupRefusal === undefined ? explainVectorRefusal(group, vector) : groupRefusal;
+    if (refusal !== undefined) notes.add(refusal);
+    const wanted = valid && refusal === undefined ? 'accepted' : 'signature';
+    const said = await tokenChecks.signature(jws);
     if (said === 'accepted') accepted += 1;
     check(`${id} ${comment}: signature`, said, wanted);
     // No payload of a vector holds claims, so that a good one fails there, and only there.
     const claims = wanted === 'accepted' ? 'claims' : 'signature';
-    check(`${id} ${comment}: bearer`, await doors.bearer(jws), claims);
+    check(`${id} ${comment}: bearer`, await tokenChecks.bearer(jws), claims);
   }
 
   const made = check.count();
-  await checkControl(doors, check, 'ES256', ours.privateKey, 'control', true);
+  await checkControl(tokenChecks, check, 'ES256', ours.privateKey, 'control', true);
   for (const [at, jwk] of group.privateKeys.entries()) {
-    const key = privateKeyOf(jwk);
+    const key = importPrivateKey(jwk);
     const kid = (shown[at] ?? jwk).kid;
-    if (key) await checkControl(doors, check, algOf(jwk, key), key, kid, why === undefined);
+    if (key)
+      await checkControl(
+        tokenChecks,
+        check,
+        chooseAlgorithm(jwk, key),
+        key,
+        kid,
+        groupRefusal === undefined,
+      );
   }
   return {
     group: group.comment,
@@ -76,9 +85,9 @@ export async function runFreshKeys(): Promise<Outcome> {
   const check = createChecks();
   for (const [name, generate] of Object.entries(FRESH)) {
     const { publicKey, privateKey } = generate();
-    const doors = openDoors([jwkOf(publicKey, name)]);
+    const tokenChecks = createTokenChecks([exportJwk(publicKey, name)]);
     const [alg = ''] = name.split(' ');
-    await checkControl(doors, check, alg, privateKey, name, true);
+    await checkControl(tokenChecks, check, alg, privateKey, name, true);
   }
   return {
     group: 'fresh keys of every algorithm',
@@ -94,7 +103,7 @@ export async function runFreshKeys(): Promise<Outcome> {
 type Check = ReturnType<typeof createChecks>;
 
 async function checkControl(
-  doors: Doors,
+  tokenChecks: TokenChecks,
   check: Check,
   alg: string,
   key: KeyObject,
@@ -102,8 +111,8 @@ async function checkControl(
   usable: boolean,
 ): Promise<void> {
   const token = signToken(alg, key, kid);
-  check(`${alg} control`, await doors.bearer(token), usable ? 'accepted' : 'signature');
-  check(`${alg} control, spoilt`, await doors.bearer(spoilt(token)), 'signature');
+  check(`${alg} control`, await tokenChecks.bearer(token), usable ? 'accepted' : 'signature');
+  check(`${alg} control, spoilt`, await tokenChecks.bearer(spoilSignature(token)), 'signature');
 }
 
 function createChecks() {
@@ -117,13 +126,13 @@ function createChecks() {
 }
 
 /** What the key would be used with if it were good. */
-function algOf({ alg }: JsonWebKey, key: KeyObject): string {
+function chooseAlgorithm({ alg }: JsonWebKey, key: KeyObject): string {
   if (typeof alg === 'string' && alg in FRESH) return alg;
   if (key.asymmetricKeyType === 'rsa') return 'RS256';
   return key.asymmetricKeyDetails?.namedCurve === 'secp521r1' ? 'ES512' : 'ES256';
 }
 
-const jwkOf = (key: KeyObject, kid: string): JsonWebKey => ({
+const exportJwk = (key: KeyObject, kid: string): JsonWebKey => ({
   ...key.export({ format: 'jwk' }),
   kid,
 });

@@ -8,7 +8,7 @@ export const AUDIENCE = 'https://mcp.example';
 /** A compact JWS; `alg` decides how it is made. */
 export function signToken(alg: string, key: KeyObject, kid: unknown): string {
   const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'user-1', exp: 4_102_444_800 };
-  const signed = `${encoded({ alg, kid })}.${encoded(claims)}`;
+  const signed = `${encodeJson({ alg, kid })}.${encodeJson(claims)}`;
   const hash = alg === 'EdDSA' ? null : `sha${alg.slice(2)}`;
   const options = alg.startsWith('PS')
     ? { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST }
@@ -22,7 +22,7 @@ export function signToken(alg: string, key: KeyObject, kid: unknown): string {
 }
 
 /** The same token with one bit of its signature turned. */
-export function spoilt(token: string): string {
+export function spoilSignature(token: string): string {
   const at = token.lastIndexOf('.') + 1;
   const bytes = Buffer.from(token.slice(at), 'base64url');
   bytes[0] = (bytes[0] ?? 0) ^ 1;
@@ -30,7 +30,7 @@ export function spoilt(token: string): string {
 }
 
 /** The private key of a vector; undefined for shared secrets and keys that cannot be imported. */
-export function privateKeyOf(jwk: JsonWebKey | undefined): KeyObject | undefined {
+export function importPrivateKey(jwk: JsonWebKey | undefined): KeyObject | undefined {
   if (jwk === undefined) return undefined;
   try {
     return createPrivateKey({ key: jwk, format: 'jwk' });
@@ -39,4 +39,4 @@ export function privateKeyOf(jwk: JsonWebKey | undefined): KeyObject | undefined
   }
 }
 
-const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const encodeJson = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');

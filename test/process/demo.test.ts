@@ -1,7 +1,7 @@
 // npm run demo -- --token: for $(…), which takes what is on stdout.
 import { createServer } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
-import { explain } from '../../scripts/demo/explain.ts';
+import { explainError } from '../../scripts/demo/explain-error.ts';
 import { logInAs } from '../../scripts/demo/login.ts';
 import { catalogSaying, put } from '../support/catalogs/process-catalog.ts';
 import { freePort } from '../support/gateway/ports.ts';
@@ -56,7 +56,7 @@ test('§5 the demo: a provider that does not answer is named', async () => {
     (reason: unknown) => reason,
   );
   redirecting.close();
-  expect(explain(error, gateway)).toBe(
-    `Nothing answers at ${provider}, where the log-in leads: is the provider running?`,
+  expect(explainError(error, gateway)).toBe(
+    `Nothing answers at ${provider}, where the login continues. Is the provider running?`,
   );
 });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createPlatformCatalog } from '../../../docs/examples/catalog.ts';
 import { freeze } from '../../../docs/examples/watched-resource.ts';
-import { authorsPage } from '../../../scripts/docs/examples.ts';
+import { renderAuthorsPage } from '../../../scripts/docs/examples.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { answersAfter, pageOf } from '../../support/gateway/page-answers.ts';
 import { connectExampleClient, type ExampleClient } from './example-client.ts';
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 test('§2.4 examples: the page shows each as it lies in docs/examples', () => {
-  expect(authorsPage(page)).toBe(page);
+  expect(renderAuthorsPage(page)).toBe(page);
 });
 
 describe.each(ERAS)('in the %s era', (era) => {

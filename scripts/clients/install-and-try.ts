@@ -9,7 +9,7 @@ import type { StubModel } from './stub-model.ts';
 import type { TriedClient } from './table.ts';
 import { type Row, tryClient } from './trial.ts';
 
-export interface Surroundings {
+export interface TrialContext {
   /** Each client has a folder of its own in it. */
   readonly root: string;
   readonly how: Installer;
@@ -26,8 +26,8 @@ const TTL_SECONDS = 20;
 const KEPT = ['home', 'log-in', 'log-in.json'];
 
 /** @throws NotInstalled */
-export async function tryOne(client: TriedClient, around: Surroundings) {
-  const { root, how, browser, model, node, debug } = around;
+export async function installAndTry(client: TriedClient, context: TrialContext) {
+  const { root, how, browser, model, node, debug } = context;
   const cwd = join(root, client.name.toLowerCase().replace(/[^a-z0-9]+/g, '-'));
   await install(client, cwd, how);
   const service = await startTrialService(client.ttlSeconds ?? TTL_SECONDS);
