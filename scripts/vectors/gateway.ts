@@ -5,8 +5,8 @@ import { GatewayError } from '../../src/core/errors/gateway-error.ts';
 import type { Log } from '../../src/core/log.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
 import { challenge, createBearerGuard } from '../../src/features/auth/bearer.ts';
-import { parseToken } from '../../src/features/auth/jws.ts';
 import { createKeySet } from '../../src/features/auth/key-set.ts';
+import { parseToken } from '../../src/features/auth/parse-token.ts';
 import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
 import { AUDIENCE, ISSUER } from './signer.ts';
 
@@ -36,7 +36,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     issuer: ISSUER,
     audience: [AUDIENCE],
     audienceClaim: 'aud' as const,
-    marks: [],
+    foreignClaims: [],
     maxTokenBytes: MAX_TOKEN_BYTES,
     toleranceSeconds: 0,
   };

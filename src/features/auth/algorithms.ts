@@ -1,23 +1,24 @@
-// Decisions 5, RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
+// RFC 7518 §3.1, RFC 8037 §3.1: the signature algorithms that are accepted.
 import { constants, type KeyObject, type SigningOptions, verify } from 'node:crypto';
 
 export interface Algorithm {
   /** Whether a public key can be used with it. */
-  fits(key: KeyObject): boolean;
-  verify(signed: Buffer, key: KeyObject, signature: Buffer): boolean;
+  supportsKey(key: KeyObject): boolean;
+  verify(signingInput: Buffer, key: KeyObject, signature: Buffer): boolean;
 }
 
 /** Smaller moduli, and exponents below 3, are forgeable. */
 const MIN_RSA_BITS = 2048;
 const MIN_RSA_EXPONENT = 3n;
 
-const algorithm = (
-  fits: (key: KeyObject) => boolean,
+const createAlgorithm = (
+  supportsKey: (key: KeyObject) => boolean,
   hash: string | null,
   options: SigningOptions = {},
 ): Algorithm => ({
-  fits,
-  verify: (signed, key, signature) => verify(hash, signed, { key, ...options }, signature),
+  supportsKey,
+  verify: (signingInput, key, signature) =>
+    verify(hash, signingInput, { key, ...options }, signature),
 });
 
 const isRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
@@ -33,10 +34,10 @@ const isOnCurve =
 const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
-const rsaPkcs1 = (bits: number) => algorithm(isRsa, `sha${bits}`);
+const rsaPkcs1 = (bits: number) => createAlgorithm(isRsa, `sha${bits}`);
 
 const rsaPss = (bits: number) =>
-  algorithm(isRsa, `sha${bits}`, {
+  createAlgorithm(isRsa, `sha${bits}`, {
     padding: constants.RSA_PKCS1_PSS_PADDING,
     // RFC 7518 §3.5: the salt is as long as the hash.
     saltLength: bits / 8,
@@ -44,7 +45,7 @@ const rsaPss = (bits: number) =>
 
 // RFC 7518 §3.4: r and s side by side, of fixed length.
 const ecdsa = (bits: number, curve: string) =>
-  algorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
+  createAlgorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
 
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['RS256', rsaPkcs1(256)],
@@ -56,5 +57,5 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['ES256', ecdsa(256, 'prime256v1')],
   ['ES384', ecdsa(384, 'secp384r1')],
   ['ES512', ecdsa(512, 'secp521r1')],
-  ['EdDSA', algorithm(isEdwards, null)],
+  ['EdDSA', createAlgorithm(isEdwards, null)],
 ]);

@@ -8,8 +8,8 @@ import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { type Challenge, createBearerGuard } from './bearer.ts';
+import { listForeignClaims } from './foreign-claims.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
-import { forbiddenMarks } from './token-kinds.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
@@ -59,7 +59,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     issuer: provider.issuer,
     audience: provider.audience,
     audienceClaim: provider.audienceClaim,
-    marks: forbiddenMarks(provider),
+    foreignClaims: listForeignClaims(provider),
     maxTokenBytes,
     toleranceSeconds,
     clock,
@@ -71,7 +71,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     challenge,
     readiness: {
       async keySet() {
-        if (!keySet.fetched) throw new Error('The key set was never fetched');
+        if (!keySet.isFetched) throw new Error('The key set was never fetched');
       },
     },
     close: keySet.close,

@@ -1,12 +1,12 @@
-// Spec §5.2, §5.3, decisions 5 and 10: claims, after the signature.
+// Spec §5.2, §5.3: claims, after the signature.
 
 import { isStringArray } from '../../core/json.ts';
 import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import { checkTimes, type TokenAge } from './check-times.ts';
+import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
 import { refuseToken } from './refuse-token.ts';
-import { checkTimes, type TokenAge } from './times.ts';
-import { findMark, type Mark } from './token-kinds.ts';
 
 export interface ClaimRules {
   readonly issuer: string;
@@ -14,8 +14,8 @@ export interface ClaimRules {
   readonly audience: readonly string[];
   /** The claim that must name one of them. */
   readonly audienceClaim: 'aud' | 'client_id';
-  /** Tokens that bear one of them are of another kind. */
-  readonly marks: readonly Mark[];
+  /** Claims that only tokens of another kind have. */
+  readonly foreignClaims: readonly ForeignClaim[];
   readonly toleranceSeconds: number;
 }
 
@@ -26,7 +26,7 @@ type Claims = Readonly<Record<string, unknown>>;
  *
  * @throws GatewayError with the reason of §7.1.
  */
-export function readClaims(
+export function readUserContext(
   claims: Claims,
   token: string,
   rules: ClaimRules,
@@ -34,10 +34,10 @@ export function readClaims(
   age: TokenAge,
 ): UserContext {
   checkIssuer(claims, rules.issuer);
-  checkKind(claims, rules.marks);
+  checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules.audience);
   checkTimes(claims, rules.toleranceSeconds, now / 1000, age);
-  return { sub: subjectOf(claims), ...profile(claims), token };
+  return { sub: readSubject(claims), ...readProfile(claims), token };
 }
 
 function checkIssuer({ iss }: Claims, issuer: string): void {
@@ -50,12 +50,12 @@ function checkIssuer({ iss }: Claims, issuer: string): void {
   }
 }
 
-function checkKind(claims: Claims, marks: readonly Mark[]): void {
-  const mark = findMark(claims, marks);
-  if (mark === undefined) return;
-  const { claim, value, kind, advice } = mark;
+function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void {
+  const foreign = findForeignClaim(claims, foreignClaims);
+  if (foreign === undefined) return;
+  const { claim, value, kind, advice } = foreign;
   const found = value === undefined ? claim : `${claim} ${value}`;
-  refuseToken(`The token has the claim ${found}, which marks ${kind}. ${advice}`, {
+  refuseToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
     found: `${kind} (${found})`,
     expected: 'an access token',
   });
@@ -65,13 +65,13 @@ const checkAudience: Readonly<
   Record<ClaimRules['audienceClaim'], (claims: Claims, audience: readonly string[]) => void>
 > = {
   aud({ aud }, audience) {
-    if (!isMeantFor(aud, audience)) refuseAudience('aud', aud, audience);
+    if (!includesOneOf(aud, audience)) refuseAudience('aud', aud, audience);
   },
   // Amazon Cognito: an access token names its client there, and has an aud only when it was made
   // for one resource. An ID token names the client in aud, and is no key to anything.
   client_id({ client_id: client, aud, token_use: use }, audience) {
-    if (!isMeantFor(client, audience)) refuseAudience('client_id', client, audience);
-    if (aud !== undefined && !isMeantFor(aud, audience)) refuseAudience('aud', aud, audience);
+    if (!includesOneOf(client, audience)) refuseAudience('client_id', client, audience);
+    if (aud !== undefined && !includesOneOf(aud, audience)) refuseAudience('aud', aud, audience);
     if (use !== 'access') {
       refuseToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
         found: use,
@@ -95,7 +95,7 @@ function refuseAudience(claim: string, found: unknown, expected: readonly string
 /** No Unicode text: two of them would be one in UTF-8, and so in the store. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-function subjectOf({ sub }: Claims): string {
+function readSubject({ sub }: Claims): string {
   if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) return sub;
   const details =
     sub === undefined
@@ -105,7 +105,11 @@ function subjectOf({ sub }: Claims): string {
 }
 
 /** Optional claims of another type are left out, not refused. */
-function profile({ email, name, groups }: Claims): Pick<UserContext, 'email' | 'name' | 'groups'> {
+function readProfile({
+  email,
+  name,
+  groups,
+}: Claims): Pick<UserContext, 'email' | 'name' | 'groups'> {
   return {
     ...(typeof email === 'string' && { email }),
     ...(typeof name === 'string' && { name }),
@@ -113,5 +117,5 @@ function profile({ email, name, groups }: Claims): Pick<UserContext, 'email' | '
   };
 }
 
-const isMeantFor = (aud: unknown, audience: readonly string[]): boolean =>
+const includesOneOf = (aud: unknown, audience: readonly string[]): boolean =>
   (Array.isArray(aud) ? aud : [aud]).some((one) => audience.includes(one));

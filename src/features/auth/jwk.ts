@@ -1,8 +1,8 @@
-// RFC 7517, decisions 5: which keys of a set can verify signatures, and with what.
+// RFC 7517: which keys of a set can verify signatures, and with what.
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import { algorithms } from './algorithms.ts';
-import { isRocaModulus } from './roca.ts';
+import { hasRocaWeakness } from './weak-rsa-key.ts';
 
 export interface VerificationKey {
   readonly kid: string | undefined;
@@ -23,25 +23,25 @@ export interface KeySetDocument {
  *
  * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
  */
-export function readKeySet(text: string): KeySetDocument {
+export function parseKeySet(text: string): KeySetDocument {
   const set: unknown = JSON.parse(text);
   const listed = isObject(set) ? set.keys : undefined;
   if (!Array.isArray(listed)) throw new Error('the key set has no keys');
-  const usable = listed.map(readKey).filter((key) => key !== undefined);
+  const usable = listed.map(parseKey).filter((key) => key !== undefined);
   if (usable.length === 0) throw new Error('the key set has no key that can be used');
   return { usable, listed: listed.length };
 }
 
-function readKey(jwk: unknown): VerificationKey | undefined {
+function parseKey(jwk: unknown): VerificationKey | undefined {
   if (!isObject(jwk) || !isForVerification(jwk)) return undefined;
   const key = importKey(jwk);
   if (key === undefined) return undefined;
-  const fitting = [...algorithms]
-    .filter(([name, { fits }]) => (jwk.alg ?? name) === name && fits(key))
+  const supported = [...algorithms]
+    .filter(([name, { supportsKey }]) => (jwk.alg ?? name) === name && supportsKey(key))
     .map(([name]) => name);
-  if (fitting.length === 0) return undefined;
+  if (supported.length === 0) return undefined;
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  return { kid, key, algorithms: new Set(fitting) };
+  return { kid, key, algorithms: new Set(supported) };
 }
 
 const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>
@@ -55,11 +55,11 @@ function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined 
   try {
     // node:crypto checks the members' types and that a point lies on its curve.
     const key = createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
-    return key.asymmetricKeyType === 'rsa' && isRocaModulus(modulusOf(key)) ? undefined : key;
+    return key.asymmetricKeyType === 'rsa' && hasRocaWeakness(readModulus(key)) ? undefined : key;
   } catch {
     return undefined;
   }
 }
 
-const modulusOf = (key: KeyObject): bigint =>
+const readModulus = (key: KeyObject): bigint =>
   BigInt(`0x${Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')}`);

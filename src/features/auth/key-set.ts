@@ -1,4 +1,4 @@
-// Spec §5.2, decisions 5: the provider's key set, fetched rarely and kept for as long as needed.
+// Spec §5.2: the provider's key set, fetched rarely and kept for as long as needed.
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits, stripQuery } from '../../core/fetch-with-limits.ts';
@@ -6,7 +6,7 @@ import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { IssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
-import { readKeySet, type VerificationKey } from './jwk.ts';
+import { parseKeySet, type VerificationKey } from './jwk.ts';
 
 /** What a token says of its key. */
 export interface KeyHint {
@@ -23,7 +23,7 @@ export interface KeySet {
    *
    * @throws GatewayError `key_set_unavailable` when the provider cannot be asked now.
    */
-  ready(): Promise<void>;
+  waitForKeys(): Promise<void>;
   /** Candidates among the keys at hand; never waits. */
   find(hint: KeyHint): readonly VerificationKey[];
   /**
@@ -32,9 +32,9 @@ export interface KeySet {
    * @throws GatewayError `key_set_unavailable` when the provider cannot be asked: whether the
    * key is known there nobody can say.
    */
-  findFresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
+  findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
   /** Whether there ever was a key set. */
-  readonly fetched: boolean;
+  readonly isFetched: boolean;
   close(): void;
 }
 
@@ -51,7 +51,7 @@ export interface KeySetDeps {
 const REFRESH_EVERY_MS = 600_000;
 /** However many unknown key ids arrive: at most one fetch in this time. */
 const COOL_DOWN_MS = 2000;
-/** A service without keys is not ready: it must notice soon that the provider is back. */
+/** A service without keys is not waitForKeys: it must notice soon that the provider is back. */
 const RETRY_MAX_MS = 10_000;
 /** Requests that may wait for a refresh; a flood beyond is answered at once. */
 const MAX_WAITING = 10_000;
@@ -62,21 +62,21 @@ type Outcome = { readonly ok: true } | { readonly ok: false; readonly cause: unk
 export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeySetDeps): KeySet {
   let keys: readonly VerificationKey[] | undefined;
   let lastStart = Number.NEGATIVE_INFINITY;
-  let last: Outcome | undefined;
+  let lastOutcome: Outcome | undefined;
   let failures = 0;
-  let running: Promise<Outcome> | undefined;
-  let next: Promise<Outcome> | undefined;
+  let runningRefresh: Promise<Outcome> | undefined;
+  let nextRefresh: Promise<Outcome> | undefined;
   let waiting = 0;
   let cancelRefresh = () => {};
-  let closed = false;
+  let isClosed = false;
 
   async function load(): Promise<Outcome> {
     lastStart = clock.monotonic();
     try {
-      const from = url ?? (await metadata.get()).jwks_uri;
-      const { status, body } = await fetchWithLimits(fetch, from, ACCEPT_JSON, LIMITS);
-      if (status !== 200) throw new Error(`${stripQuery(from)} answered ${status}`);
-      const { usable, listed } = readKeySet(body.toString('utf8'));
+      const jwksUrl = url ?? (await metadata.get()).jwks_uri;
+      const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
+      if (status !== 200) throw new Error(`${stripQuery(jwksUrl)} answered ${status}`);
+      const { usable, listed } = parseKeySet(body.toString('utf8'));
       log.debug('The key set was fetched.', { usable: usable.length, listed });
       keys = usable;
       return { ok: true };
@@ -87,20 +87,20 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
   /** One fetch at a time; its outcome decides when the next one is due. */
   function refresh(): Promise<Outcome> {
-    running ??= load().then((outcome) => {
-      running = undefined;
-      last = outcome;
-      note(outcome);
+    runningRefresh ??= load().then((outcome) => {
+      runningRefresh = undefined;
+      lastOutcome = outcome;
+      reportOutcome(outcome);
       failures = outcome.ok ? 0 : failures + 1;
       const retryMs = Math.min(COOL_DOWN_MS * 2 ** failures, RETRY_MAX_MS);
       cancelRefresh();
-      if (!closed) cancelRefresh = clock.after(outcome.ok ? REFRESH_EVERY_MS : retryMs, refresh);
+      if (!isClosed) cancelRefresh = clock.after(outcome.ok ? REFRESH_EVERY_MS : retryMs, refresh);
       return outcome;
     });
-    return running;
+    return runningRefresh;
   }
 
-  function note(outcome: Outcome): void {
+  function reportOutcome(outcome: Outcome): void {
     metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
     if (outcome.ok) {
       if (failures > 0) log.info("The provider's key set can be fetched again.");
@@ -114,37 +114,37 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     }
   }
 
-  /** A fetch that has not begun yet: it sees what the provider knows from now on. */
-  function nextRefresh(): Promise<Outcome> {
+  /** A fetch that begins after this call: it sees what the provider knows from now on. */
+  function refreshLater(): Promise<Outcome> {
     const sinceLast = clock.monotonic() - lastStart;
-    if (last?.ok === false && sinceLast < COOL_DOWN_MS) return Promise.resolve(last);
-    next ??= new Promise<void>((due) => {
+    if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS) return Promise.resolve(lastOutcome);
+    nextRefresh ??= new Promise<void>((due) => {
       clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
     }).then(() => {
-      next = undefined;
+      nextRefresh = undefined;
       return refresh();
     });
-    return next;
+    return nextRefresh;
   }
 
-  async function findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]> {
-    if (running) {
-      await running;
+  async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
+    if (runningRefresh) {
+      await runningRefresh;
       // It may have begun before the key was published: only the very key settles it.
-      const named = candidates(keys, hint).filter(({ kid }) => kid !== undefined);
+      const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
       if (hint.kid !== undefined && named.length > 0) return named;
     }
-    const outcome = await nextRefresh();
-    return outcome.ok ? candidates(keys, hint) : unavailable(outcome.cause);
+    const outcome = await refreshLater();
+    return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
   }
 
-  async function firstKeys(): Promise<void> {
-    const outcome = await (running ?? nextRefresh());
-    if (!outcome.ok && keys === undefined) unavailable(outcome.cause);
+  async function fetchFirstKeys(): Promise<void> {
+    const outcome = await (runningRefresh ?? refreshLater());
+    if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
   }
 
-  async function amongWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
-    if (waiting >= MAX_WAITING) unavailable(new Error('too many requests wait for a refresh'));
+  async function limitWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
+    if (waiting >= MAX_WAITING) failUnavailable(new Error('too many requests wait for a refresh'));
     waiting += 1;
     try {
       return await wait();
@@ -158,17 +158,17 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
       refresh();
     },
     find(hint) {
-      const found = candidates(keys, hint);
+      const found = selectCandidates(keys, hint);
       metrics.recordKeySetLookup(found.length > 0);
       return found;
     },
-    ready: () => amongWaiting(firstKeys),
-    findFresh: (hint) => amongWaiting(() => findAfterRefresh(hint)),
-    get fetched() {
+    waitForKeys: () => limitWaiting(fetchFirstKeys),
+    findAfterRefresh: (hint) => limitWaiting(() => refreshAndFind(hint)),
+    get isFetched() {
       return keys !== undefined;
     },
     close() {
-      closed = true;
+      isClosed = true;
       cancelRefresh();
     },
   };
@@ -176,15 +176,15 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
 const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/json' } };
 
-const unavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
+const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
 
 /** Keys of the same id; where there are none, those without an id; all, for a token without. */
-function candidates(
+function selectCandidates(
   keys: readonly VerificationKey[] = [],
   { alg, kid }: KeyHint,
 ): readonly VerificationKey[] {
-  const fitting = keys.filter((key) => key.algorithms.has(alg));
-  if (kid === undefined) return fitting;
-  const named = fitting.filter((key) => key.kid === kid);
-  return named.length > 0 ? named : fitting.filter((key) => key.kid === undefined);
+  const supported = keys.filter((key) => key.algorithms.has(alg));
+  if (kid === undefined) return supported;
+  const named = supported.filter((key) => key.kid === kid);
+  return named.length > 0 ? named : supported.filter((key) => key.kid === undefined);
 }

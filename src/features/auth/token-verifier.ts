@@ -4,15 +4,15 @@ import { type GatewayError, toGatewayError } from '../../core/errors/gateway-err
 import { parseObject } from '../../core/json.ts';
 import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { type ClaimRules, readClaims } from './claims.ts';
-import { isSignedBy, type ParsedToken, parseToken } from './jws.ts';
+import type { TokenAge } from './check-times.ts';
+import { type ClaimRules, readUserContext } from './claims.ts';
 import type { KeySet } from './key-set.ts';
+import { isSignedBy, type ParsedToken, parseToken } from './parse-token.ts';
 import { refuseToken } from './refuse-token.ts';
-import type { TokenAge } from './times.ts';
 
 export interface TokenVerifier {
   /**
-   * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+   * `beforeFetch` is called where a key has to be isFetched first; what it throws ends the check.
    *
    * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`.
    */
@@ -46,7 +46,7 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
   const { keySet, maxTokenBytes, clock, ...rules } = deps;
 
   const readUser = (parsed: ParsedToken, token: string, age: TokenAge): UserContext =>
-    readClaims(readPayload(parsed), token, rules, clock.now(), age);
+    readUserContext(readPayload(parsed), token, rules, clock.now(), age);
 
   return {
     async verify(token, beforeFetch) {
@@ -59,7 +59,7 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
         const { sub } = readUser(parseToken(token, maxTokenBytes), token, 'new');
         return { sub, problem: undefined };
       } catch (thrown) {
-        return { sub: namedSubject(token), problem: toGatewayError(thrown) };
+        return { sub: readUnverifiedSubject(token), problem: toGatewayError(thrown) };
       }
     },
   };
@@ -71,18 +71,18 @@ export async function verifySignature(
   keySet: KeySet,
   beforeFetch = async () => {},
 ): Promise<void> {
-  if (!keySet.fetched) {
+  if (!keySet.isFetched) {
     await beforeFetch();
-    await keySet.ready();
+    await keySet.waitForKeys();
   }
   const known = keySet.find(token);
   if (isSignedBy(token, known)) return;
   // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
   // one, the key at fault may be one that the provider has only now.
-  const settled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
-  if (!settled) {
+  const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
+  if (!isSettled) {
     await beforeFetch();
-    if (isSignedBy(token, await keySet.findFresh(token))) return;
+    if (isSignedBy(token, await keySet.findAfterRefresh(token))) return;
   }
   refuseToken('The signature of the token is not valid.', {
     found: `a signature that no key of the provider made (kid ${quote(token.kid)})`,
@@ -98,7 +98,7 @@ const readPayload = ({ payload }: ParsedToken) =>
   });
 
 /** As far as it can be read. */
-function namedSubject(token: string): string | undefined {
+function readUnverifiedSubject(token: string): string | undefined {
   const sub = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'))?.sub;
   return typeof sub === 'string' && sub !== '' ? sub : undefined;
 }

@@ -285,10 +285,10 @@ describe('inspectToken: the same judgement without the signature', () => {
     const deps = { fetch, clock, log, metrics: noMetrics };
     const keySet = {
       start() {},
-      ready: () => Promise.reject(new Error('no key may be looked for')),
+      waitForKeys: () => Promise.reject(new Error('no key may be looked for')),
       find: () => [],
-      findFresh: () => Promise.reject(new Error('no key may be looked for')),
-      fetched: false,
+      findAfterRefresh: () => Promise.reject(new Error('no key may be looked for')),
+      isFetched: false,
       close() {},
     };
     return createAuth(config.auth, {

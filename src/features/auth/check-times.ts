@@ -1,10 +1,10 @@
-// Decisions 5 and 10: exp and nbf (RFC 7519 §4.1.4, §4.1.5), with a word on clocks.
+// RFC 7519 §4.1.4, §4.1.5: exp and nbf, with advice where a clock may be wrong.
 import { fail } from '../../core/errors/gateway-error.ts';
 import { quote } from '../../core/quote.ts';
 import { refuseToken } from './refuse-token.ts';
 
 /** A difference below this may well be one between two clocks. */
-const CLOCKS_SECONDS = 600;
+const MAX_CLOCK_DIFFERENCE_SECONDS = 600;
 
 /** `new`: it came from the provider with this very answer. */
 export type TokenAge = 'new' | 'unknown';
@@ -20,26 +20,26 @@ export function checkTimes(
   now: number,
   age: TokenAge,
 ): void {
-  const clocks = (difference: number) =>
-    age === 'new' || difference < CLOCKS_SECONDS ? clocksDiffer(tolerance) : '';
-  const exp = timeOf('exp', claims.exp);
+  const adviseOnClocks = (difference: number) =>
+    age === 'new' || difference < MAX_CLOCK_DIFFERENCE_SECONDS ? clockAdvice(tolerance) : '';
+  const exp = readTime('exp', claims.exp);
   if (now >= exp + tolerance) {
     fail('expired_token', {
-      details: `The token expired ${inSeconds(now - exp)} ago.${clocks(now - exp)}`,
+      details: `The token expired ${formatSeconds(now - exp)} ago.${adviseOnClocks(now - exp)}`,
       facts: { exp, now },
     });
   }
   if (claims.nbf === undefined) return;
-  const nbf = timeOf('nbf', claims.nbf);
+  const nbf = readTime('nbf', claims.nbf);
   if (now < nbf - tolerance) {
     fail('invalid_token', {
-      details: `The token is not valid yet: its nbf claim lies ${inSeconds(nbf - now)} ahead.${clocks(nbf - now)}`,
+      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now)}`,
       facts: { nbf, now },
     });
   }
 }
 
-function timeOf(claim: string, found: unknown): number {
+function readTime(claim: string, found: unknown): number {
   if (isTime(found)) return found;
   const details =
     found === undefined
@@ -50,10 +50,10 @@ function timeOf(claim: string, found: unknown): number {
 
 const isTime = (value: unknown): value is number => Number.isFinite(value);
 
-function inSeconds(difference: number): string {
+function formatSeconds(difference: number): string {
   const seconds = Math.ceil(difference);
   return seconds === 1 ? '1 second' : `${seconds} seconds`;
 }
 
-const clocksDiffer = (tolerance: number): string =>
-  ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${inSeconds(tolerance)}).`;
+const clockAdvice = (tolerance: number): string =>
+  ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;

@@ -11,10 +11,10 @@ const PRIMES = [
  * Whether a modulus bears the mark of that generator: modulo every small prime it is a power of
  * 65537. A sound modulus does so by chance about once in 2^27 or more.
  */
-export const isRocaModulus = (modulus: bigint): boolean =>
-  marks.every(([prime, powers]) => powers.has(modulus % prime));
+export const hasRocaWeakness = (modulus: bigint): boolean =>
+  powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));
 
-const marks = PRIMES.map((prime) => [prime, powersModulo(prime)] as const);
+const powersByPrime = PRIMES.map((prime) => [prime, powersModulo(prime)] as const);
 
 function powersModulo(prime: bigint): ReadonlySet<bigint> {
   const powers = new Set<bigint>();

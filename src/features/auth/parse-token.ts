@@ -1,18 +1,18 @@
-// RFC 7515 §5.2, decisions 5 and 10: the compact serialization, taken apart strictly.
+// RFC 7515 §5.2: the compact serialization, parsed strictly.
 import { parseObject } from '../../core/json.ts';
 import { quote } from '../../core/quote.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
+import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './foreign-claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import { refuseToken } from './refuse-token.ts';
-import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './token-kinds.ts';
 
 /** A token whose form is right; its signature is not yet checked. */
 export interface ParsedToken {
   readonly alg: string;
   readonly kid: string | undefined;
   readonly algorithm: Algorithm;
-  /** Header and payload as they were signed. */
-  readonly signed: Buffer;
+  /** RFC 7515 §2: header and payload as they were signed. */
+  readonly signingInput: Buffer;
   readonly payload: Buffer;
   readonly signature: Buffer;
 }
@@ -27,25 +27,25 @@ export function parseToken(token: string, maxBytes: number): ParsedToken {
   const parts = token.split('.');
   const [header = '', payload = '', signature = ''] = parts;
   if (parts.length !== 3) refuseParts(parts.length);
-  const { alg, kid, algorithm } = readHeader(decode(header, 'header'));
+  const { alg, kid, algorithm } = parseHeader(decodeBase64url(header, 'header'));
   return {
     alg,
     kid,
     algorithm,
-    signed: Buffer.from(`${header}.${payload}`, 'latin1'),
-    payload: decode(payload, 'payload'),
-    signature: decode(signature, 'signature'),
+    signingInput: Buffer.from(`${header}.${payload}`, 'latin1'),
+    payload: decodeBase64url(payload, 'payload'),
+    signature: decodeBase64url(signature, 'signature'),
   };
 }
 
 /** Whether any of the keys made the signature. */
 export const isSignedBy = (token: ParsedToken, keys: readonly VerificationKey[]): boolean =>
   keys.some(
-    ({ key, algorithms: fitting }) =>
-      fitting.has(token.alg) && token.algorithm.verify(token.signed, key, token.signature),
+    ({ key, algorithms: supported }) =>
+      supported.has(token.alg) && token.algorithm.verify(token.signingInput, key, token.signature),
   );
 
-function readHeader(bytes: Buffer): Pick<ParsedToken, 'alg' | 'kid' | 'algorithm'> {
+function parseHeader(bytes: Buffer): Pick<ParsedToken, 'alg' | 'kid' | 'algorithm'> {
   const header = parseObject(bytes) ?? refuseForm('The header of the token is not a JSON object.');
   const { alg, kid, typ } = header;
   // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
@@ -62,7 +62,7 @@ function readHeader(bytes: Buffer): Pick<ParsedToken, 'alg' | 'kid' | 'algorithm
 }
 
 /** RFC 7515 §2: base64url without padding, white space or stray bits. */
-function decode(text: string, part: string): Buffer {
+function decodeBase64url(text: string, part: string): Buffer {
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.toString('base64url') === text) return bytes;
   return refuseForm(`The ${part} of the token is not base64url.`);

@@ -1,12 +1,13 @@
-// Decisions 10: a provider signs tokens of many kinds with the same keys. What marks a token of
-// another kind than an access token stands here, once.
+// A provider signs tokens of many kinds with the same keys. These claims, and the typ header, tell
+// access tokens from the others.
 import type { ProviderConfig } from '../../core/config/groups/provider.ts';
 
-export interface Mark {
+/** A claim that access tokens do not have. */
+export interface ForeignClaim {
   readonly claim: string;
-  /** Only this value of the claim is a mark; without it the claim itself is. */
+  /** Only with this value is the claim foreign; undefined for any value. */
   readonly value?: string;
-  /** What bears it. */
+  /** What kind of token has it. */
   readonly kind: string;
   /** What to send in its place. */
   readonly advice: string;
@@ -19,7 +20,7 @@ const NO_ID_TOKEN =
   'Send the access token (an ID token is accepted only with OAUTH_ACCESS_TOKEN=id_token).';
 
 /** RFC 8417 §2.2, RFC 7800 §3.1, and the `typ` claim that Keycloak writes. */
-const ALWAYS: readonly Mark[] = [
+const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
   { claim: 'events', kind: 'a security event or logout token', advice: ACCESS_TOKEN_ONLY },
   { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
   { claim: 'typ', value: 'Refresh', kind: 'a refresh token', advice: ACCESS_TOKEN_ONLY },
@@ -28,29 +29,32 @@ const ALWAYS: readonly Mark[] = [
 ];
 
 /** OpenID Connect Core §3.1.3.6, §3.3.2.11, FAPI 1.0 part 2 §5.1, and Keycloak's `typ`. */
-const OF_ID_TOKENS: readonly Mark[] = [
+const ID_TOKEN_CLAIMS: readonly ForeignClaim[] = [
   { claim: 'at_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
   { claim: 'c_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
   { claim: 's_hash', kind: 'an ID token', advice: NO_ID_TOKEN },
   { claim: 'typ', value: 'ID', kind: 'an ID token', advice: NO_ID_TOKEN },
 ];
 
-/** The marks of the tokens that are refused, as the provider and the kind of token handed out say. */
-export function forbiddenMarks({
+/** Which claims are refused depends on the provider, and on the kind of token that clients get. */
+export function listForeignClaims({
   accessToken,
   quirks,
-}: Pick<ProviderConfig, 'accessToken' | 'quirks'>): readonly Mark[] {
-  if (accessToken === 'id_token') return ALWAYS;
+}: Pick<ProviderConfig, 'accessToken' | 'quirks'>): readonly ForeignClaim[] {
+  if (accessToken === 'id_token') return NEVER_IN_ACCESS_TOKENS;
   const { accessTokenHashes = [] } = quirks;
-  return [...ALWAYS, ...OF_ID_TOKENS.filter(({ claim }) => !accessTokenHashes.includes(claim))];
+  return [
+    ...NEVER_IN_ACCESS_TOKENS,
+    ...ID_TOKEN_CLAIMS.filter(({ claim }) => !accessTokenHashes.includes(claim)),
+  ];
 }
 
-/** The first of the marks that the claims bear. */
-export const findMark = (
+/** The first of them that a token has. */
+export const findForeignClaim = (
   claims: Readonly<Record<string, unknown>>,
-  marks: readonly Mark[],
-): Mark | undefined =>
-  marks.find(({ claim, value }) =>
+  foreignClaims: readonly ForeignClaim[],
+): ForeignClaim | undefined =>
+  foreignClaims.find(({ claim, value }) =>
     value === undefined ? Object.hasOwn(claims, claim) : claims[claim] === value,
   );
 
