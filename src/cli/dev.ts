@@ -4,18 +4,18 @@ import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
 import type { Options } from './command-line.ts';
-import { banner } from './dev-banner.ts';
+import { renderBanner } from './dev-banner.ts';
 import { loadOrCreateProviderKeys } from './dev-provider/keys.ts';
 import { listenOnFreePort } from './dev-provider/listen-on-free-port.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
-import { prepareEnv } from './env-file.ts';
+import { prepareEnvironment } from './env-file.ts';
 import { serve } from './serve.ts';
 import { StartError } from './start-error.ts';
 
 const CLIENT_ID = 'postern-dev';
 
-/** What development wants otherwise; a variable of the user's own wins. */
-const DEFAULTS = {
+/** What development needs other defaults for; a variable of the user's own takes precedence. */
+const DEV_DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
   OAUTH_POPUPS: 'true',
@@ -28,39 +28,65 @@ const DEFAULTS = {
   OAUTH_CALLBACK_RATE_LIMIT_MAX: '1000',
 } as const;
 
-/** The mode that lets every client in. */
+/** The mode that works with every client. */
 const BROKER = { OAUTH_MODE: 'broker' } as const;
 
-/** Stands in until the development provider is there. */
-const UNKNOWN_YET = { OIDC_ISSUER: 'http://localhost' } as const;
+/** Stands in until the development provider runs. */
+const PLACEHOLDER_ISSUER = { OIDC_ISSUER: 'http://localhost' } as const;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** With what the service is started, and how one logs in to it. */
+interface DevSetup {
+  readonly config: Config;
+  readonly login: string;
+  readonly close?: () => Promise<void>;
+}
 
 /**
- * `postern dev`: the embedded store, limits that nobody meets by hand, and an identity provider
+ * `postern dev`: the embedded store, limits that nobody reaches by hand, and an identity provider
  * of its own, unless OIDC_ISSUER names another.
  */
 export async function dev(options: Options): Promise<void> {
-  endWithWatcher();
-  const envFile = prepareEnv(options);
+  exitWithWatcher();
+  const envFile = prepareEnvironment(options);
   if (process.env.NODE_ENV === 'production') {
     throw new StartError([
-      'NODE_ENV: postern dev lets everybody in and is not for production; use postern start.',
+      'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',
     ]);
   }
-  const given = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
-  const preview = loadConfig({ ...DEFAULTS, ...UNKNOWN_YET, OAUTH_CLIENT_ID: CLIENT_ID, ...given });
-  if (!preview.auth.required || given.OIDC_ISSUER !== undefined) {
-    const canLogIn = preview.auth.required && given.OAUTH_CLIENT_ID !== undefined;
-    const config = loadConfig({ ...DEFAULTS, ...(canLogIn && BROKER), ...given });
-    const catalog = await catalogOf(options);
-    await serve(config, { catalog, envFile });
-    const logIn = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
-    console.log(banner(config, { logIn, catalog: options.catalog, envFile }));
-    return;
-  }
-  const catalog = await catalogOf(options);
-  const { issuer, close } = await startProvider(preview, preview.auth.provider.audience);
+  const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
+  const preview = loadConfig({
+    ...DEV_DEFAULTS,
+    ...PLACEHOLDER_ISSUER,
+    OAUTH_CLIENT_ID: CLIENT_ID,
+    ...environment,
+  });
+  const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
+  const { config, login, close } =
+    preview.auth.required && environment.OIDC_ISSUER === undefined
+      ? await setUpDevProvider(environment, preview, preview.auth.provider.audience)
+      : setUpOwnProvider(environment, preview);
+  await serve(config, { catalog, envFile, ...(close && { alsoClose: close }) });
+  console.log(renderBanner(config, { login, catalog: options.catalog, envFile }));
+}
+
+/** The provider that OIDC_ISSUER names, or none. */
+function setUpOwnProvider(environment: Environment, preview: Config): DevSetup {
+  const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
+  const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
+  const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
+  return { config, login };
+}
+
+async function setUpDevProvider(
+  environment: Environment,
+  preview: Config,
+  audience: readonly string[],
+): Promise<DevSetup> {
+  const { issuer, close } = await startDevProvider(preview, audience);
   const config = loadConfig({
-    ...DEFAULTS,
+    ...DEV_DEFAULTS,
     ...BROKER,
     OIDC_ISSUER: issuer,
     // For OAUTH_MODE=proxy, which discovers none of them.
@@ -68,22 +94,17 @@ export async function dev(options: Options): Promise<void> {
     OAUTH_TOKEN_URL: `${issuer}/token`,
     OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,
     OAUTH_CLIENT_ID: CLIENT_ID,
-    ...given,
+    ...environment,
   });
-  await serve(config, { catalog, envFile, alsoClose: close });
-  const logIn = `any name, no password (${issuer})`;
-  console.log(banner(config, { logIn, catalog: options.catalog, envFile }));
+  return { config, login: `any name, no password (${issuer})`, close };
 }
 
-const catalogOf = async ({ catalog }: Options) =>
-  catalog === undefined ? undefined : loadCatalog(catalog);
-
-async function startProvider({ server: gateway, store }: Config, audience: readonly string[]) {
+async function startDevProvider({ server: gateway, store }: Config, audience: readonly string[]) {
   const { port, baseUrl } = gateway;
   const server = createServer();
   const issuer = `http://localhost:${await listenOnFreePort(server, port + 1)}`;
   const [first = `${baseUrl}/mcp`, ...others] = audience;
-  const serveProvider = await load({
+  const handleRequest = await createProvider({
     issuer,
     keys: await loadOrCreateProviderKeys(store.dataDir),
     gatewayUrl: baseUrl,
@@ -91,7 +112,7 @@ async function startProvider({ server: gateway, store }: Config, audience: reado
     client: { id: CLIENT_ID },
     accessTokenTtlSeconds: 3600,
   });
-  server.on('request', serveProvider);
+  server.on('request', handleRequest);
   async function close(): Promise<void> {
     server.close();
     server.closeAllConnections();
@@ -99,19 +120,19 @@ async function startProvider({ server: gateway, store }: Config, audience: reado
   return { issuer, close };
 }
 
-async function load(options: DevProviderOptions): Promise<RequestListener> {
+async function createProvider(options: DevProviderOptions): Promise<RequestListener> {
   try {
     return await createDevProvider(options);
   } catch (error) {
     if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
     throw new StartError([
-      'The development provider is missing: npm left out the optional package oidc-provider (--omit=optional, or it could not be fetched). Install again with --include=optional; or set OIDC_ISSUER to a provider of yours, or AUTH_REQUIRED=false for no log-in.',
+      'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
     ]);
   }
 }
 
-/** When `--watch` is killed, what it ran would keep the port, and nobody would know of it. */
-function endWithWatcher(): void {
+/** When `--watch` is killed, the process that it started would keep the port unnoticed. */
+function exitWithWatcher(): void {
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
   process.channel?.unref();
 }

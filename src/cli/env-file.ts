@@ -1,4 +1,4 @@
-// The file .env of the current folder: variables for those that the environment does not set.
+// The file .env in the current folder: variables that the environment does not set.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -9,26 +9,26 @@ import { StartError } from './start-error.ts';
 
 export interface EnvFile {
   readonly path: string;
-  /** What it sets: variables that the environment lacks, or has empty. */
+  /** What it sets: variables that the environment lacks, or that are empty there. */
   readonly added: Readonly<Record<string, string>>;
 }
 
 /**
- * Makes the environment what the command goes by: `.env` fills in what is not set, `--port` is PORT.
+ * Completes the environment: `.env` fills in what is not set, and `--port` is PORT.
  *
  * @throws StartError when there is a `.env` that cannot be read.
  */
-export function prepareEnv({ port }: Pick<Options, 'port'>): EnvFile | undefined {
+export function prepareEnvironment({ port }: Pick<Options, 'port'>): EnvFile | undefined {
   if (port !== undefined) process.env.PORT = port;
   const envFile = readEnvFile();
   Object.assign(process.env, envFile?.added);
   return envFile;
 }
 
-/** @throws StartError when there is such a file that cannot be read. */
+/** Undefined where there is none. @throws StartError when it cannot be read. */
 export function readEnvFile(): EnvFile | undefined {
   const path = resolve('.env');
-  const text = read(path);
+  const text = readIfPresent(path);
   if (text === undefined) return undefined;
   const added: Record<string, string> = {};
   for (const [name, value] of Object.entries(parseEnv(text))) {
@@ -39,13 +39,13 @@ export function readEnvFile(): EnvFile | undefined {
 
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
 
-/** The settings that it sets, by name. Nothing else: a broken line may have a secret for a name. */
-export const settingsIn = ({ added }: EnvFile): readonly string[] =>
+/** The names of the settings in it, and no others: a broken line may have a secret for a name. */
+export const listSettings = ({ added }: EnvFile): readonly string[] =>
   Object.keys(added)
     .filter((name) => KNOWN.has(name))
     .sort();
 
-function read(path: string): string | undefined {
+function readIfPresent(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {

@@ -4,12 +4,12 @@ import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
-import { type EnvFile, settingsIn } from './env-file.ts';
+import { type EnvFile, listSettings } from './env-file.ts';
 import { handleProcessEnd } from './process-end.ts';
 import { describeListenError, StartError } from './start-error.ts';
 
 export interface ServeOptions {
-  /** In place of the built-in one. */
+  /** Instead of the built-in one. */
   readonly catalog?: Catalog | undefined;
   readonly envFile?: EnvFile | undefined;
   /** What is closed after the service. */
@@ -26,9 +26,9 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   const log = createLog(config.server.logLevel);
   if (envFile !== undefined) {
     const { path } = envFile;
-    log.info('Read .env; variables that the environment sets are not taken from it.', {
+    log.info('Read .env. Variables that are set in the environment take precedence.', {
       path,
-      variables: settingsIn(envFile),
+      variables: listSettings(envFile),
     });
   }
   for (const misspelled of findMisspelled(process.env)) {
@@ -36,17 +36,17 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
     log.warn(describeMisspelled(misspelled), { variable, nearest });
   }
   let close = alsoClose;
-  // From the first moment: as the first process of a container, nobody else would heed a signal.
+  // At once: as the first process of a container, nothing else would handle a signal.
   handleProcessEnd(log, () => close());
-  const gateway = await open(config, { log, ...(catalog && { catalog }) });
+  const gateway = await openGateway(config, { log, ...(catalog && { catalog }) });
   close = async () => {
     await gateway.close();
     await alsoClose();
   };
-  await listen(gateway, config.server);
+  await startListening(gateway, config.server);
 }
 
-async function open(config: Config, deps: Partial<Deps>): Promise<Gateway> {
+async function openGateway(config: Config, deps: Partial<Deps>): Promise<Gateway> {
   try {
     return await createGateway(config, deps);
   } catch (error) {
@@ -55,7 +55,7 @@ async function open(config: Config, deps: Partial<Deps>): Promise<Gateway> {
   }
 }
 
-async function listen(gateway: Gateway, { host, port }: Config['server']): Promise<void> {
+async function startListening(gateway: Gateway, { host, port }: Config['server']): Promise<void> {
   try {
     await gateway.listen();
   } catch (error) {

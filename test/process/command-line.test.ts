@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { banner } from '../../src/cli/dev-banner.ts';
+import { renderBanner } from '../../src/cli/dev-banner.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
 import { freePort } from '../support/gateway/ports.ts';
@@ -56,8 +56,8 @@ test.each([
   { node: '24.13.0', inspector: true },
 ])('§5 command line: what dev prints names the Inspector by Node.js $node: $inspector', (row) => {
   const config = loadConfig({ AUTH_REQUIRED: 'false' });
-  const facts = { logIn: 'none needed', catalog: 'catalog.mjs', envFile: undefined };
-  const text = banner(config, facts, row.node);
+  const facts = { login: 'none needed', catalog: 'catalog.mjs', envFile: undefined };
+  const text = renderBanner(config, facts, row.node);
   expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
   expect(text.includes('curl http://localhost:3000/health/ready')).toBe(!row.inspector);
 });

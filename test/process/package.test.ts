@@ -131,7 +131,7 @@ test('§5 package: postern dev serves a catalogue, and lets a user in', async ()
   const url = `http://localhost:${port}`;
   const args = ['dev', '--port', String(port), '--catalog', 'catalog.mjs'];
   const postern = launch({ DATA_DIR: join(place, 'data') }, { main, args, cwd: installed });
-  await expect.poll(() => postern.stdout, { timeout: 30_000 }).toContain('Ctrl+C stops it.');
+  await expect.poll(() => postern.stdout, { timeout: 30_000 }).toContain('Press Ctrl+C to stop.');
   expect(postern.stdout).toMatch(/npx @modelcontextprotocol\/inspector|curl http/);
   expect(postern.stdout).not.toContain('npm run');
   const { accessToken } = await logIn(url, 'ada');

@@ -3,7 +3,7 @@ import { auth } from '@modelcontextprotocol/sdk/client/auth.js';
 import { run } from './errand.mjs';
 
 await run(async (url, { provider, redirected }) => {
-  // It has no log-in of its own: the SDK's stands before it, as its documentation says.
+  // It has no login of its own: the SDK's stands before it, as its documentation says.
   if (provider.tokens() === undefined) {
     await auth(provider, { serverUrl: url });
     const authorizationCode = (await redirected()).get('code');

@@ -1,4 +1,4 @@
-// What a program brings for the log-in of an MCP SDK: a file for what it was given, a loopback
+// What a program brings for the login of an MCP SDK: a file for what it was given, a loopback
 // listener for the redirect, and the browser that the system would open.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
-const FILE = 'log-in.json';
+const FILE = 'login.json';
 const REDIRECT_PORT = 8765;
 const REDIRECT_URI = `http://127.0.0.1:${REDIRECT_PORT}/callback`;
 

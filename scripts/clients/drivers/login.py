@@ -1,4 +1,4 @@
-"""What a program brings for the log-in of the Python SDK (1.x and 2.x): a file for what it was
+"""What a program brings for the login of the Python SDK (1.x and 2.x): a file for what it was
 given, a loopback listener for the redirect, and the browser that the system would open."""
 
 import asyncio
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from mcp.client.auth import OAuthClientProvider, TokenStorage
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-FILE = pathlib.Path("log-in.json")
+FILE = pathlib.Path("login.json")
 PORT = 8765
 REDIRECT_URI = f"http://127.0.0.1:{PORT}/callback"
 

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { MCPClient, MCPOAuthClientProvider } from '@mastra/mcp';
 import { run } from './errand.mjs';
 
-const FILE = 'log-in.json';
+const FILE = 'login.json';
 const redirectUrl = 'http://127.0.0.1:5533/oauth/callback';
 const metadata = { client_name: 'Postern trial', redirect_uris: [redirectUrl] };
 

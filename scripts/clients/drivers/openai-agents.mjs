@@ -3,7 +3,7 @@ import { MCPServerStreamableHttp } from '@openai/agents';
 import { run } from './errand.mjs';
 
 await run(async (url, { provider, redirected }) => {
-  // It has no log-in of its own: the SDK's stands before it.
+  // It has no login of its own: the SDK's stands before it.
   if (provider.tokens() === undefined) {
     await auth(provider, { serverUrl: url });
     const answer = await redirected();

@@ -3,8 +3,7 @@ import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../core/config/load.ts';
 import { SOURCE_FOLDER } from '../checkout.ts';
-import type { Options } from '../command-line.ts';
-import { UsageError } from '../command-line.ts';
+import { type Options, UsageError } from '../command-line.ts';
 import { readEnvFile } from '../env-file.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { watchFolder } from './watch-folder.ts';
@@ -72,7 +71,7 @@ export async function watch(args: readonly string[], { catalog }: Options): Prom
 function findWatchedFolder(catalog: string | undefined): string {
   if (catalog !== undefined) return dirname(resolve(catalog));
   if (SOURCE_FOLDER !== undefined) return resolve(fileURLToPath(SOURCE_FOLDER));
-  throw new UsageError('--watch needs --catalog FILE, whose folder it watches.');
+  throw new UsageError('--watch needs --catalog FILE: it watches the folder of that file.');
 }
 
 /** As the watched process will read it, even where other settings are wrong. */
