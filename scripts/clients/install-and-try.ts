@@ -23,7 +23,7 @@ export interface TrialContext {
 const DRIVERS = fileURLToPath(new URL('./drivers/', import.meta.url));
 const TTL_SECONDS = 20;
 /** What an earlier run may have left. */
-const KEPT = ['home', 'login', 'login.json'];
+const KEPT = ['home', 'login-state', 'login.json'];
 
 /** @throws NotInstalled */
 export async function installAndTry(client: TriedClient, context: TrialContext) {

@@ -14,7 +14,7 @@ from errand import run
 
 @asynccontextmanager
 async def connect(url):
-    folder = pathlib.Path("login").absolute()
+    folder = pathlib.Path("login-state").absolute()
     folder.mkdir(exist_ok=True)
     store = FileTreeStore(
         data_directory=folder,
