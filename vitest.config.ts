@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
@@ -11,6 +12,10 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    // A worker loads the source once, and keeps what is dear to make: keys, a browser, tools.
+    isolate: false,
+    // Many tests wait for other processes: one worker more than there are cores.
+    maxWorkers: availableParallelism() + 1,
     globalSetup: ['test/support/tools/global-setup.ts'],
     reporters: ['default', './test/support/tools/summary-reporter.ts'],
     // A browser on a busy machine takes its time; nothing here asserts by the clock.

@@ -5,7 +5,6 @@ import {
   approve,
   fieldsOf,
   heading,
-  INSTALLATION_MS,
   type LogInBrowser,
   logInAtProvider,
   showChoice,
@@ -13,6 +12,7 @@ import {
   watch,
 } from '../support/oauth/login-browser.ts';
 import { STATE } from '../support/oauth/login-steps.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 

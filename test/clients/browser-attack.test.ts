@@ -6,13 +6,13 @@ import {
   approve,
   fieldsOf,
   heading,
-  INSTALLATION_MS,
   logInAtProvider,
   postForm,
   startLogInBrowser,
   watch,
 } from '../support/oauth/login-browser.ts';
 import { STATE } from '../support/oauth/login-steps.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 const REFUSED = 'Login failed';

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
-  INSTALLATION_MS,
   logInAtProvider,
   showChoice,
   startLogInBrowser,
   watch,
 } from '../support/oauth/login-browser.ts';
 import { STATE } from '../support/oauth/login-steps.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const CURSOR = 'cursor://anysphere.cursor-mcp/oauth/callback';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);

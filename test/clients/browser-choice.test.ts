@@ -5,11 +5,11 @@ import { useShared } from '../support/lifetimes.ts';
 import {
   approve,
   heading,
-  INSTALLATION_MS,
   logInAtProvider,
   startLogInBrowser,
 } from '../support/oauth/login-browser.ts';
 import { STATE } from '../support/oauth/login-steps.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const ASKED = 'Let “Test Client” log in as you?';
 

@@ -7,11 +7,11 @@ import {
   approve,
   deny,
   heading,
-  INSTALLATION_MS,
   logInAtProvider,
   startLogInBrowser,
 } from '../support/oauth/login-browser.ts';
 import { STATE } from '../support/oauth/login-steps.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const ASKED = 'Let “Test Client” log in as you?';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);

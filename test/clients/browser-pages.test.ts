@@ -3,13 +3,8 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { manualClock } from '../support/gateway/clock.ts';
 import { useShared } from '../support/lifetimes.ts';
-import {
-  approve,
-  heading,
-  INSTALLATION_MS,
-  showChoice,
-  startLogInBrowser,
-} from '../support/oauth/login-browser.ts';
+import { approve, heading, showChoice, startLogInBrowser } from '../support/oauth/login-browser.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 import { contrasts } from './contrast.ts';
 
 const REFUSED = 'Login failed';

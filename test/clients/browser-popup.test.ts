@@ -2,12 +2,8 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
-import {
-  approve,
-  INSTALLATION_MS,
-  logInAtProvider,
-  startLogInBrowser,
-} from '../support/oauth/login-browser.ts';
+import { approve, logInAtProvider, startLogInBrowser } from '../support/oauth/login-browser.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const ROWS = [
   { popups: 'true', knows: true, says: 'keeps its opener all the way' },

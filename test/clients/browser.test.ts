@@ -3,10 +3,9 @@ import { expect, test } from 'vitest';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startClientSite } from '../support/oauth/client-site.ts';
-import { INSTALLATION_MS } from '../support/oauth/login-browser.ts';
-import { launchChromium } from '../support/tools/chromium.ts';
+import { INSTALLATION_MS, openBrowser } from '../support/tools/chromium.ts';
 
-const browser = useShared(launchChromium, INSTALLATION_MS);
+const browser = useShared(openBrowser, INSTALLATION_MS);
 const service = useShared(startService);
 /** On another origin than the gateway's. */
 const site = useShared(startClientSite);

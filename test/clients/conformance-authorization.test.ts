@@ -5,7 +5,7 @@ import { freePort } from '../support/gateway/ports.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';
-import { launchChromium } from '../support/tools/chromium.ts';
+import { openBrowser } from '../support/tools/chromium.ts';
 import {
   type ConformanceTool,
   INSTALLATION_MS,
@@ -25,7 +25,7 @@ const CODE_GRANT: Report = {
 };
 const SLOW = { timeout: 120_000 } as const;
 
-const browser = useShared(launchChromium, INSTALLATION_MS);
+const browser = useShared(openBrowser, INSTALLATION_MS);
 const service = useShared(() => startService({ mode: 'broker' }));
 let tool: ConformanceTool;
 beforeAll(async () => {

@@ -6,7 +6,13 @@ import { renderBanner } from '../../src/cli/dev-banner.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { endPosterns, folder, runPostern, startPostern } from '../support/gateway/process.ts';
+import {
+  endPosterns,
+  folder,
+  launch,
+  runPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false', HOST: '127.0.0.1' } as const;
 
@@ -64,10 +70,12 @@ test.each([
 
 test('§5 command line: --port wins over PORT', async () => {
   const port = await freePort();
-  const at = ['--port', String(port)];
-  const postern = await startPostern(ANONYMOUS, { args: ['start', ...at] }).catch(String);
-  // startPostern waits at the PORT that it gave.
-  expect(postern).toContain(`"port":${port}`);
+  const env = { ...ANONYMOUS, HOST: '127.0.0.1', PORT: '1', DATA_DIR: await folder() };
+  const postern = launch(env, { args: ['start', '--port', String(port)] });
+  await expect
+    .poll(() => postern.log(), { timeout: 30_000 })
+    .toContainEqual(expect.objectContaining({ msg: 'Listening.', port }));
+  expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(200);
 });
 
 test.each(['start', 'dev'])(

@@ -35,7 +35,7 @@ function openSlow(first: string): Slow {
 
 const ask = async () => (await fetch(`http://127.0.0.1:${port}/health`)).status;
 
-test('§12 heads that never end are closed, others are served meanwhile', {
+test.concurrent('§12 heads that never end are closed, others are served meanwhile', {
   timeout: 30_000,
 }, async () => {
   const slow = Array.from({ length: 300 }, (_, at) =>
@@ -50,7 +50,7 @@ test('§12 heads that never end are closed, others are served meanwhile', {
   expect(await ask()).toBe(200);
 });
 
-test('§12 bodies that never end are closed, others are served meanwhile', {
+test.concurrent('§12 bodies that never end are closed, others are served meanwhile', {
   timeout: 60_000,
 }, async () => {
   const token = await gateway.issuer.sign();

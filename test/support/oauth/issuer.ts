@@ -1,7 +1,8 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { type CryptoKey, type JWK, SignJWT } from 'jose';
 import { type Clock, systemClock } from '../../../src/core/clock.ts';
+import { giveBackSigningKey, type SigningKey, takeSigningKey } from './signing-keys.ts';
 
 /** What the issuer's server does when it is asked. */
 export type Behaviour =
@@ -41,21 +42,16 @@ export interface Issuer {
 
 export const AUDIENCE = 'http://localhost:3000/mcp';
 
-interface SigningKey {
-  readonly kid: string;
-  readonly privateKey: CryptoKey;
-}
-
 /** A real server with a discovery document and a key set; its tokens are made by jose. */
 export async function startIssuer({
   clock = systemClock,
 }: {
   clock?: Clock;
 } = {}): Promise<Issuer> {
-  const signing = new Map<string, SigningKey>();
+  const taken: SigningKey[] = [];
+  const signing = new Map<string, { readonly kid: string; readonly privateKey: CryptoKey }>();
   const fetches = { discovery: 0, keys: 0, elsewhere: 0 };
   let behaviour: Behaviour = 'ok';
-  let serial = 0;
 
   const server = createServer((req, res) => {
     if (req.url === '/.well-known/openid-configuration') {
@@ -89,14 +85,14 @@ export async function startIssuer({
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 
-  async function addKey(alg: string): Promise<SigningKey> {
-    const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
-    serial += 1;
-    const key = { kid: `${alg}-${serial}`, privateKey };
-    const jwk = { ...(await exportJWK(publicKey)), kid: key.kid, alg, use: 'sig' };
+  async function addKey(alg: string) {
+    const key = await takeSigningKey(alg);
+    taken.push(key);
+    const signer = { kid: `${alg}-${taken.length}`, privateKey: key.privateKey };
+    const jwk = { ...key.publicJwk, kid: signer.kid, alg, use: 'sig' };
     issuer.keys = [...issuer.keys.filter((other) => other.alg !== alg), jwk];
-    signing.set(alg, key);
-    return key;
+    signing.set(alg, signer);
+    return signer;
   }
 
   const issuer: Issuer = {
@@ -122,6 +118,7 @@ export async function startIssuer({
     async close() {
       server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
+      for (const key of taken.splice(0)) giveBackSigningKey(key);
     },
   };
   await addKey('RS256');

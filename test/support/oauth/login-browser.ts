@@ -1,12 +1,9 @@
 // A log-in through a broker-mode gateway in a real browser, with a client on a site of its own.
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { type Service, type ServiceOptions, startService } from '../gateway/service.ts';
-import { launchChromium } from '../tools/chromium.ts';
+import { openBrowser } from '../tools/chromium.ts';
 import { type ClientSite, startClientSite } from './client-site.ts';
 import { newPkce, STATE } from './login-steps.ts';
-
-/** For hooks: the browser may have to be installed. */
-export const INSTALLATION_MS = 300_000;
 
 /** What a page did since it was watched. */
 export interface Watch {
@@ -40,18 +37,17 @@ export interface LogInBrowser {
 
 export async function startLogInBrowser(options: ServiceOptions = {}): Promise<LogInBrowser> {
   const site = await startClientSite();
-  const browser: Browser = await launchChromium();
+  const browser = await openBrowser();
   const service = await startService({ mode: 'broker', ...options });
   site.federated(service.issuer);
   const redirectUri = `${site.origin}/callback`;
-  const context = (wanted?: BrowserContextOptions) => browser.newContext(wanted);
 
   const own: LogInBrowser = {
     service,
     site,
     redirectUri,
-    context,
-    page: async (wanted) => (await context(wanted)).newPage(),
+    context: browser.newContext,
+    page: browser.newPage,
     async register(metadata = {}) {
       const answer = await fetch(`${service.baseUrl}/oauth/register`, {
         method: 'POST',

@@ -26,11 +26,17 @@ export interface NpxToolSource {
   readonly command: string;
 }
 
-/**
- * Brings a tool by npx into npm's cache, with no install scripts, and a Node that can run it. One at
- * a time: npx itself lets two installations of the same set run into each other.
- */
-export async function installNpxTool({ name, command }: NpxToolSource): Promise<NpxTool> {
+const installed = new Map<string, Promise<NpxTool>>();
+
+/** Brings a tool by npx into npm's cache, with no install scripts, and a Node that can run it. */
+export function installNpxTool(source: NpxToolSource): Promise<NpxTool> {
+  const tool = installed.get(source.name) ?? install(source);
+  installed.set(source.name, tool);
+  return tool;
+}
+
+/** One at a time: npx itself lets two installations of the same set run into each other. */
+async function install({ name, command }: NpxToolSource): Promise<NpxTool> {
   const isNewEnough = Number.parseInt(process.versions.node, 10) >= NODE_MAJOR;
   const packages = isNewEnough ? [name] : [NODE, name];
   return inFolder(async (cwd) => {
