@@ -1,4 +1,4 @@
-// Decisions 10: a click or key that was meant for something else approves nothing.
+// §13: a click or key that was meant for something else approves nothing.
 import type { CDPSession, Page } from 'playwright-core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';

@@ -1,4 +1,4 @@
-// Decisions 1 and 4: DATA_DIR over the lives of processes.
+// §2.1: DATA_DIR over the lives of processes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';

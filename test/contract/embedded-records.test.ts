@@ -1,4 +1,4 @@
-// Decisions 4 and 9: a damaged record, and a store that closes under work, are no absence.
+// §17: a damaged record, and a store that closes under work, are no absence.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

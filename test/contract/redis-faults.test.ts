@@ -1,4 +1,4 @@
-// Decisions 9 and 0.6: Redis down, frozen, back.
+// §17: Redis down, frozen, back.
 import type { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../src/core/clock.ts';

@@ -1,4 +1,4 @@
-// Decisions 10 "Upgrades": records as 0.1.0 writes them, byte for byte where it matters, are read here;
+// §16: records as 0.1.0 writes them, byte for byte where it matters, are read here;
 // so two replicas, old and new, can share a store, and an update of one process loses nothing.
 import {
   createCipheriv,

@@ -1,4 +1,4 @@
-// Decisions 10 "Bounds": how many sessions a user may have, in every driver of the store.
+// §12: how many sessions a user may have, in every driver of the store.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';

@@ -1,4 +1,4 @@
-// Spec §5, decisions 1: what a service prints.
+// §10: what a service prints.
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { type Env, endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
 import { isRefused, openSession, rpc, useSession } from '../support/gateway/process-http.ts';

@@ -1,4 +1,4 @@
-// Decisions 8: npm start and npm run dev hand signals on and leave nothing behind.
+// §17: npm start and npm run dev hand signals on and leave nothing behind.
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { endPosterns, isGroupAlive, startPostern } from '../support/gateway/process.ts';

@@ -1,4 +1,4 @@
-// Decisions 10: the built service in a network that only a proxy leads out of.
+// §14: the built service in a network that only a proxy leads out of.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';

@@ -1,4 +1,4 @@
-// Decisions 1 and 4: Redis by TLS and password, and replicas that share it.
+// §2.1, §16: Redis by TLS and password, and replicas that share it.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeAll, expect, test } from 'vitest';

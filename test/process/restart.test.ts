@@ -1,4 +1,4 @@
-// Decisions 4: whatever ends the process, sessions and registered clients live on in DATA_DIR.
+// §17: whatever ends the process, sessions and registered clients live on in DATA_DIR.
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { type Env, endPosterns, folder, startPostern } from '../support/gateway/process.ts';
 import { endSession, openSession, useSession } from '../support/gateway/process-http.ts';

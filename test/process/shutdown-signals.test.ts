@@ -1,4 +1,4 @@
-// Decisions 8: SHUTDOWN_DELAY_MS, and what a second signal does.
+// §17: SHUTDOWN_DELAY_MS, and what a second signal does.
 import { afterEach, expect, test } from 'vitest';
 import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
 import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';

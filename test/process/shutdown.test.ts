@@ -1,4 +1,4 @@
-// Decisions 8: SIGTERM and SIGINT finish what is in flight, and nothing more.
+// §17: SIGTERM and SIGINT finish what is in flight, and nothing more.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';

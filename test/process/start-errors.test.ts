@@ -1,4 +1,4 @@
-// Decisions 1: a wrong setting stops the start, and says what to do about it.
+// §10: a wrong setting stops the start, and says what to do about it.
 import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Decisions 10 "Bounds": MCP_USER_SESSIONS_MAX, by the front door.
+// §12: MCP_USER_SESSIONS_MAX, by the front door.
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openClient } from '../../support/clients/session-client.ts';
 import { createWatched } from '../../support/clients/watched.ts';

@@ -1,4 +1,4 @@
-// Bodies that arrive slowly, or never end, keep nobody else out (decisions 10, "Bounds").
+// §12: bodies that arrive slowly, or never end, keep nobody else out.
 import { EventEmitter, once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,4 +1,4 @@
-// MAX_CONNECTIONS: a newcomer is served in place of whoever is idle longest (decisions 10, "Bounds").
+// §12: MAX_CONNECTIONS: a newcomer is served in place of whoever is idle longest.
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';

@@ -1,4 +1,4 @@
-// What the transport refuses before any route looks at a request (decisions 10).
+// §12: what the transport refuses before any route looks at a request.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';

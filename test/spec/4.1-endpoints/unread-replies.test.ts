@@ -1,4 +1,4 @@
-// Replies that nobody reads end their connections (decisions 10, "Bounds").
+// §12: replies that nobody reads end their connections.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// MAX_BODY_VALUES: what takes long to parse is not parsed (decisions 10).
+// §12: MAX_BODY_VALUES: what takes long to parse is not parsed.
 import { beforeAll, expect, test } from 'vitest';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';

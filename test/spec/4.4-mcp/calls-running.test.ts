@@ -1,4 +1,4 @@
-// Calls that run for long: so many of one user, so many in a process (decisions 10, "Bounds").
+// §12: calls that run for long: so many of one user, so many in a process.
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Call } from '../../../src/features/mcp/calls/call.ts';

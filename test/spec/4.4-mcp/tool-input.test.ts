@@ -1,4 +1,4 @@
-// Decisions 10 "Input errors of tools": every wrong member is named, in the way of the revision.
+// §4.4: every wrong member is named, in the way of the revision.
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { openClient, type SessionClient } from '../../support/clients/session-client.ts';

@@ -1,4 +1,4 @@
-// Decisions 10, RFC 6749 §4.1.2.1: what is wrong with a request, and who is told.
+// §13, RFC 6749 §4.1.2.1: what is wrong with a request, and who is told.
 import { beforeAll, describe, expect, test } from 'vitest';
 import { useShared } from '../../support/lifetimes.ts';
 import { BASE, startBroker } from '../../support/oauth/broker.ts';

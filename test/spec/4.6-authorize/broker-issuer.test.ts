@@ -1,4 +1,4 @@
-// Decisions 10, RFC 9207: whether the provider must name itself is settled when the log-in begins.
+// §13, RFC 9207: whether the provider must name itself is settled when the login begins.
 import { describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

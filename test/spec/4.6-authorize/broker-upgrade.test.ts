@@ -1,4 +1,4 @@
-// Decisions 10: a rolling upgrade, in which replicas of two versions share one store.
+// §16: a rolling upgrade, in which replicas of two versions share one store.
 import { expect, test } from 'vitest';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { hashSha256 } from '../../../src/core/sha256.ts';

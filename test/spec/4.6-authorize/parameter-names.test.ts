@@ -1,4 +1,4 @@
-// Decisions 10: names that another platform would read differently go nowhere.
+// §4.6: names that another platform would read differently go nowhere.
 import { expect, test } from 'vitest';
 import { useShared } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';

@@ -1,4 +1,4 @@
-// Decisions 10: what the page and the log say when the document of a client cannot be fetched.
+// §14: what the page and the log say when the document of a client cannot be fetched.
 import { describe, expect, test } from 'vitest';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { manualClock } from '../../support/gateway/clock.ts';

@@ -1,4 +1,4 @@
-// Decisions 10: names of client documents are looked up by a resolver of their own, against a real
+// §14: names of client documents are looked up by a resolver of their own, against a real
 // DNS server of the test's.
 import { beforeEach, expect, test } from 'vitest';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';

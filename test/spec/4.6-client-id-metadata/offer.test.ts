@@ -1,4 +1,4 @@
-// Decisions 10: client_id_metadata_document_supported is said only while documents can be fetched.
+// §14: client_id_metadata_document_supported is said only while documents can be fetched.
 // Clients that read it (Claude Code, Codex) have no other way to log in.
 import { createServer } from 'node:net';
 import { beforeEach, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Decisions 10, RFC 6749 §4.1.2.1, §5.2: whose matter it is when the provider refuses.
+// §13, RFC 6749 §4.1.2.1, §5.2: whose matter it is when the provider refuses.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { useShared } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';

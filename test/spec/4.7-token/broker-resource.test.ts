@@ -1,4 +1,4 @@
-// Decisions 10, RFC 8707: what the provider is asked to make tokens for.
+// §13, RFC 8707: what the provider is asked to make tokens for.
 import { expect, test } from 'vitest';
 import { hashSha256 } from '../../../src/core/sha256.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';

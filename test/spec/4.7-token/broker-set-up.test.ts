@@ -1,4 +1,4 @@
-// Decisions 10: a fault of the gateway's set-up is said to be one, and costs no client its tokens.
+// §13: a fault of the gateway's set-up is said to be one, and costs no client its tokens.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { hashSha256 } from '../../../src/core/sha256.ts';
 import { oauthKey } from '../../../src/core/store/keys.ts';

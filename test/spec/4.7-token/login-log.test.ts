@@ -1,4 +1,4 @@
-// Decisions 10: the log says who logged in by which client, and of which client a refusal is.
+// §13: the log says who logged in by which client, and of which client a refusal is.
 import { describe, expect, test } from 'vitest';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';

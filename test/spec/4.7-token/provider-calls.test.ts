@@ -1,4 +1,4 @@
-// Decisions 10: a provider that stalls must not keep more than a hundred of our requests.
+// §12: a provider that stalls must not keep more than a hundred of our requests.
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { type Answer, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';

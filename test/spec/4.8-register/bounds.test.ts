@@ -1,4 +1,4 @@
-// Decisions 10: what a registration may cost, and for how long.
+// §12: what a registration may cost, and for how long.
 import { describe, expect, test } from 'vitest';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { BASE, type Broker, startBroker } from '../../support/oauth/broker.ts';

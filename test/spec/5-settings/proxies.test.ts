@@ -1,4 +1,4 @@
-// Decisions 10: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
+// §14: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, against a real proxy of the test's.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';

@@ -1,4 +1,4 @@
-// Decisions 10: OAUTH_STATE_SECRET on several replicas, and the one that is kept in DATA_DIR.
+// §16: OAUTH_STATE_SECRET on several replicas, and the one that is kept in DATA_DIR.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import {
   chmod,

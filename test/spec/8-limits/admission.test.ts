@@ -1,4 +1,4 @@
-// Decisions 10, "Judge first, admit after" and "Counting": what counts where, and who is locked out.
+// §11, §8: what counts where, and who is locked out.
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';

@@ -27,7 +27,7 @@ export const SETS = [
     requirements: '2026-07-28',
     scenarios: 37,
     // It sends answers, known and unknown ones, to a tool that has not asked yet; here those count only
-    // with the requestState that asked (decisions 10). That unknown ones are ignored is tested besides.
+    // with the requestState that asked (§15). That unknown ones are ignored is tested besides.
     warned: ['input-required-result-ignore-extra-params'],
   },
 ] as const satisfies readonly RequirementSet[];

@@ -1,4 +1,4 @@
-// Decisions 10 "Messages between replicas": sealed; what does not open is dropped and counted.
+// §16: messages between replicas are sealed; what does not open is dropped and counted.
 import type { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { lastOf, openClient, type SessionClient } from '../../../support/clients/session-client.ts';

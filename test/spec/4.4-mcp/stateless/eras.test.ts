@@ -125,7 +125,7 @@ describe('without a claim the header decides', () => {
   });
 
   test.each(['2027-01-01', 'nonsense', ''])(
-    '§7.2 an unknown version, "%s": decisions 3 in a session, missing_session_id without',
+    '§7.2 an unknown version, "%s": unsupported in a session, missing_session_id without',
     async (version) => {
       const headers = { 'mcp-protocol-version': version };
       const message = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
