@@ -1,7 +1,7 @@
 // Client ID metadata documents: the client_id is the https URL of the client's own description.
 import { beforeEach, expect, test } from 'vitest';
-import * as sdk1 from '../support/clients/mcp-client.ts';
-import * as sdk2 from '../support/clients/mcp-client-2.ts';
+import * as sdk1 from '../support/clients/sdk-1-client.ts';
+import * as sdk2 from '../support/clients/sdk-2-client.ts';
 import { REDIRECT_URI, type Service, startService } from '../support/gateway/service.ts';
 import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
 import { documentAnswer, startDocumentHost } from '../support/oauth/document-host.ts';

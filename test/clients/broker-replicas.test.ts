@@ -1,9 +1,9 @@
 // Three gateways over one Redis: whichever a request comes to, it is served.
 import { expect, test } from 'vitest';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { spoil } from '../support/clients/mcp-client.ts';
-import { connect, createMemory } from '../support/clients/mcp-client-2.ts';
-import { INITIALIZE } from '../support/gateway/gateway.ts';
+import { spoil } from '../support/clients/sdk-1-client.ts';
+import { connect, createMemory } from '../support/clients/sdk-2-client.ts';
+import { INITIALIZE_REQUEST } from '../support/gateway/gateway.ts';
 import { startReplicas } from '../support/gateway/replicas.ts';
 import { useShared } from '../support/lifetimes.ts';
 import type { Client, Question } from '../support/oauth/login-steps.ts';
@@ -38,7 +38,7 @@ async function isAccepted(accessToken: string): Promise<boolean> {
   const answer = await fetch(`${replicas.baseUrl}/mcp`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${accessToken}` },
-    body: JSON.stringify(INITIALIZE),
+    body: JSON.stringify(INITIALIZE_REQUEST),
   });
   return answer.status === 200;
 }

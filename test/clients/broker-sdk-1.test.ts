@@ -1,6 +1,6 @@
 import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { expect, test } from 'vitest';
-import { connect, createMemory, spoil } from '../support/clients/mcp-client.ts';
+import { connect, createMemory, spoil } from '../support/clients/sdk-1-client.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';

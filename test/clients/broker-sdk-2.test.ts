@@ -5,10 +5,10 @@ import {
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
-import { spoil } from '../support/clients/mcp-client.ts';
-import { connect, createMemory } from '../support/clients/mcp-client-2.ts';
-import { askAt } from '../support/gateway/ask.ts';
+import { spoil } from '../support/clients/sdk-1-client.ts';
+import { connect, createMemory } from '../support/clients/sdk-2-client.ts';
 import { manualClock } from '../support/gateway/clock.ts';
+import { requestOverHttp } from '../support/gateway/request-over-http.ts';
 import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { createSteps, questionOf } from '../support/oauth/login-steps.ts';
@@ -128,7 +128,7 @@ test('§4.6 broker: official client 2.x is told when the user denies it', async 
   const client = new Client({ name: 'test', version: '1' });
   await expect(client.connect(transport)).rejects.toThrow(UnauthorizedError);
 
-  const steps = createSteps({ ask: askAt(baseUrl) });
+  const steps = createSteps({ ask: requestOverHttp(baseUrl) });
   const [{ pathname, search } = new URL(baseUrl)] = memory.saved.authorizations;
   const question = questionOf(await steps.get(`${pathname}${search}`));
   const denied = await steps.decide(question, 'deny');

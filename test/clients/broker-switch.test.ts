@@ -1,6 +1,6 @@
 // A service that goes from proxy to broker mode keeps its users logged in.
 import { expect, test } from 'vitest';
-import { connect, createMemory, spoil } from '../support/clients/mcp-client.ts';
+import { connect, createMemory, spoil } from '../support/clients/sdk-1-client.ts';
 import { postForm, register } from '../support/gateway/process-login.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useFresh } from '../support/lifetimes.ts';

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
-import { createEraCatalog, TODAY } from '../support/catalogs/era-catalog.ts';
+import { createClientTestCatalog, TODAY } from '../support/catalogs/client-test-catalog.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 import {
@@ -14,7 +14,7 @@ import {
 
 const SLOW = { timeout: 120_000 } as const;
 
-const { catalog } = createEraCatalog();
+const { catalog } = createClientTestCatalog();
 const service = useShared(() => startService({ mode: 'broker', deps: { catalog } }));
 let inspector: NpxTool;
 let token: string;

@@ -4,7 +4,7 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
-import { createMemory } from '../support/clients/mcp-client.ts';
+import { createMemory } from '../support/clients/sdk-1-client.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 

@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Catalog } from '../../src/index.ts';
 import { specCatalog } from '../support/catalogs/spec-catalog.ts';
+import { askingCatalog } from '../support/catalogs/stateless-asking-catalog.ts';
 import { loadMcpSchemas, type McpSchemas } from '../support/clients/mcp-schemas.ts';
 import {
   ASKABLE,
@@ -13,7 +14,6 @@ import {
   type StatelessOptions,
   stateless,
 } from '../support/clients/stateless.ts';
-import { askingCatalog } from '../support/clients/stateless-asking.ts';
 import { startGateway } from '../support/gateway/gateway.ts';
 import { useGateway } from '../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../support/tools/conformance.ts';

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { renderBanner } from '../../src/cli/dev-banner.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
-import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import {
   endPosterns,
-  folder,
   launch,
+  makeFolder,
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
@@ -70,7 +70,7 @@ test.each([
 
 test('§5 command line: --port wins over PORT', async () => {
   const port = await freePort();
-  const env = { ...ANONYMOUS, HOST: '127.0.0.1', PORT: '1', DATA_DIR: await folder() };
+  const env = { ...ANONYMOUS, HOST: '127.0.0.1', PORT: '1', DATA_DIR: await makeFolder() };
   const postern = launch(env, { args: ['start', '--port', String(port)] });
   await expect
     .poll(() => postern.log(), { timeout: 30_000 })
@@ -81,8 +81,8 @@ test('§5 command line: --port wins over PORT', async () => {
 test.each(['start', 'dev'])(
   '§2.4 --catalog: %s serves the default export of a file, which shares the running package',
   async (command) => {
-    const cwd = await folder();
-    await put(cwd, 'catalog.mjs', catalogSaying('mine'));
+    const cwd = await makeFolder();
+    await writeFileIn(cwd, 'catalog.mjs', catalogModule('mine'));
     const args = [command, '--catalog', 'catalog.mjs'];
     const { url } = await startPostern(ANONYMOUS, { args, cwd });
     expect(await callTool(url, 'say')).toBe('mine');
@@ -128,8 +128,8 @@ test.each([
     says: /^c\.mjs must export its catalogue: export default createLocalCatalog/,
   },
 ])('§2.4 --catalog: a file that $what is one line', async ({ text, says }) => {
-  const cwd = await folder();
-  if (text !== undefined) await put(cwd, 'c.mjs', text);
+  const cwd = await makeFolder();
+  if (text !== undefined) await writeFileIn(cwd, 'c.mjs', text);
   const port = String(await freePort());
   const { code, stderr } = await runPostern(
     { ...ANONYMOUS, PORT: port },
@@ -143,9 +143,9 @@ test.each([
 });
 
 test('§2.4 --catalog: of a syntax error the file, the line and the place are shown', async () => {
-  const cwd = await folder();
-  await put(cwd, 'c.mjs', "import './tool.mjs';\n");
-  await put(cwd, 'tool.mjs', 'const a = 1;\nconst b = ;\n');
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'c.mjs', "import './tool.mjs';\n");
+  await writeFileIn(cwd, 'tool.mjs', 'const a = 1;\nconst b = ;\n');
   const args = ['start', '--catalog', 'c.mjs'];
   const { code, stderr } = await runPostern(ANONYMOUS, { args, cwd });
   expect(code).toBe(1);
@@ -154,9 +154,9 @@ test('§2.4 --catalog: of a syntax error the file, the line and the place are sh
 });
 
 test('§2.4 --catalog: a file in TypeScript is served, or the answer says which Node can', async () => {
-  const cwd = await folder();
-  const typed = catalogSaying('typed').replace('const say', 'const one: number = 1;\nconst say');
-  await put(cwd, 'c.mts', typed);
+  const cwd = await makeFolder();
+  const typed = catalogModule('typed').replace('const say', 'const one: number = 1;\nconst say');
+  await writeFileIn(cwd, 'c.mts', typed);
   const how = { args: ['start', '--catalog', 'c.mts'], cwd };
   if ('typescript' in process.features && process.features.typescript) {
     const { url } = await startPostern(ANONYMOUS, how);
@@ -169,7 +169,7 @@ test('§2.4 --catalog: a file in TypeScript is served, or the answer says which 
 });
 
 test('§5 .env: fills in what the environment does not set, and is told by name only', async () => {
-  const cwd = await folder();
+  const cwd = await makeFolder();
   const lines = [
     'SERVICE_DISPLAY_NAME="From the file"',
     'METRICS_ENABLED=true',
@@ -177,7 +177,7 @@ test('§5 .env: fills in what the environment does not set, and is told by name 
     'OAUTH_CLIENT_SECRET=hunter2',
     'MY_OWN=hunter3',
   ];
-  await put(cwd, '.env', lines.join('\n'));
+  await writeFileIn(cwd, '.env', lines.join('\n'));
   // Empty counts as not set.
   const env = { ...ANONYMOUS, METRICS_ENABLED: '', MAX_BODY_BYTES: '6000' };
   const postern = await startPostern(env, { args: ['start'], cwd });
@@ -192,23 +192,23 @@ test('§5 .env: fills in what the environment does not set, and is told by name 
 });
 
 test('§5 .env: postern dev says in its first lines what it read', async () => {
-  const cwd = await folder();
-  await put(cwd, '.env', 'SERVICE_DISPLAY_NAME=Mine\n');
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, '.env', 'SERVICE_DISPLAY_NAME=Mine\n');
   const postern = await startPostern(ANONYMOUS, { args: ['dev'], cwd });
   await expect.poll(() => postern.stdout).toContain('.env (SERVICE_DISPLAY_NAME)');
   expect(await callTool(postern.url, 'service_ping')).toBe('Mine MCP Server: pong');
 });
 
 test('§5 .env: a folder of that name is somebody else’s', async () => {
-  const cwd = await folder();
+  const cwd = await makeFolder();
   await mkdir(join(cwd, '.env'));
   const postern = await startPostern(ANONYMOUS, { cwd });
   expect(postern.stdout).not.toContain('Read .env');
 });
 
 test('§5 .env: a wrong setting in it stops the start', async () => {
-  const cwd = await folder();
-  await put(cwd, '.env', 'LOG_LEVEL=loud\n');
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, '.env', 'LOG_LEVEL=loud\n');
   const { code, stderr } = await runPostern(ANONYMOUS, { cwd });
   expect(code).toBe(1);
   expect(stderr).toContain('LOG_LEVEL: "loud" is not allowed');

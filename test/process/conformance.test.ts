@@ -4,8 +4,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import {
   endPosterns,
-  folder,
   isGroupAlive,
+  makeFolder,
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
@@ -20,7 +20,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   '§2.4 conformance: %s ends npm run start:conformance with exit code 0, and its data',
   SLOW,
   async (signal) => {
-    const temporary = await folder();
+    const temporary = await makeFolder();
     const npm = await startPostern({ TMPDIR: temporary }, NPM);
     expect(npm.stdout).toContain(`MCP URL: http://localhost:${npm.port}/mcp\n`);
     expect(await dataIn(temporary)).toHaveLength(1);
@@ -35,7 +35,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 );
 
 test('§2.4 conformance: its settings are the service’s own', SLOW, async () => {
-  const temporary = await folder();
+  const temporary = await makeFolder();
   const { code, stderr } = await runPostern(
     { TMPDIR: temporary, AUTH_REQUIRED: 'true', PORT: 'many' },
     NPM,
@@ -52,8 +52,8 @@ test('§2.4 conformance: a taken port is said as npm start says it', SLOW, async
   const { port } = other.address() as AddressInfo;
   const env = { HOST: '127.0.0.1', AUTH_REQUIRED: 'false', PORT: String(port) };
   const [own, service] = await Promise.all([
-    runPostern({ ...env, TMPDIR: await folder() }, NPM),
-    runPostern({ ...env, DATA_DIR: await folder() }),
+    runPostern({ ...env, TMPDIR: await makeFolder() }, NPM),
+    runPostern({ ...env, DATA_DIR: await makeFolder() }),
   ]);
   await new Promise((closed) => other.close(closed));
   const [, said] = /^ {2}- (PORT: .* is in use .*)$/m.exec(service.stderr) ?? [];

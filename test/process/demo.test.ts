@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { explainError } from '../../scripts/demo/explain-error.ts';
 import { logInAs } from '../../scripts/demo/login.ts';
-import { catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { endPosterns, folder, runPostern, startPostern } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
 
 afterEach(endPosterns);
 
@@ -26,8 +26,8 @@ test('§5 the demo: without log-in there is no token to get, which it says', {
 test('§5 the demo: of another catalogue it lists what there is, and calls nothing', {
   timeout: 60_000,
 }, async () => {
-  const cwd = await folder();
-  await put(cwd, 'catalog.mjs', catalogSaying('mine'));
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'catalog.mjs', catalogModule('mine'));
   const { port } = await startPostern(
     { AUTH_REQUIRED: 'false' },
     { args: ['start', '--catalog', 'catalog.mjs'], cwd },

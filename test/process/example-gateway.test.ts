@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { statelessRequest } from '../support/clients/stateless.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { endPosterns, folder } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder } from '../support/gateway/process.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const children: ChildProcess[] = [];
@@ -23,7 +23,7 @@ async function start(env: Readonly<Record<string, string>>) {
       PATH: process.env.PATH,
       HOST: '127.0.0.1',
       PORT: String(port),
-      DATA_DIR: await folder(),
+      DATA_DIR: await makeFolder(),
       ...env,
     },
     stdio: ['ignore', 'ignore', 'pipe'],

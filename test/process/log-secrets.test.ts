@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { BASE_URL } from '../support/gateway/gateway.ts';
-import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
-import { endSession, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
+import { endPosterns, type RunningPostern, startPostern } from '../support/gateway/process.ts';
+import { checkSession, endSession, openSession, rpc } from '../support/gateway/process-http.ts';
 import {
   authorizationUrl,
   type LoggedIn,
@@ -72,7 +72,7 @@ async function revoke(url: string, { clientId }: LoggedIn, token: string): Promi
 const leaked = (secrets: Readonly<Record<string, string>>, text: string | Buffer) =>
   Object.entries(secrets).flatMap(([name, secret]) => (text.includes(secret) ? [name] : []));
 
-function expectTraces(postern: Serving): void {
+function expectTraces(postern: RunningPostern): void {
   // Proof that there was something to leak: everything that was asked is in the log.
   const seen = new Set(postern.log().map(({ path, status }) => `${status} ${path}`));
   for (const line of [
@@ -105,7 +105,7 @@ test.each(['post', 'basic'] as const)(
     const { url } = postern;
     const ada = await logIn(url, 'ada');
     const session = await openSession(url, ada.accessToken);
-    expect(await useSession(url, { session, token: ada.accessToken })).toBe(200);
+    expect(await checkSession(url, { session, token: ada.accessToken })).toBe(200);
     const renewed = await refresh(url, ada);
     expect(await beRefused(url, ada)).toEqual([400, 400, 401, 400, 401]);
     const inQuery = await fetch(`${url}/mcp?access_token=${ada.accessToken}`, { method: 'POST' });

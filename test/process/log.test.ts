@@ -1,9 +1,14 @@
 // §10: what a service prints.
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { type Env, endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
-import { isRefused, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
+import {
+  type Env,
+  endPosterns,
+  type RunningPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
+import { checkSession, isRefused, openSession, rpc } from '../support/gateway/process-http.ts';
 import { logIn, register } from '../support/gateway/process-login.ts';
-import { sendRaw, statusesOf } from '../support/gateway/raw.ts';
+import { sendRaw, statusesOf } from '../support/gateway/raw-http.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 
@@ -14,12 +19,13 @@ beforeAll(() => {
 });
 afterEach(endPosterns);
 
-const isReady = async ({ url }: Serving) => (await fetch(`${url}/health/ready`)).status === 200;
+const isReady = async ({ url }: RunningPostern) =>
+  (await fetch(`${url}/health/ready`)).status === 200;
 
 /** Nothing but an end of line may reach a terminal unescaped. */
 const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029]/;
 
-function expectLogLines(postern: Serving): void {
+function expectLogLines(postern: RunningPostern): void {
   const lines = postern.log();
   expect(lines.length).toBeGreaterThan(0);
   for (const line of lines) {
@@ -34,7 +40,7 @@ test('§5 log: a healthy life prints JSON lines at info, and nothing at warn or 
   await expect.poll(() => isReady(postern), { timeout: 10_000 }).toBe(true);
   const token = await issuer.sign();
   const session = await openSession(postern.url, token);
-  expect(await useSession(postern.url, { session, token })).toBe(200);
+  expect(await checkSession(postern.url, { session, token })).toBe(200);
   postern.kill('SIGTERM');
   await postern.ended;
   expectLogLines(postern);
@@ -154,7 +160,7 @@ test('§5 log: postern dev says where it is, lets a name in, and complains of no
   expect(Number(issuer?.[2])).toBeGreaterThan(postern.port);
   const { accessToken: token } = await logIn(baseUrl, 'ada');
   const session = await openSession(baseUrl, token);
-  expect(await useSession(baseUrl, { session, token })).toBe(200);
+  expect(await checkSession(baseUrl, { session, token })).toBe(200);
   postern.kill('SIGTERM');
   expect(await postern.ended).toEqual({ code: 0, signal: null });
   expect(await isRefused(Number(issuer?.[2]))).toBe(true);

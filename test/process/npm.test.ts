@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { endPosterns, isGroupAlive, startPostern } from '../support/gateway/process.ts';
-import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
+import { checkSession, isRefused, openSession } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
 
@@ -60,7 +60,7 @@ test.each([
     expect(await isRefused(npm.port)).toBe(true);
     // What it held is free: the next one has the same folder.
     const next = await startPostern({ ...ANONYMOUS, DATA_DIR: npm.dataDir });
-    expect(await useSession(next.url, { session: await openSession(next.url) })).toBe(200);
+    expect(await checkSession(next.url, { session: await openSession(next.url) })).toBe(200);
   },
 );
 

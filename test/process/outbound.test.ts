@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { endPosterns, folder, startPostern } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import { startDocumentHost } from '../support/oauth/document-host.ts';
 import { startProxy } from '../support/oauth/proxy.ts';
@@ -16,7 +16,7 @@ const proxy = useFresh(() => startProxy(['someone', 'hunter2']));
 let authority: string;
 
 beforeEach(async () => {
-  authority = join(await folder(), 'authority.pem');
+  authority = join(await makeFolder(), 'authority.pem');
   await writeFile(authority, host.network.ca ?? '');
 });
 afterEach(endPosterns);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
+import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { endPosterns, launch, runPostern, startPostern } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
@@ -126,7 +126,7 @@ test('§9 package: postern says its version', async () => {
 });
 
 test('§5 package: postern dev serves a catalogue, and lets a user in', async () => {
-  await put(installed, 'catalog.mjs', catalogSaying('mine'));
+  await writeFileIn(installed, 'catalog.mjs', catalogModule('mine'));
   const port = await freePort();
   const url = `http://localhost:${port}`;
   const args = ['dev', '--port', String(port), '--catalog', 'catalog.mjs'];

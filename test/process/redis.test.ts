@@ -5,11 +5,11 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import {
   type Env,
   endPosterns,
-  folder,
-  type Serving,
+  makeFolder,
+  type RunningPostern,
   startPostern,
 } from '../support/gateway/process.ts';
-import { endSession, openSession, rpc, useSession } from '../support/gateway/process-http.ts';
+import { checkSession, endSession, openSession, rpc } from '../support/gateway/process-http.ts';
 import { authorize, register } from '../support/gateway/process-login.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
@@ -35,15 +35,16 @@ const redis = async (options: RedisOptions = {}): Promise<RedisServer> =>
 
 /** As NODE_EXTRA_CA_CERTS takes it. */
 async function caFile({ ca = '' }: RedisServer): Promise<string> {
-  const path = join(await folder(), 'ca.pem');
+  const path = join(await makeFolder(), 'ca.pem');
   await writeFile(path, ca);
   return path;
 }
 
-const readiness = async ({ url }: Serving) => (await fetch(`${url}/health/ready`)).status;
-const becomesReady = (postern: Serving) =>
+const readiness = async ({ url }: RunningPostern) => (await fetch(`${url}/health/ready`)).status;
+const becomesReady = (postern: RunningPostern) =>
   expect.poll(() => readiness(postern), { timeout: 10_000 }).toBe(200);
-const errorsOf = (postern: Serving) => postern.log().filter(({ level }) => level === 'error');
+const errorsOf = (postern: RunningPostern) =>
+  postern.log().filter(({ level }) => level === 'error');
 
 test('§2.1 Redis: TLS with an authority of its own, and a password', async () => {
   const server = await redis({ tls: true, password: PASSWORD });
@@ -52,7 +53,7 @@ test('§2.1 Redis: TLS with an authority of its own, and a password', async () =
   await becomesReady(postern);
   const token = await issuer.sign();
   const session = await openSession(postern.url, token);
-  expect(await useSession(postern.url, { session, token })).toBe(200);
+  expect(await checkSession(postern.url, { session, token })).toBe(200);
   expect(await server.client().exists(`mcp:session:${session}`)).toBe(1);
   const clientId = await register(postern.url);
   expect(await authorize(postern.url, clientId)).toMatch(/^https:\/\/idp\.example\//);
@@ -110,11 +111,11 @@ test('§3.1 Redis: two processes are one service', async () => {
   await becomesReady(two);
   const token = await issuer.sign();
   const session = await openSession(one.url, token);
-  expect(await useSession(two.url, { session, token })).toBe(200);
+  expect(await checkSession(two.url, { session, token })).toBe(200);
   const clientId = await register(one.url);
   expect(await authorize(two.url, clientId)).toMatch(/^https:\/\/idp\.example\//);
   expect(await endSession(two.url, { session, token })).toBe(204);
-  expect(await useSession(one.url, { session, token })).toBe(404);
+  expect(await checkSession(one.url, { session, token })).toBe(404);
   expect(await endSession(one.url, { session, token })).toBe(404);
 });
 
@@ -128,7 +129,7 @@ test('§3.1 Redis: a process that is killed takes no session with it', async () 
   await one.ended;
   const two = await startPostern(shared);
   await becomesReady(two);
-  expect(await useSession(two.url, { session, token })).toBe(200);
+  expect(await checkSession(two.url, { session, token })).toBe(200);
 });
 
 test('§8.2 Redis: two processes count one caller together', async () => {

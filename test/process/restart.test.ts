@@ -1,7 +1,7 @@
 // §17: whatever ends the process, sessions and registered clients live on in DATA_DIR.
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { type Env, endPosterns, folder, startPostern } from '../support/gateway/process.ts';
-import { endSession, openSession, useSession } from '../support/gateway/process-http.ts';
+import { type Env, endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { checkSession, endSession, openSession } from '../support/gateway/process-http.ts';
 import { authorize, register } from '../support/gateway/process-login.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
@@ -36,20 +36,20 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
     );
 
     const second = await startPostern({ ...env, DATA_DIR: first.dataDir });
-    expect(await useSession(second.url, { session, token })).toBe(200);
-    expect(await useSession(second.url, { session: ended, token })).toBe(404);
+    expect(await checkSession(second.url, { session, token })).toBe(200);
+    expect(await checkSession(second.url, { session: ended, token })).toBe(404);
     const eve = await issuer.sign({ sub: 'eve' });
-    expect(await useSession(second.url, { session, token: eve })).toBe(404);
+    expect(await checkSession(second.url, { session, token: eve })).toBe(404);
     expect(await authorize(second.url, clientId)).toMatch(/^https:\/\/idp\.example\/authorize\?/);
     expect(await authorize(second.url, 'svc-unknown00000')).toBe('400');
     expect(await endSession(second.url, { session, token })).toBe(204);
-    expect(await useSession(second.url, { session, token })).toBe(404);
+    expect(await checkSession(second.url, { session, token })).toBe(404);
   },
 );
 
 test('§2.1 restart: what was answered is on disk, whenever the process is killed', async () => {
   const token = await issuer.sign();
-  const DATA_DIR = await folder();
+  const DATA_DIR = await makeFolder();
   const sessions: string[] = [];
   const clients: string[] = [];
   for (let round = 0; round < 3; round += 1) {
@@ -69,7 +69,7 @@ test('§2.1 restart: what was answered is on disk, whenever the process is kille
   const last = await startPostern({ ...env, DATA_DIR });
   expect(sessions.length + clients.length).toBeGreaterThan(60);
   for (const session of sessions) {
-    expect(await useSession(last.url, { session, token })).toBe(200);
+    expect(await checkSession(last.url, { session, token })).toBe(200);
   }
   for (const clientId of clients) expect(await authorize(last.url, clientId)).toMatch(/^https:/);
 });

@@ -1,16 +1,16 @@
 // §17: SHUTDOWN_DELAY_MS, and what a second signal does.
 import { afterEach, expect, test } from 'vitest';
-import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
-import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
+import { endPosterns, type RunningPostern, startPostern } from '../support/gateway/process.ts';
+import { checkSession, isRefused, openSession } from '../support/gateway/process-http.ts';
 
 afterEach(endPosterns);
 
 /** Longer than any test: only a second signal ends it. */
 const LONG_DELAY = { AUTH_REQUIRED: 'false', SHUTDOWN_DELAY_MS: '600000' } as const;
 
-const isDraining = (postern: Serving) => postern.stdout.includes('"Shutting down');
+const isDraining = (postern: RunningPostern) => postern.stdout.includes('"Shutting down');
 
-async function beginShutdown(postern: Serving, signal: NodeJS.Signals): Promise<void> {
+async function beginShutdown(postern: RunningPostern, signal: NodeJS.Signals): Promise<void> {
   postern.kill(signal);
   await expect.poll(() => isDraining(postern), { timeout: 10_000, interval: 5 }).toBe(true);
 }
@@ -34,8 +34,8 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
       expect([path, answer.status]).toEqual([path, 200]);
       expect(answer.headers.get('connection')).toBe('close');
     }
-    expect(await useSession(postern.url, { session })).toBe(200);
-    expect(await useSession(postern.url, { session: await openSession(postern.url) })).toBe(200);
+    expect(await checkSession(postern.url, { session })).toBe(200);
+    expect(await checkSession(postern.url, { session: await openSession(postern.url) })).toBe(200);
     expect(postern.hasEnded).toBe(false);
   },
 );

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { INITIALIZE } from '../support/gateway/gateway.ts';
-import { endPosterns, type Serving, startPostern } from '../support/gateway/process.ts';
-import { isRefused, openSession, postHalf, useSession } from '../support/gateway/process-http.ts';
+import { INITIALIZE_REQUEST } from '../support/gateway/gateway.ts';
+import { endPosterns, type RunningPostern, startPostern } from '../support/gateway/process.ts';
+import { checkSession, isRefused, openSession, postHalf } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
 
@@ -15,7 +15,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 afterEach(endPosterns);
 
 /** Sends the signal, and waits until nobody can connect any more. */
-async function stopAccepting(postern: Serving, signal: NodeJS.Signals): Promise<void> {
+async function stopAccepting(postern: RunningPostern, signal: NodeJS.Signals): Promise<void> {
   postern.kill(signal);
   await expect.poll(() => isRefused(postern.port), { timeout: 10_000 }).toBe(true);
   expect(postern.hasEnded).toBe(false);
@@ -33,7 +33,7 @@ test.each(SIGNALS)(
   '§17 shutdown: a call whose body is half sent is answered after %s',
   async (signal) => {
     const postern = await startPostern(ANONYMOUS);
-    const call = await postHalf(postern.port, '/mcp', INITIALIZE);
+    const call = await postHalf(postern.port, '/mcp', INITIALIZE_REQUEST);
     await stopAccepting(postern, signal);
     const answer = await call.finish();
     expect(answer.status).toBe(200);
@@ -45,12 +45,12 @@ test.each(SIGNALS)(
 
 test('§17 shutdown: what was answered while draining is in the store', async () => {
   const postern = await startPostern(ANONYMOUS);
-  const call = await postHalf(postern.port, '/mcp', INITIALIZE);
+  const call = await postHalf(postern.port, '/mcp', INITIALIZE_REQUEST);
   await stopAccepting(postern, 'SIGTERM');
   const session = String((await call.finish()).headers['mcp-session-id']);
   await postern.ended;
   const next = await startPostern({ ...ANONYMOUS, DATA_DIR: postern.dataDir });
-  expect(await useSession(next.url, { session })).toBe(200);
+  expect(await checkSession(next.url, { session })).toBe(200);
 });
 
 test('§17 shutdown: a call that waits for a slow provider gets its answer', async () => {
@@ -95,7 +95,7 @@ test('§17 shutdown: a call whose body never ends is given up, and the exit code
   timeout: 60_000,
 }, async () => {
   const postern = await startPostern(ANONYMOUS);
-  const call = await postHalf(postern.port, '/mcp', INITIALIZE);
+  const call = await postHalf(postern.port, '/mcp', INITIALIZE_REQUEST);
   await stopAccepting(postern, 'SIGTERM');
   // Too slow by then.
   expect((await call.answer()).status).toBe(408);
@@ -108,7 +108,7 @@ test('§3.1 shutdown: no session ends by it', async () => {
   first.kill('SIGTERM');
   await first.ended;
   const second = await startPostern({ ...ANONYMOUS, DATA_DIR: first.dataDir });
-  expect(await useSession(second.url, { session })).toBe(200);
+  expect(await checkSession(second.url, { session })).toBe(200);
 });
 
 test.each([

@@ -7,7 +7,7 @@ import { freePort } from '../support/gateway/ports.ts';
 import {
   type Env,
   endPosterns,
-  folder,
+  makeFolder,
   type Postern,
   runPostern,
   startPostern,
@@ -119,7 +119,7 @@ test.each(['start', 'dev'])(
     await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
     const address = other.address();
     const port = typeof address === 'object' && address ? address.port : 0;
-    const env = { HOST: '127.0.0.1', AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
+    const env = { HOST: '127.0.0.1', AUTH_REQUIRED: 'false', DATA_DIR: await makeFolder() };
     const postern = await runPostern({ ...env, PORT: String(port) }, { args: [command] });
     await new Promise((closed) => other.close(closed));
     expectCleanFailure(postern);
@@ -130,14 +130,14 @@ test.each(['start', 'dev'])(
 
 test('§10 start-up: an address that is not of this machine is one line that names HOST', async () => {
   // RFC 5737: of documentation, nobody's.
-  const env = { HOST: '192.0.2.1', AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
+  const env = { HOST: '192.0.2.1', AUTH_REQUIRED: 'false', DATA_DIR: await makeFolder() };
   const postern = await runPostern({ ...env, PORT: String(await freePort()) });
   expect(postern.code).toBe(1);
   expect(problemsOf(postern)).toEqual([expect.stringMatching(/^HOST: .*192\.0\.2\.1/)]);
 });
 
 test('§10 start-up: a second process on one DATA_DIR is refused, and the first serves on', async () => {
-  const env = { AUTH_REQUIRED: 'false', DATA_DIR: await folder() };
+  const env = { AUTH_REQUIRED: 'false', DATA_DIR: await makeFolder() };
   const first = await startPostern(env);
   for (const command of ['start', 'dev']) {
     const second = await runPostern(
@@ -158,9 +158,9 @@ test('§10 start-up: a second process on one DATA_DIR is refused, and the first 
 test.each([
   { what: 'a file', path: async (file: string) => file },
   { what: 'below a file', path: async (file: string) => join(file, 'data') },
-  { what: 'too long', path: async () => join(await folder(), 'x'.repeat(120)) },
+  { what: 'too long', path: async () => join(await makeFolder(), 'x'.repeat(120)) },
 ])('§10 start-up: a DATA_DIR that is $what is one line that names it', async ({ path }) => {
-  const file = join(await folder(), 'file');
+  const file = join(await makeFolder(), 'file');
   await writeFile(file, '');
   const dataDir = await path(file);
   const port = String(await freePort());
@@ -175,7 +175,7 @@ test.each([
   { what: 'short', content: 'a', mode: 0o600, says: /holds only 1 of at least 32 bytes/ },
   { what: 'world-readable', content: 'x'.repeat(43), mode: 0o644, says: /every user/ },
 ])('§10 start-up: a kept secret that is $what is one line that names it', async (row) => {
-  const dataDir = await folder();
+  const dataDir = await makeFolder();
   const file = join(dataDir, 'oauth-state-secret');
   await writeFile(file, row.content);
   await chmod(file, row.mode);

@@ -2,9 +2,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { callTool, catalogSaying, put } from '../support/catalogs/process-catalog.ts';
-import { endPosterns, folder, startPostern } from '../support/gateway/process.ts';
-import { isRefused, openSession, useSession } from '../support/gateway/process-http.ts';
+import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
+import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { checkSession, isRefused, openSession } from '../support/gateway/process-http.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 /** Node starts anew for each change. */
@@ -13,8 +13,8 @@ const SOON = { timeout: 20_000 } as const;
 afterEach(endPosterns);
 
 async function watch(text: string, env: Readonly<Record<string, string>> = {}) {
-  const cwd = await folder();
-  await put(cwd, 'catalog.mjs', text);
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'catalog.mjs', text);
   const args = ['dev', '--catalog', 'catalog.mjs', '--watch'];
   const postern = await startPostern({ ...ANONYMOUS, ...env }, { args, cwd });
   const said = () => callTool(postern.url, 'say').catch(() => 'nobody answers');
@@ -22,46 +22,50 @@ async function watch(text: string, env: Readonly<Record<string, string>> = {}) {
 }
 
 test('§2.4 --watch: a change is served at once, and sessions live on', async () => {
-  const postern = await watch(catalogSaying('one'));
+  const postern = await watch(catalogModule('one'));
   const session = await openSession(postern.url);
-  await put(postern.cwd, 'catalog.mjs', catalogSaying('two'));
+  await writeFileIn(postern.cwd, 'catalog.mjs', catalogModule('two'));
   await expect.poll(postern.said, SOON).toBe('two');
-  expect(await useSession(postern.url, { session })).toBe(200);
+  expect(await checkSession(postern.url, { session })).toBe(200);
   expect(postern.stderr()).toContain('[watch] catalog.mjs changed.');
 });
 
 test('§2.4 --watch: a broken file is said, and does not end it', async () => {
-  const postern = await watch(catalogSaying('one'));
-  await put(postern.cwd, 'catalog.mjs', 'export default nothing;\n');
+  const postern = await watch(catalogModule('one'));
+  await writeFileIn(postern.cwd, 'catalog.mjs', 'export default nothing;\n');
   await expect.poll(postern.stderr, SOON).toContain('catalog.mjs:1:16: nothing is not defined');
   await expect.poll(postern.stderr, SOON).toContain('Ended with exit code 1');
-  await put(postern.cwd, 'catalog.mjs', catalogSaying('mended'));
+  await writeFileIn(postern.cwd, 'catalog.mjs', catalogModule('mended'));
   await expect.poll(postern.said, SOON).toBe('mended');
 });
 
 test('§2.4 --watch: a file in a folder that is new counts, the store’s own do not', async () => {
-  const postern = await watch(catalogSaying('one'), { DATA_DIR: 'store' });
-  await put(postern.cwd, 'store/kept.json', '{}');
+  const postern = await watch(catalogModule('one'), { DATA_DIR: 'store' });
+  await writeFileIn(postern.cwd, 'store/kept.json', '{}');
   await mkdir(join(postern.cwd, 'tools'));
-  await put(postern.cwd, 'tools/notes.txt', 'no code');
-  await put(postern.cwd, 'tools/text.mjs', "export const text = 'from below';\n");
+  await writeFileIn(postern.cwd, 'tools/notes.txt', 'no code');
+  await writeFileIn(postern.cwd, 'tools/text.mjs', "export const text = 'from below';\n");
   await expect.poll(postern.stderr, SOON).toContain('[watch] tools/text.mjs changed.');
-  const importing = catalogSaying('?').replace('"?"', 'text');
-  await put(postern.cwd, 'catalog.mjs', `import { text } from './tools/text.mjs';\n${importing}`);
+  const importing = catalogModule('?').replace('"?"', 'text');
+  await writeFileIn(
+    postern.cwd,
+    'catalog.mjs',
+    `import { text } from './tools/text.mjs';\n${importing}`,
+  );
   await expect.poll(postern.said, SOON).toBe('from below');
-  await put(postern.cwd, 'tools/text.mjs', "export const text = 'from below, again';\n");
+  await writeFileIn(postern.cwd, 'tools/text.mjs', "export const text = 'from below, again';\n");
   await expect.poll(postern.said, SOON).toBe('from below, again');
   expect(postern.stderr()).not.toMatch(/store\/|notes/);
 });
 
 test('§4.3 --watch: when it is killed, what it runs ends as well', async () => {
-  const postern = await watch(catalogSaying('one'));
+  const postern = await watch(catalogModule('one'));
   postern.kill('SIGKILL');
   await expect.poll(() => isRefused(postern.port), SOON).toBe(true);
 });
 
 test.each(['SIGTERM', 'SIGINT'] as const)('§4.3 --watch: %s ends all of it', async (signal) => {
-  const postern = await watch(catalogSaying('one'));
+  const postern = await watch(catalogModule('one'));
   postern.kill(signal);
   expect(await postern.ended).toEqual({ code: 0, signal: null });
   expect(await isRefused(postern.port)).toBe(true);

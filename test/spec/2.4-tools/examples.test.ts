@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createPlatformCatalog } from '../../../docs/examples/catalog.ts';
 import { freeze } from '../../../docs/examples/watched-resource.ts';
 import { renderAuthorsPage } from '../../../scripts/docs/examples.ts';
+import { exampleAnswers, readPage } from '../../support/gateway/documentation-pages.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { answersAfter, pageOf } from '../../support/gateway/page-answers.ts';
 import { connectExampleClient, type ExampleClient } from './example-client.ts';
 
-const page = pageOf('authors');
+const page = readPage('authors');
 const ERAS = ['session', 'stateless'] as const;
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
@@ -50,7 +50,7 @@ describe.each(ERAS)('in the %s era', (era) => {
   afterAll(() => own.close());
 
   const asShown = (example: string, at = 0) => {
-    const shown = answersAfter(page, example)[at];
+    const shown = exampleAnswers(page, example)[at];
     if (typeof shown !== 'object' || shown === null) throw new Error(`No answer ${at}: ${example}`);
     return shown;
   };

@@ -4,10 +4,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { openRedisStore } from '../../../src/core/store/redis/open.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { INITIALIZE } from '../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
-import { statusesOf } from '../../support/gateway/raw.ts';
+import { statusesOf } from '../../support/gateway/raw-http.ts';
 import { useFreshGateway, useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startRedis } from '../../support/stores/redis.ts';
@@ -48,7 +48,7 @@ const NOT_FOUND = {
 
 describe('session states', () => {
   test('§3.1 absent → active: X-Session-Expires-At is now + TTL, gauge and counter go up', async () => {
-    const { headers } = await gateway.rpc(INITIALIZE);
+    const { headers } = await gateway.rpc(INITIALIZE_REQUEST);
     expect(headers['x-session-expires-at']).toBe(new Date(clock.now() + TTL * 1000).toISOString());
     expect(await gauge()).toBe(1);
     expect(await counted('created')).toBe(1);
@@ -338,7 +338,7 @@ describe('while the shared store is down', () => {
   test('§7.1 MCP calls: 500 -32000 Internal Server Error, never session_not_found', async () => {
     for (const answer of [
       await down.call(session, 'ping'),
-      await down.rpc(INITIALIZE),
+      await down.rpc(INITIALIZE_REQUEST),
       await down.ask({
         method: 'DELETE',
         path: '/mcp',
@@ -394,7 +394,7 @@ describe('while the shared store is down', () => {
   test('§8.4 when it is back everything works without a restart', async () => {
     await redis.restart();
     await expect
-      .poll(async () => (await down.rpc(INITIALIZE)).status, { timeout: 10_000 })
+      .poll(async () => (await down.rpc(INITIALIZE_REQUEST)).status, { timeout: 10_000 })
       .toBe(200);
     // Redis came back empty: now, and only now, the session is really gone.
     expect((await down.call(session, 'ping')).status).toBe(404);
@@ -402,7 +402,7 @@ describe('while the shared store is down', () => {
     // A node that comes and goes is one outage: the end is told with a request once it has lasted.
     const told = () => down.log.some(({ msg }) => msg.startsWith('Rate limits are enforced again'));
     await expect
-      .poll(async () => (await down.rpc(INITIALIZE)).status === 200 && told(), {
+      .poll(async () => (await down.rpc(INITIALIZE_REQUEST)).status === 200 && told(), {
         timeout: 10_000,
         interval: 200,
       })

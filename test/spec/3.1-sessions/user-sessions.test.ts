@@ -1,10 +1,10 @@
 // §12: MCP_USER_SESSIONS_MAX, by the front door.
 import { beforeAll, describe, expect, test } from 'vitest';
+import { createChangingResources } from '../../support/catalogs/changing-resources.ts';
 import { openClient } from '../../support/clients/session-client.ts';
-import { createWatched } from '../../support/clients/watched.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
-import { startPair } from '../../support/gateway/pair.ts';
+import { startTwoReplicas } from '../../support/gateway/two-replicas.ts';
 import { useShared } from '../../support/lifetimes.ts';
 
 const MAX = 3;
@@ -19,9 +19,9 @@ const counted = async (gateways: readonly TestGateway[], status: string) => {
 };
 
 describe('a user at MCP_USER_SESSIONS_MAX', () => {
-  const { catalog } = createWatched();
+  const { catalog } = createChangingResources();
   const env = { MCP_USER_SESSIONS_MAX: String(MAX), MCP_STREAMS: 'true' };
-  const pair = useShared(() => startPair({ env, deps: { catalog } }));
+  const pair = useShared(() => startTwoReplicas({ env, deps: { catalog } }));
   let both: readonly TestGateway[];
   beforeAll(() => {
     both = [pair.one, pair.other];

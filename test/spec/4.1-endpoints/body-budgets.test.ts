@@ -7,7 +7,13 @@ import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
-import { type Body, headOf, openSlow, type Slow, turns } from '../../support/gateway/slow.ts';
+import {
+  flushLoopback,
+  type ManualConnection,
+  openConnection,
+  type PostHead,
+  postHead,
+} from '../../support/gateway/manual-connection.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
@@ -41,7 +47,7 @@ const gateway = useGateway({
   deps: { clock, catalog },
 });
 let port: number;
-const opened: Slow[] = [];
+const opened: ManualConnection[] = [];
 
 beforeAll(async () => {
   port = await gateway.listen();
@@ -52,22 +58,22 @@ beforeEach(() => {
 afterEach(async () => {
   waiting.emit('go');
   for (const { socket } of opened.splice(0)) socket.destroy();
-  await turns();
+  await flushLoopback();
 });
 
-async function begin(body: Body, sent: string | Buffer = ''): Promise<Slow> {
-  const slow = await openSlow(port, headOf(body));
+async function begin(body: PostHead, sent: string | Buffer = ''): Promise<ManualConnection> {
+  const slow = await openConnection(port, postHead(body));
   opened.push(slow);
   if (sent.length > 0) slow.send(sent);
   return slow;
 }
 
 /** Bodies of which a byte is missing. */
-async function beginMany(count: number, body: Body): Promise<readonly Slow[]> {
+async function beginMany(count: number, body: PostHead): Promise<readonly ManualConnection[]> {
   const all = [];
   for (let at = 0; at < count; at++) {
     all.push(await begin(body, Buffer.alloc(body.length - 1, 'x')));
-    await turns();
+    await flushLoopback();
   }
   return all;
 }
@@ -75,23 +81,25 @@ async function beginMany(count: number, body: Body): Promise<readonly Slow[]> {
 /** What is left after everything that nobody needs was collected. */
 async function memoryInUse(): Promise<number> {
   for (let time = 0; time < 4; time++) {
-    await turns();
+    await flushLoopback();
     collectGarbage();
   }
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-const statusOf = ({ received }: Slow) => Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1]);
-const jsonOf = ({ received }: Slow) => JSON.parse(received.slice(received.indexOf('\r\n\r\n') + 4));
+const statusOf = ({ received }: ManualConnection) =>
+  Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1]);
+const jsonOf = ({ received }: ManualConnection) =>
+  JSON.parse(received.slice(received.indexOf('\r\n\r\n') + 4));
 
 const METADATA = JSON.stringify({ redirect_uris: ['https://client.example/cb'] });
 const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
 
 /** A body that comes in two parts, with all others between. */
-async function inTwoParts(body: Omit<Body, 'length'>, text: string): Promise<Slow> {
+async function inTwoParts(body: Omit<PostHead, 'length'>, text: string): Promise<ManualConnection> {
   const slow = await begin({ ...body, length: text.length }, text.slice(0, 10));
-  await turns();
+  await flushLoopback();
   slow.send(text.slice(10));
   await expect.poll(() => slow.received).not.toBe('');
   return slow;
@@ -131,12 +139,12 @@ describe('8 MiB of bodies without a valid token', () => {
   test('§12 of two the slower one goes, not the older one', async () => {
     const fast = await begin({ path: REGISTER, length: 60_000 }, 'x'.repeat(1000));
     const stalled = await begin({ path: REGISTER, length: 60_000 }, 'x'.repeat(50_000));
-    await turns();
+    await flushLoopback();
     clock.advance(1000);
     fast.send('x'.repeat(2000));
-    await turns();
+    await flushLoopback();
     stalled.send('x');
-    await turns();
+    await flushLoopback();
     clock.advance(1000);
     const others = await beginMany(139, { path: REGISTER, length: 60_000 });
     // These, with 50,000 and 3,000 bytes, are 4,253 bytes too many.
@@ -146,16 +154,16 @@ describe('8 MiB of bodies without a valid token', () => {
 
   test('§12 a body in pieces of one byte takes no more room than another', async () => {
     const token = await gateway.issuer.sign();
-    const head = headOf({ path: '/mcp', token, length: 0 }).replace(
+    const head = postHead({ path: '/mcp', token, length: 0 }).replace(
       'Content-Length: 0',
       'Transfer-Encoding: chunked',
     );
-    const slow = await openSlow(port, head);
+    const slow = await openConnection(port, head);
     opened.push(slow);
     const before = await memoryInUse();
     for (let time = 0; time < 40; time++) {
       slow.send('1\r\nx\r\n'.repeat(5000));
-      await turns(5);
+      await flushLoopback(5);
     }
     // Two bytes each, and room for everything else: a buffer each were 30 MB.
     expect((await memoryInUse()) - before).toBeLessThan(5 * MEBIBYTE);
@@ -180,7 +188,7 @@ describe('8 MiB of bodies per user', () => {
   });
 
   test('§12 many users together have 64 MiB: the slowest makes room, whose ever it is', async () => {
-    const all: Slow[] = [];
+    const all: ManualConnection[] = [];
     for (let user = 0; user < 9; user++) {
       const token = await gateway.issuer.sign({ sub: `user ${user}` });
       all.push(...(await beginMany(8, { ...LARGE, token })));
@@ -226,7 +234,7 @@ describe('8 MiB of bodies per user', () => {
 
     // A caller who leaves ends no call by that.
     for (const { socket } of calls) socket.destroy();
-    await turns();
+    await flushLoopback();
     const again = await begin({ path: '/mcp', token, session, length: CALL.length }, CALL);
     await again.closed;
     expect(statusOf(again)).toBe(503);
@@ -280,9 +288,9 @@ describe('1 KiB per second after the first 5 s', () => {
   ])('§12 what stalls at %s is 408 then, and its connection is closed', async (path, error) => {
     const token = await gateway.issuer.sign();
     const slow = await begin({ path, token, length: 2000 }, '{"json');
-    await turns();
+    await flushLoopback();
     clock.advance(5000);
-    await turns();
+    await flushLoopback();
     expect(slow.received).toBe('');
     clock.advance(2000);
     await slow.closed;
@@ -295,12 +303,12 @@ describe('1 KiB per second after the first 5 s', () => {
     const token = await gateway.issuer.sign();
     const enough = await begin({ path: '/mcp', token, length: 60_000 }, '{');
     const tooLittle = await begin({ path: '/mcp', token, length: 60_000 }, '{');
-    await turns();
+    await flushLoopback();
     clock.advance(5000);
     for (let second = 0; second < 20; second++) {
       enough.send('x'.repeat(1024));
       tooLittle.send('x'.repeat(800));
-      await turns();
+      await flushLoopback();
       clock.advance(1000);
     }
     await tooLittle.closed;
@@ -330,9 +338,9 @@ test('§12 bytes count while a call waits for the store, also when its caller ha
       arguments: { text: 'x'.repeat(1_040_000) },
     });
     const body = JSON.stringify(message);
-    const head = headOf({ path: '/mcp', token, headers, length: body.length });
+    const head = postHead({ path: '/mcp', token, headers, length: body.length });
     const send = async () => {
-      const one = await openSlow(ownPort, head + body);
+      const one = await openConnection(ownPort, head + body);
       opened.push(one);
       return one;
     };
@@ -349,7 +357,7 @@ test('§12 bytes count while a call waits for the store, also when its caller ha
     await expect.poll(() => another.received).toMatch(/^HTTP\/1\.1 503 /);
     expect((await slow.ask({ path: '/health' })).status).toBe(200);
     waiting.emit('go');
-    await turns();
+    await flushLoopback();
     await send();
     await expect.poll(() => entered).toBe(9);
     waiting.emit('go');

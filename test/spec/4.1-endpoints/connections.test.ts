@@ -4,7 +4,12 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
-import { headOf, openSlow, type Slow, turns } from '../../support/gateway/slow.ts';
+import {
+  flushLoopback,
+  type ManualConnection,
+  openConnection,
+  postHead,
+} from '../../support/gateway/manual-connection.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
 const ends = new EventEmitter().setMaxListeners(0);
@@ -30,7 +35,7 @@ const METADATA = 'GET /.well-known/oauth-authorization-server HTTP/1.1\r\nHost: 
 
 let gateway: TestGateway;
 let port: number;
-const opened: Slow[] = [];
+const opened: ManualConnection[] = [];
 
 afterEach(async () => {
   ends.emit('end');
@@ -44,38 +49,38 @@ async function start(max: number): Promise<void> {
   port = await gateway.listen();
 }
 
-async function open(first = ''): Promise<Slow> {
-  const slow = await openSlow(port, first);
+async function open(first = ''): Promise<ManualConnection> {
+  const slow = await openConnection(port, first);
   opened.push(slow);
-  await turns();
+  await flushLoopback();
   return slow;
 }
 
-async function openMany(count: number, first = ''): Promise<readonly Slow[]> {
+async function openMany(count: number, first = ''): Promise<readonly ManualConnection[]> {
   const all = [];
   for (let at = 0; at < count; at++) all.push(await open(first));
   return all;
 }
 
 /** Connections on which a call runs. */
-async function openBusy(count: number): Promise<readonly Slow[]> {
+async function openBusy(count: number): Promise<readonly ManualConnection[]> {
   const before = running;
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"waits"}}';
   const own = { token: await gateway.issuer.sign(), session: await gateway.open() };
-  const head = headOf({ path: '/mcp', ...own, length: body.length });
+  const head = postHead({ path: '/mcp', ...own, length: body.length });
   const all = await openMany(count, head + body);
   await expect.poll(() => running).toBe(before + count);
   return all;
 }
 
-const answerOf = async (slow: Slow, request: string): Promise<string> => {
+const answerOf = async (slow: ManualConnection, request: string): Promise<string> => {
   const before = slow.received.length;
   slow.send(request);
   await expect.poll(() => slow.received.length).toBeGreaterThan(before);
   return slow.received.slice(before);
 };
 
-const closedOf = (all: readonly Slow[]) =>
+const closedOf = (all: readonly ManualConnection[]) =>
   all.flatMap(({ isClosed }, at) => (isClosed ? [at] : []));
 
 describe('MAX_CONNECTIONS', () => {
@@ -114,11 +119,11 @@ describe('MAX_CONNECTIONS', () => {
     );
     port = await gateway.listen();
     const [busy] = await openBusy(1);
-    const head = headOf({ path: '/oauth/token', length: 60_000 });
+    const head = postHead({ path: '/oauth/token', length: 60_000 });
     const holders = await openMany(2, head);
     for (let second = 0; second < 3; second += 1) {
       clock.advance(1000);
-      await turns();
+      await flushLoopback();
     }
     const newcomer = await open();
     expect(await answerOf(newcomer, METADATA)).toMatch(/^HTTP\/1\.1 200/);

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { sendRaw, statusesOf } from '../../support/gateway/raw.ts';
+import { sendRaw, statusesOf } from '../../support/gateway/raw-http.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const gateway = useGateway({ env: { MAX_TOKEN_BYTES: '8192' } });

@@ -10,7 +10,7 @@ import { createSite, type Site } from '../../../src/features/site/site.ts';
 import { createCors } from '../../../src/http/cors.ts';
 import { createPipeline } from '../../../src/http/pipeline.ts';
 import { createRouter } from '../../../src/http/router.ts';
-import { admittingCheck } from '../../support/gateway/limit-check.ts';
+import { createAdmittingCheck } from '../../support/gateway/limit-check.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 
 const PROVIDERS = [
@@ -255,7 +255,7 @@ describe('documentation pages over HTTP', () => {
       cors: createCors([]),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
-      limiter: () => admittingCheck(),
+      limiter: () => createAdmittingCheck(),
       bearer: async () => undefined,
       securityHeaders: { 'X-Frame-Options': 'DENY' },
     });

@@ -13,10 +13,10 @@ import { createPipeline, type Pipeline } from '../../../src/http/pipeline.ts';
 import { createRouter } from '../../../src/http/router.ts';
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { admittingCheck } from '../../support/gateway/limit-check.ts';
+import { createAdmittingCheck } from '../../support/gateway/limit-check.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
-import { sendRaw } from '../../support/gateway/raw.ts';
-import { turns } from '../../support/gateway/slow.ts';
+import { flushLoopback } from '../../support/gateway/manual-connection.ts';
+import { sendRaw } from '../../support/gateway/raw-http.ts';
 
 const KEEP_ALIVE = ': keep-alive\n\n';
 const MEBIBYTE = 2 ** 20;
@@ -432,7 +432,7 @@ describe('what a stream sends', () => {
         cors: createCors([]),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
-        limiter: () => admittingCheck({ 'X-RateLimit-Limit': '7' }),
+        limiter: () => createAdmittingCheck({ 'X-RateLimit-Limit': '7' }),
         bearer: async () => undefined,
         securityHeaders: { 'X-Frame-Options': 'DENY' },
       }),
@@ -668,7 +668,7 @@ describe('streams whose caller does not read', () => {
     for (pauseAt = 4 * MEBIBYTE; pauseAt < size - 16 * MEBIBYTE; pauseAt += 4 * MEBIBYTE) {
       answer.resume();
       await once(answer, 'pause');
-      await turns();
+      await flushLoopback();
       service.clock.advance(29_000);
     }
     expect(service.clock.now() - before).toBeGreaterThan(60_000);

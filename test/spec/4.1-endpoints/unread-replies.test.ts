@@ -6,8 +6,12 @@ import { createReplyPace } from '../../../src/http/reply-pace.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
-import { statusesOf } from '../../support/gateway/raw.ts';
-import { headOf, openSlow, turns } from '../../support/gateway/slow.ts';
+import {
+  flushLoopback,
+  openConnection,
+  postHead,
+} from '../../support/gateway/manual-connection.ts';
+import { statusesOf } from '../../support/gateway/raw-http.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -42,7 +46,7 @@ beforeEach(async () => {
   port = await gateway.listen();
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
   const own = { token: await gateway.issuer.sign(), session: await gateway.open() };
-  call = headOf({ path: '/mcp', ...own, length: body.length }) + body;
+  call = postHead({ path: '/mcp', ...own, length: body.length }) + body;
 });
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
@@ -81,7 +85,7 @@ async function askMany({ socket }: Reader): Promise<void> {
   for (let at = 0; at < COUNT; at++) socket.write(call);
   const answered = () => gateway.log.filter(({ of }) => of === 'large').length;
   await expect.poll(answered).toBe(COUNT);
-  await turns();
+  await flushLoopback();
 }
 
 describe('a caller who reads no replies', () => {
@@ -89,7 +93,7 @@ describe('a caller who reads no replies', () => {
     const reader = await openUnread();
     await askMany(reader);
     clock.advance(29_000);
-    await turns();
+    await flushLoopback();
     clock.advance(3000);
     reader.socket.resume();
     await expect.poll(() => reader.isClosed).toBe(true);
@@ -104,7 +108,7 @@ describe('a caller who reads no replies', () => {
     await expect.poll(() => reader.received().length).toBeGreaterThan(COUNT * 2 * MEBIBYTE);
     expect(statusesOf(reader.received())).toEqual(Array(COUNT).fill(200));
     clock.advance(60_000);
-    await turns();
+    await flushLoopback();
     expect(reader.isClosed).toBe(false);
   });
 
@@ -113,7 +117,7 @@ describe('a caller who reads no replies', () => {
     await askMany(reader);
     for (let at = 0; at < 10; at++) {
       reader.socket.write(call);
-      await turns();
+      await flushLoopback();
     }
     expect(ran).toBe(COUNT);
     reader.socket.resume();
@@ -129,7 +133,7 @@ describe('a caller who reads no replies', () => {
     // So large that few come at once: more than 64 that wait would end the connection.
     const more = call.replace('\r\n', `\r\nX-Filler: ${'x'.repeat(15_000)}\r\n`);
     for (let at = 0; at < 2000; at++) reader.socket.write(more);
-    await turns(200);
+    await flushLoopback(200);
     // What the server does not read waits here.
     expect(reader.socket.writableLength).toBeGreaterThan(10 * MEBIBYTE);
     expect(reader.isClosed).toBe(false);
@@ -178,16 +182,16 @@ test('§4.3 neither an answer that nobody takes nor a body that stalls outlasts 
   const session = await closing.open();
   const token = await closing.issuer.sign();
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
-  const head = headOf({ path: '/mcp', token, session, length: body.length });
-  const unread = await openSlow(port, '');
+  const head = postHead({ path: '/mcp', token, session, length: body.length });
+  const unread = await openConnection(port, '');
   unread.socket.pause();
   for (let at = 0; at < COUNT; at++) unread.send(head + body);
   await expect.poll(() => ran).toBe(COUNT);
-  const stalled = await openSlow(port, `${head}{`);
-  await turns();
+  const stalled = await openConnection(port, `${head}{`);
+  await flushLoopback();
 
   const closed = closing.close();
-  await turns();
+  await flushLoopback();
   clock.advance(10_000);
   await closed;
   await stalled.closed;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { TestGateway } from '../../support/gateway/gateway.ts';
-import { sendRaw, statusesOf } from '../../support/gateway/raw.ts';
+import { sendRaw, statusesOf } from '../../support/gateway/raw-http.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const SECURITY = {

@@ -15,7 +15,7 @@ import { answeringCall, CLIENT_CAPABILITIES, stateless } from '../../support/cli
 import { manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
-import { startPair } from '../../support/gateway/pair.ts';
+import { startTwoReplicas } from '../../support/gateway/two-replicas.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startRedis } from '../../support/stores/redis.ts';
@@ -383,7 +383,7 @@ test('§4.1 one user has 50 streams at most, and another one still gets one', as
 });
 
 describe('two replicas', () => {
-  const pair = useShared(() => startPair({ env: ENV, deps: { catalog } }));
+  const pair = useShared(() => startTwoReplicas({ env: ENV, deps: { catalog } }));
 
   test('§4.1 of two streams that a session opens at one moment, one stays', async () => {
     for (let round = 0; round < 10; round++) {

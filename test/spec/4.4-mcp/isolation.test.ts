@@ -3,11 +3,16 @@ import { afterEach, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { createGateway } from '../../../src/gateway.ts';
-import { connectMany, connectPipelined, type Post } from '../../support/fuzz/connections.ts';
-import { BASE_URL, INITIALIZE, onFreePort, startGateway } from '../../support/gateway/gateway.ts';
+import {
+  BASE_URL,
+  INITIALIZE_REQUEST,
+  onFreePort,
+  startGateway,
+} from '../../support/gateway/gateway.ts';
 import { type Issuer, startIssuer } from '../../support/oauth/issuer.ts';
 import { startRedis } from '../../support/stores/redis.ts';
-import { type Call, type User, whisper, whispers } from './whispers.ts';
+import { type Call, checkCall, secretCatalog, type User } from './isolation-calls.ts';
+import { connectMany, connectPipelined, type Post } from './isolation-connections.ts';
 
 const USERS = 8;
 const IN_FLIGHT_PER_USER = 12;
@@ -30,7 +35,7 @@ interface Ports {
 
 async function oneGateway(): Promise<Ports> {
   const { log, errors } = collectErrors();
-  const gateway = await startGateway({ env: NO_LIMITS, deps: { catalog: whispers, log } });
+  const gateway = await startGateway({ env: NO_LIMITS, deps: { catalog: secretCatalog, log } });
   closing.push(gateway.close);
   return { issuer: gateway.issuer, errors, ports: [await gateway.listen()] };
 }
@@ -47,7 +52,7 @@ async function twoReplicas(): Promise<Ports> {
     ...NO_LIMITS,
   });
   const { log, errors } = collectErrors();
-  const open = () => createGateway(onFreePort(config), { log, catalog: whispers });
+  const open = () => createGateway(onFreePort(config), { log, catalog: secretCatalog });
   const replicas = await Promise.all([open(), open()]);
   for (const { close } of replicas) closing.push(close);
   return { issuer, errors, ports: await Promise.all(replicas.map(({ listen }) => listen())) };
@@ -73,7 +78,7 @@ async function createUser(number: number, { issuer, ports }: Ports, by: Connect)
   const post = (call: number) => connections[scattered(call) % connections.length]?.post ?? refuse;
   const initialized = await post(0)(
     { authorization: `Bearer ${token}` },
-    JSON.stringify(INITIALIZE),
+    JSON.stringify(INITIALIZE_REQUEST),
   );
   const session = initialized.headers['mcp-session-id'];
   if (session === undefined) throw new Error(`initialize answered ${initialized.text}`);
@@ -98,7 +103,7 @@ function callOf(number: number, { eras, tools }: Plan): Call {
     number,
     id: number % 2 === 0 ? id : String(id),
     era: eras[Math.floor(number / 2) % eras.length] ?? 'session',
-    tool: tools[id % tools.length] ?? 'whisper',
+    tool: tools[id % tools.length] ?? 'say-secret',
   };
 }
 
@@ -107,7 +112,7 @@ async function callsOf(user: User, plan: Plan): Promise<readonly string[]> {
   let next = 0;
   async function work(): Promise<void> {
     while (next < plan.count / USERS && problems.length < 5) {
-      const problem = await whisper(user, callOf(next++, plan));
+      const problem = await checkCall(user, callOf(next++, plan));
       if (problem !== undefined) problems.push(problem);
     }
   }
@@ -125,12 +130,12 @@ async function problemsOf(where: Ports, plan: Plan, by: Connect): Promise<readon
 }
 
 const PLANS: Readonly<Record<string, Plan>> = {
-  'in the session era': { eras: ['session'], tools: ['whisper'], count: 10_000 },
-  'in the stateless era': { eras: ['stateless'], tools: ['whisper'], count: 10_000 },
-  'in both eras': { eras: ['session', 'stateless'], tools: ['whisper'], count: 2000 },
+  'in the session era': { eras: ['session'], tools: ['say-secret'], count: 10_000 },
+  'in the stateless era': { eras: ['stateless'], tools: ['say-secret'], count: 10_000 },
+  'in both eras': { eras: ['session', 'stateless'], tools: ['say-secret'], count: 2000 },
   'in both eras, some streamed': {
     eras: ['session', 'stateless'],
-    tools: ['whisper', 'count'],
+    tools: ['say-secret', 'count'],
     count: 2000,
   },
 };

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { INITIALIZE } from '../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
 const gateway = useGateway();
@@ -16,7 +16,7 @@ const initialize = (params: unknown) =>
 
 describe('initialize', () => {
   test('§4.4 initialize makes a session and says who serves', async () => {
-    const { status, headers, json } = await gateway.rpc(INITIALIZE);
+    const { status, headers, json } = await gateway.rpc(INITIALIZE_REQUEST);
     expect(status).toBe(200);
     expect(headers['mcp-session-id']).toMatch(UUID_V4);
     expect(headers['x-session-expires-at']).toMatch(ISO_UTC);
@@ -78,10 +78,10 @@ describe('initialize', () => {
   });
 
   test('§4.4 initialize in a live session: 400 -32600, in an unknown one: 404', async () => {
-    const live = await gateway.rpc(INITIALIZE, { session });
+    const live = await gateway.rpc(INITIALIZE_REQUEST, { session });
     expect(live.status).toBe(400);
     expect(live.json.error.code).toBe(-32600);
-    const unknown = await gateway.rpc(INITIALIZE, { session: crypto.randomUUID() });
+    const unknown = await gateway.rpc(INITIALIZE_REQUEST, { session: crypto.randomUUID() });
     expect(unknown.status).toBe(404);
     expect(unknown.json.error.data.reason).toBe('session_not_found');
   });
@@ -305,7 +305,7 @@ describe('without authentication', () => {
     });
 
   test('§5.5 a session and a call need no token, and a bad one is ignored', async () => {
-    const opened = await ask(INITIALIZE);
+    const opened = await ask(INITIALIZE_REQUEST);
     const own = opened.headers['mcp-session-id'];
     const called = await ask(
       { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'service_ping' } },
@@ -319,7 +319,7 @@ describe('without authentication', () => {
     { method: 'resources/read', params: { uri: 'user://profile' } },
     { method: 'prompts/get', params: { name: 'user-context' } },
   ])('§5.5 $method $params without a user: HTTP 200, -32001 missing_token', async (row) => {
-    const own = (await ask(INITIALIZE)).headers['mcp-session-id'];
+    const own = (await ask(INITIALIZE_REQUEST)).headers['mcp-session-id'];
     const { status, headers, json } = await ask({ jsonrpc: '2.0', id: 3, ...row }, own);
     expect(status).toBe(200);
     expect(json).toMatchObject({

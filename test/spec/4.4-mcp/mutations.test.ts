@@ -3,11 +3,11 @@
 import { inject } from 'light-my-request';
 import { expect, test } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
-import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
+import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
 import { type Mutation, mutate, type Sample } from '../../support/fuzz/mutations.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
-import { sessionSamples, statelessSamples, WITH_A_FORM } from './envelopes.ts';
+import { sessionSamples, statelessSamples, WITH_A_FORM } from './sample-requests.ts';
 
 const SEED = Number(process.env.MUTATIONS_SEED ?? 20_260_728);
 const COUNT = Number(process.env.MUTATIONS_COUNT ?? 100_000);
@@ -32,7 +32,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
   gateway = closeAfterTest(
     await startGateway({
       env: { RATE_LIMIT_ENABLED: 'false', MCP_STREAMS: 'true', METRICS_ENABLED: 'false', ...env },
-      deps: { catalog: createRichCatalog().catalog, log: createLog('error', { write }) },
+      deps: { catalog: createEveryFeatureCatalog().catalog, log: createLog('error', { write }) },
     }),
   );
 }

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest';
 import { createMethods } from '../../../src/features/mcp/calls/methods.ts';
 import { SUPPORTED_VERSIONS } from '../../../src/features/mcp/protocol/revisions.ts';
-import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
-import { blocksOf, pageOf } from '../../support/gateway/page-answers.ts';
+import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
+import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
-const page = pageOf('protocol');
-const answers = blocksOf(page, 'json');
-const commands = blocksOf(page, 'sh').filter((command) => command.startsWith('curl '));
+const page = readPage('protocol');
+const answers = codeBlocks(page, 'json');
+const commands = codeBlocks(page, 'sh').filter((command) => command.startsWith('curl '));
 
 const gateway = useGateway({ env: { AUTH_REQUIRED: 'false' } });
 
@@ -35,7 +35,7 @@ test('§4.4 the protocol page: there are as many answers as commands', () => {
 });
 
 test('§4.4 the protocol page: names every revision and every shared method', () => {
-  const { catalog } = createRichCatalog();
+  const { catalog } = createEveryFeatureCatalog();
   const shared = [...createMethods(catalog, catalog.callTool).keys()];
   for (const name of [...SUPPORTED_VERSIONS, ...shared]) expect(page).toContain(name);
 });

@@ -1,23 +1,26 @@
 // What the service says of its own accord, against the published schemas of each revision.
 import { afterEach, beforeAll, expect, test } from 'vitest';
-import { createRichCatalog, type RichCatalog } from '../../support/catalogs/rich-catalog.ts';
 import {
-  type EraPost,
-  eraPost,
-  REVISIONS,
-  SESSION_REVISIONS,
-} from '../../support/clients/era-post.ts';
+  createEveryFeatureCatalog,
+  type EveryFeatureCatalog,
+} from '../../support/catalogs/every-feature-catalog.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { loadMcpSchemas, type McpSchemas } from '../../support/clients/mcp-schemas.ts';
+import {
+  openRevisionClient,
+  REVISIONS,
+  type RevisionClient,
+  SESSION_REVISIONS,
+} from '../../support/clients/revision-client.ts';
 import { STATELESS } from '../../support/clients/stateless.ts';
 import { BASE_URL } from '../../support/gateway/gateway.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../../support/tools/conformance.ts';
 
 let schemas: McpSchemas;
-let rich: RichCatalog;
+let rich: EveryFeatureCatalog;
 const gateway = useFreshGateway(() => {
-  rich = createRichCatalog();
+  rich = createEveryFeatureCatalog();
   return {
     env: { MCP_STREAMS: 'true', MCP_RATE_LIMIT_MAX: '20' },
     deps: { catalog: rich.catalog },
@@ -37,7 +40,11 @@ const LOCAL = { host: new URL(BASE_URL).host, accept: 'application/json, text/ev
 
 type Params = Readonly<Record<string, unknown>>;
 
-async function stream(client: EraPost, method: string, params: Params): Promise<EventStream> {
+async function stream(
+  client: RevisionClient,
+  method: string,
+  params: Params,
+): Promise<EventStream> {
   const { message, headers } = await client.request(method, params);
   return listenTo({ body: message, headers: { ...headers, ...LOCAL } });
 }
@@ -65,7 +72,7 @@ test.each(
 )(
   '§4.4 schemas: in $revision a tool speaks while it works, under the token $progressToken',
   async ({ revision, progressToken }) => {
-    const client = await eraPost(gateway, revision);
+    const client = await openRevisionClient(gateway, revision);
     if (client.session !== undefined) await client.ask('logging/setLevel', { level: 'debug' });
     const params = { name: 'chatty', _meta: { progressToken } };
     const all = await (await stream(client, 'tools/call', params)).rest();
@@ -88,7 +95,7 @@ test.each(
     (['form', 'model', 'folders'] as const).map((only) => ({ revision, only })),
   ).filter(({ revision, only }) => revision !== '2025-03-26' || only !== 'form'),
 )('§4.4 schemas: in $revision the client is asked for its $only', async ({ revision, only }) => {
-  const client = await eraPost(gateway, revision);
+  const client = await openRevisionClient(gateway, revision);
   const call = { name: 'asks', arguments: { only } };
   const events = await stream(client, 'tools/call', call);
   const question = await events.next();
@@ -104,7 +111,7 @@ test.each(
 test.each(SESSION_REVISIONS)(
   '§4.4 schemas: in %s a call that the client cancels ends in an error',
   async (revision) => {
-    const client = await eraPost(gateway, revision);
+    const client = await openRevisionClient(gateway, revision);
     const events = await stream(client, 'tools/call', {
       name: 'asks',
       arguments: { only: 'folders' },
@@ -122,7 +129,7 @@ test.each(SESSION_REVISIONS)(
 test.each(SESSION_REVISIONS)(
   '§4.4 schemas: in %s a session is told of a resource that changed',
   async (revision) => {
-    const client = await eraPost(gateway, revision);
+    const client = await openRevisionClient(gateway, revision);
     const { headers } = await client.request('ping');
     const events = await listenTo({ method: 'GET', headers: { ...headers, ...LOCAL } });
     await client.ask('resources/subscribe', { uri: 'memo://watched' });
@@ -134,7 +141,7 @@ test.each(SESSION_REVISIONS)(
 );
 
 test('§4.4 schemas: 2026-07-28 acknowledges who listens, tells, and says that it ends', async () => {
-  const client = await eraPost(gateway, STATELESS);
+  const client = await openRevisionClient(gateway, STATELESS);
   const uris = ['memo://watched', 'memo://nobody'];
   const events = await stream(client, 'subscriptions/listen', {
     notifications: { resourceSubscriptions: uris, toolsListChanged: true },
@@ -157,7 +164,7 @@ test('§4.4 schemas: 2026-07-28 acknowledges who listens, tells, and says that i
 test.each(REVISIONS)(
   '§4.4 schemas: in %s arguments that do not fit are told in its own way',
   async (revision) => {
-    const { ask } = await eraPost(gateway, revision);
+    const { ask } = await openRevisionClient(gateway, revision);
     const { json } = await ask('tools/call', { name: 'echo', arguments: { text: 1 } });
     const isResult = revision >= '2025-11-25';
     expect(json).toHaveProperty(isResult ? 'result.isError' : 'error.data.details');
@@ -166,7 +173,7 @@ test.each(REVISIONS)(
 );
 
 test.each(REVISIONS)('§7 schemas: in %s too many calls end in an error', async (revision) => {
-  const { ask } = await eraPost(gateway, revision);
+  const { ask } = await openRevisionClient(gateway, revision);
   const answers = await Promise.all(Array.from({ length: 21 }, () => ask('tools/list')));
   const refused = answers.find(({ status }) => status === 429);
   const { id, ...error } = refused?.json ?? {};

@@ -1,10 +1,18 @@
 // Answers against the published schemas of their revision: results and errors of every method.
 import { beforeAll, expect, test } from 'vitest';
-import { createRichCatalog } from '../../support/catalogs/rich-catalog.ts';
-import { eraPost, REVISIONS, SESSION_REVISIONS } from '../../support/clients/era-post.ts';
+import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
 import { loadMcpSchemas, type McpSchemas } from '../../support/clients/mcp-schemas.ts';
+import {
+  openRevisionClient,
+  REVISIONS,
+  SESSION_REVISIONS,
+} from '../../support/clients/revision-client.ts';
 import { STATELESS } from '../../support/clients/stateless.ts';
-import { type Answer, INITIALIZE, type TestGateway } from '../../support/gateway/gateway.ts';
+import {
+  type Answer,
+  INITIALIZE_REQUEST,
+  type TestGateway,
+} from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../../support/tools/conformance.ts';
 
@@ -15,7 +23,7 @@ type Row = readonly [string, Params];
 
 const env = { MCP_STREAMS: 'true' };
 const gateways: Readonly<Record<Which, TestGateway>> = {
-  rich: useGateway({ env, deps: { catalog: createRichCatalog().catalog } }),
+  rich: useGateway({ env, deps: { catalog: createEveryFeatureCatalog().catalog } }),
   builtIn: useGateway({ env }),
 };
 let schemas: McpSchemas;
@@ -98,7 +106,7 @@ test.each([
 ])(
   '§4.4 schemas: $which in $revision, $method $params',
   async ({ which, revision, method, params }) => {
-    const answer = await (await eraPost(gateways[which], revision)).ask(method, params);
+    const answer = await (await openRevisionClient(gateways[which], revision)).ask(method, params);
     expect(answer.json).toHaveProperty('result');
     expectFitting(revision, method, answer);
   },
@@ -120,7 +128,7 @@ test.each(
   ),
 )('§4.4 schemas: $which in $revision, every page of $method', async (row) => {
   const { revision, method, member, which } = row;
-  const { ask } = await eraPost(gateways[which], revision);
+  const { ask } = await openRevisionClient(gateways[which], revision);
   const names: string[] = [];
   let cursor: string | undefined;
   do {
@@ -135,9 +143,9 @@ test.each(
 });
 
 test.each(SESSION_REVISIONS)('§4.4 schemas: initialize of %s', async (protocolVersion) => {
-  const params = { ...INITIALIZE.params, protocolVersion };
+  const params = { ...INITIALIZE_REQUEST.params, protocolVersion };
   for (const { rpc } of Object.values(gateways)) {
-    expectFitting(protocolVersion, 'initialize', await rpc({ ...INITIALIZE, params }));
+    expectFitting(protocolVersion, 'initialize', await rpc({ ...INITIALIZE_REQUEST, params }));
   }
 });
 
@@ -145,7 +153,7 @@ test.each([
   [tool('asks'), ['form', 'model', 'folders']],
   [tool('asks', { only: 'form' }), ['form']],
 ])('§4.4 schemas: 2026-07-28 asks for input in answer to %j', async ([method, params], keys) => {
-  const { ask } = await eraPost(gateways.rich, STATELESS);
+  const { ask } = await openRevisionClient(gateways.rich, STATELESS);
   const answer = await ask(method, params);
   expect(answer.json.result.resultType).toBe('input_required');
   expect(Object.keys(answer.json.result.inputRequests)).toEqual(keys);
@@ -172,7 +180,7 @@ test.each(
   ),
 )('§7 schemas: in $revision, $method $params is refused with $code', async (row) => {
   const { revision, method, params, code } = row;
-  const answer = await (await eraPost(gateways.rich, revision)).ask(method, params);
+  const answer = await (await openRevisionClient(gateways.rich, revision)).ask(method, params);
   expect(answer.json.error.code).toBe(code);
   expectFitting(revision, method, answer);
 });
@@ -186,7 +194,7 @@ test.each([
   { why: 'a client that cannot be asked', capabilities: {}, code: -32_021 },
 ])('§7 schemas: in 2026-07-28, $why is refused with $code', async (row) => {
   const { headers: changed, meta, capabilities, code } = row;
-  const { request } = await eraPost(gateways.rich, STATELESS);
+  const { request } = await openRevisionClient(gateways.rich, STATELESS);
   const { message, headers } = await request('tools/call', {
     name: 'asks',
     _meta: {

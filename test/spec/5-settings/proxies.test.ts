@@ -9,7 +9,11 @@ import {
 import { createProxyChoice } from '../../../src/core/proxy/proxy-choice.ts';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import {
+  INITIALIZE_REQUEST,
+  startGateway,
+  type TestGateway,
+} from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import {
@@ -195,7 +199,7 @@ describe.each([
       },
     });
     const token = await issuer.sign({ iss: url });
-    expect((await gateway.rpc(INITIALIZE, { token })).status).toBe(200);
+    expect((await gateway.rpc(INITIALIZE_REQUEST, { token })).status).toBe(200);
     const refreshes = Array.from({ length: 5 }, () => refresh(gateway));
     for (const { status } of await Promise.all(refreshes)) expect(status).toBe(200);
     expect([...new Set(proxy.asked)]).toEqual([
@@ -234,7 +238,7 @@ describe.each([
         OAUTH_TOKEN_URL: upstream.url.replace('127.0.0.1', 'localhost'),
       },
     });
-    expect((await gateway.rpc(INITIALIZE)).status).toBe(200);
+    expect((await gateway.rpc(INITIALIZE_REQUEST)).status).toBe(200);
     expect((await refresh(gateway)).status).toBe(200);
     expect(proxy.asked).toEqual([]);
     await gateway.close();

@@ -9,7 +9,7 @@ import {
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { type Answer, INITIALIZE } from '../../support/gateway/gateway.ts';
+import { type Answer, INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
@@ -45,7 +45,7 @@ function tokenOf(key: KeyObject, header: object = {}): string {
   return `${text}.${signature.toString('base64url')}`;
 }
 
-const send = (token: string) => gateway.rpc(INITIALIZE, { token });
+const send = (token: string) => gateway.rpc(INITIALIZE_REQUEST, { token });
 
 /** Moves the time on in small steps until the answer is there. */
 async function inTime(pending: Promise<Answer>): Promise<Answer> {

@@ -11,7 +11,7 @@ import {
   refreshExtras,
   resourcesToRequest,
 } from '../../../src/features/oauth/provider/provider-request.ts';
-import { INITIALIZE, startGateway } from '../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 
@@ -442,7 +442,7 @@ describe('the tokens of each provider', () => {
     return {
       async ask(claims: Readonly<Record<string, unknown>>) {
         const token = await real.sign({ iss: issuer, aud: undefined, ...claims });
-        const { status, json } = await gateway.rpc(INITIALIZE, { token });
+        const { status, json } = await gateway.rpc(INITIALIZE_REQUEST, { token });
         return { status, reason: json.error?.data?.reason };
       },
     };

@@ -3,7 +3,7 @@ import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   type Answer,
-  INITIALIZE,
+  INITIALIZE_REQUEST,
   startGateway,
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
@@ -62,7 +62,7 @@ async function startWarm(env: Record<string, string> = {}): Promise<void> {
 const token = (kid?: string) =>
   gateway.issuer.sign({ exp: FAR_FUTURE }, kid === undefined ? {} : { kid });
 
-const send = (sent: string) => gateway.rpc(INITIALIZE, { token: sent });
+const send = (sent: string) => gateway.rpc(INITIALIZE_REQUEST, { token: sent });
 
 /** Holds once, within ten seconds of the tests' time. */
 const eventually = (condition: () => unknown) =>

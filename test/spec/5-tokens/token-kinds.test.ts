@@ -6,7 +6,7 @@ import { challenge } from '../../../src/features/auth/bearer.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   type Answer,
-  INITIALIZE,
+  INITIALIZE_REQUEST,
   startGateway,
   type TestGateway,
 } from '../../support/gateway/gateway.ts';
@@ -27,7 +27,7 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<TestGa
 }
 
 const send = async (claims: Claims = {}, header: Claims = {}): Promise<Answer> =>
-  gateway.rpc(INITIALIZE, { token: await gateway.issuer.sign(claims, { header }) });
+  gateway.rpc(INITIALIZE_REQUEST, { token: await gateway.issuer.sign(claims, { header }) });
 
 /** What the bearer is told, and the line of the log. */
 function refusalOf({ status, json }: Answer) {
@@ -156,14 +156,14 @@ describe('details name what is wrong and what is allowed', () => {
     { token: `${SECRET}.b.c.d`, says: 'The token is not a JWT' },
     { token: `${SECRET}.b.c.d.e`, says: 'The token is not a JWT' },
   ])('§7.1 $token: $says, and nothing of it in the answer or the log', async ({ token, says }) => {
-    const answer = refusalOf(await gateway.rpc(INITIALIZE, { token }));
+    const answer = refusalOf(await gateway.rpc(INITIALIZE_REQUEST, { token }));
     expect(answer).toMatchObject({ status: 401, reason: 'invalid_token' });
     expect(answer.details).toContain(says);
     expect(JSON.stringify([answer, gateway.log])).not.toContain(SECRET);
   });
 
   test('§7.1 a token that is no JWT: what this usually means, and what helps', async () => {
-    const { details } = refusalOf(await gateway.rpc(INITIALIZE, { token: SECRET }));
+    const { details } = refusalOf(await gateway.rpc(INITIALIZE_REQUEST, { token: SECRET }));
     expect(details).toContain('opaque access token');
     expect(details).toContain('OAUTH_ACCESS_TOKEN=id_token');
     expect(details).toContain('/providers');
@@ -250,7 +250,7 @@ describe('details name what is wrong and what is allowed', () => {
     expect(details.length).toBeLessThan(700);
     const kid = 'k'.repeat(5000);
     const token = await gateway.issuer.sign({}, { header: { kid, typ: 't'.repeat(5000) } });
-    const { line } = refusalOf(await gateway.rpc(INITIALIZE, { token }));
+    const { line } = refusalOf(await gateway.rpc(INITIALIZE_REQUEST, { token }));
     expect(JSON.stringify(line).length).toBeLessThan(1500);
   });
 });
@@ -269,7 +269,7 @@ describe('MAX_TOKEN_BYTES', () => {
     const groups = Array.from({ length: 300 }, (_, index) => `/department/group-${index}-of-many`);
     const token = await gateway.issuer.sign({ groups });
     expect(token.length).toBeGreaterThan(8192);
-    expect((await gateway.rpc(INITIALIZE, { token })).status).toBe(200);
+    expect((await gateway.rpc(INITIALIZE_REQUEST, { token })).status).toBe(200);
   });
 });
 
@@ -316,7 +316,7 @@ describe('inspectToken: the same judgement without the signature', () => {
     { cnf: {} },
   ])('§5.2 %j: the problem that a call would meet, and whom it names', async (claims) => {
     const token = await gateway.issuer.sign(claims);
-    const { reason, details } = refusalOf(await gateway.rpc(INITIALIZE, { token }));
+    const { reason, details } = refusalOf(await gateway.rpc(INITIALIZE_REQUEST, { token }));
     const { sub, problem } = auth().inspectToken(token);
     expect(sub).toBe('user-1');
     expect([problem?.key, problem?.message]).toEqual([reason, details]);
@@ -329,7 +329,7 @@ describe('inspectToken: the same judgement without the signature', () => {
 
   test('§7.1 a header nested thousands of levels deep is refused like any other', async () => {
     const token = `${base64url(`{"alg":"RS256","typ":${DEEP}}`)}.e30.AAAA`;
-    const answer = refusalOf(await gateway.rpc(INITIALIZE, { token }));
+    const answer = refusalOf(await gateway.rpc(INITIALIZE_REQUEST, { token }));
     expect(answer).toMatchObject({ status: 401, reason: 'invalid_token' });
   });
 
@@ -368,8 +368,8 @@ describe('the challenge', () => {
     const headers = { authorization: 'Bearer x' };
     for (const ask of [
       { path: '/mcp' },
-      { path: '/mcp', method: 'POST', body: INITIALIZE },
-      { path: '/mcp', method: 'POST', body: INITIALIZE, headers },
+      { path: '/mcp', method: 'POST', body: INITIALIZE_REQUEST },
+      { path: '/mcp', method: 'POST', body: INITIALIZE_REQUEST, headers },
       { path: '/mcp', method: 'DELETE' },
     ]) {
       const answer = await gateway.ask(ask);

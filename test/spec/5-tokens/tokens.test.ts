@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { type Answer, BASE_URL, INITIALIZE } from '../../support/gateway/gateway.ts';
+import { type Answer, BASE_URL, INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
@@ -73,7 +73,7 @@ const made = (header: unknown = OWN, payload: unknown = claims(), key?: KeyObjec
   signed(base64url(header), base64url(payload), key);
 
 async function send(token: string): Promise<Answer> {
-  const answer = await gateway.rpc(INITIALIZE, { token });
+  const answer = await gateway.rpc(INITIALIZE_REQUEST, { token });
   for (const part of secretParts(token)) expect(answer.text).not.toContain(part);
   sent.add(token);
   return answer;
@@ -134,7 +134,7 @@ describe('why a token is refused', () => {
   });
 
   test('§7.1 no Authorization header: missing_token, on POST and DELETE', async () => {
-    const post = { method: 'POST', path: '/mcp', body: INITIALIZE };
+    const post = { method: 'POST', path: '/mcp', body: INITIALIZE_REQUEST };
     expectRefused(await gateway.ask(post), 'missing_token');
     expectRefused(await gateway.ask({ method: 'DELETE', path: '/mcp' }), 'missing_token');
   });
@@ -142,8 +142,11 @@ describe('why a token is refused', () => {
   test('§5 a token in the query or the body does not count: missing_token', async () => {
     const token = made();
     const path = `/mcp?access_token=${token}`;
-    expectRefused(await gateway.ask({ method: 'POST', path, body: INITIALIZE }), 'missing_token');
-    const body = { ...INITIALIZE, access_token: token };
+    expectRefused(
+      await gateway.ask({ method: 'POST', path, body: INITIALIZE_REQUEST }),
+      'missing_token',
+    );
+    const body = { ...INITIALIZE_REQUEST, access_token: token };
     expectRefused(await gateway.ask({ method: 'POST', path: '/mcp', body }), 'missing_token');
     sent.add(token);
   });
@@ -168,7 +171,7 @@ describe('why a token is refused', () => {
     'xBearer a.b.c',
   ])('§7.1 Authorization "%s": invalid_format', async (authorization) => {
     const headers = { authorization };
-    const post = { method: 'POST', path: '/mcp', body: INITIALIZE, headers };
+    const post = { method: 'POST', path: '/mcp', body: INITIALIZE_REQUEST, headers };
     expectRefused(await gateway.ask(post), 'invalid_format');
   });
 
@@ -176,7 +179,7 @@ describe('why a token is refused', () => {
     '§5 the scheme "%s" is taken',
     async (scheme) => {
       const headers = { authorization: `${scheme} ${made()}` };
-      const answer = await gateway.rpc(INITIALIZE, { headers });
+      const answer = await gateway.rpc(INITIALIZE_REQUEST, { headers });
       expect(answer.status).toBe(200);
     },
   );
@@ -782,7 +785,9 @@ describe('settings of the token check', () => {
   });
 
   const reasonFor = async (over: Readonly<Record<string, unknown>>) => {
-    const { status, json } = await other.rpc(INITIALIZE, { token: await other.issuer.sign(over) });
+    const { status, json } = await other.rpc(INITIALIZE_REQUEST, {
+      token: await other.issuer.sign(over),
+    });
     return status === 200 ? undefined : json.error.data.reason;
   };
 
@@ -808,7 +813,7 @@ describe('settings of the token check', () => {
   });
 
   test('§7.1 the challenge names the BASE_URL, whatever the Host says', async () => {
-    const { headers } = await other.ask({ method: 'POST', path: '/mcp', body: INITIALIZE });
+    const { headers } = await other.ask({ method: 'POST', path: '/mcp', body: INITIALIZE_REQUEST });
     expect(headers['www-authenticate']).toBe(
       'Bearer resource_metadata="https://mcp.example/base/.well-known/oauth-protected-resource"',
     );

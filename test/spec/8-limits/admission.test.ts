@@ -3,7 +3,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import {
+  INITIALIZE_REQUEST,
+  startGateway,
+  type TestGateway,
+} from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
@@ -20,9 +24,9 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const anonymous = (ip: string) =>
-  gateway.ask({ method: 'POST', path: '/mcp', headers: from(ip), body: INITIALIZE });
+  gateway.ask({ method: 'POST', path: '/mcp', headers: from(ip), body: INITIALIZE_REQUEST });
 const initialize = async (ip: string, sub = 'user-1', headers: Record<string, string> = {}) =>
-  gateway.rpc(INITIALIZE, {
+  gateway.rpc(INITIALIZE_REQUEST, {
     token: await gateway.issuer.sign({ sub }),
     headers: { ...from(ip), ...headers },
   });
@@ -33,7 +37,10 @@ describe('strangers lock nobody out', () => {
   test('§8.1 calls without a valid token have a global window of their own', async () => {
     await start({ MCP_GLOBAL_RATE_LIMIT_MAX: '2' });
     await anonymous('10.0.0.1');
-    const forged = await gateway.rpc(INITIALIZE, { token: 'a.b.c', headers: from('10.0.0.2') });
+    const forged = await gateway.rpc(INITIALIZE_REQUEST, {
+      token: 'a.b.c',
+      headers: from('10.0.0.2'),
+    });
     expect(forged.status).toBe(401);
     const refused = await anonymous('10.0.0.3');
     expect(refused.status).toBe(429);
@@ -295,10 +302,10 @@ describe('when a request is counted', () => {
     await start({ MCP_RATE_LIMIT_MAX: '1' });
     await expect.poll(() => gateway.issuer.fetches.keys).toBe(1);
     const token = await gateway.issuer.sign({}, { kid: 'unknown' });
-    const first = gateway.rpc(INITIALIZE, { token, headers: from('10.0.0.1') });
+    const first = gateway.rpc(INITIALIZE_REQUEST, { token, headers: from('10.0.0.1') });
     await expect.poll(async () => Number(await operations('admit'))).toBeGreaterThanOrEqual(1);
     // The second of this address waits for nothing.
-    const second = await gateway.rpc(INITIALIZE, { token, headers: from('10.0.0.1') });
+    const second = await gateway.rpc(INITIALIZE_REQUEST, { token, headers: from('10.0.0.1') });
     expect(second.status).toBe(429);
     clock.advance(2000);
     const { status, headers } = await first;
@@ -343,7 +350,7 @@ describe('when a request is counted', () => {
 
   /** Sends the head and, after `ms` of the clock, the body. */
   async function sendSlowly(ms: number, claims: object): Promise<number | undefined> {
-    const body = JSON.stringify(INITIALIZE);
+    const body = JSON.stringify(INITIALIZE_REQUEST);
     const slow = request({
       host: '127.0.0.1',
       port: await gateway.listen(),

@@ -1,6 +1,6 @@
 // A client of the session era that takes streams, against gateways that listen.
 
-import { INITIALIZE, type TestGateway } from '../gateway/gateway.ts';
+import { INITIALIZE_REQUEST, type TestGateway } from '../gateway/gateway.ts';
 import { type EventStream, openEvents } from './event-stream.ts';
 
 export interface SessionClient {
@@ -47,8 +47,8 @@ export async function openClient(
   { capabilities = {}, protocolVersion = '2025-11-25', token }: ClientOptions = {},
 ): Promise<SessionClient> {
   const mine = token ?? (await gateway.issuer.sign());
-  const params = { ...INITIALIZE.params, capabilities, protocolVersion };
-  const { headers, text } = await gateway.rpc({ ...INITIALIZE, params }, { token: mine });
+  const params = { ...INITIALIZE_REQUEST.params, capabilities, protocolVersion };
+  const { headers, text } = await gateway.rpc({ ...INITIALIZE_REQUEST, params }, { token: mine });
   const session = headers['mcp-session-id'];
   if (session === undefined) throw new Error(`initialize answered ${text}`);
   return clientOf(await gateway.listen(), session, mine);

@@ -1,5 +1,5 @@
 // The values within a JSON value, whatever their members are called.
-import { pick, type Random } from './seeded.ts';
+import { pick, type Random } from './seeded-random.ts';
 
 /** Where a value stands: what holds it, and under which key. */
 export interface Place {
@@ -8,17 +8,17 @@ export interface Place {
 }
 
 /** Any value within, each as likely as any other. */
-export function somewhere(value: unknown, random: Random): Place | undefined {
+export function pickPlace(value: unknown, random: Random): Place | undefined {
   const places = placesIn(value);
   return places.length === 0 ? undefined : pick(random, places);
 }
 
 function placesIn(value: unknown): readonly Place[] {
-  if (!isHolder(value)) return [];
+  if (!isContainer(value)) return [];
   const holder = value as Place['holder'];
   return Object.keys(holder).flatMap((key) => [
     { holder, key },
-    ...placesIn(held({ holder, key })),
+    ...placesIn(valueAt({ holder, key })),
   ]);
 }
 
@@ -26,9 +26,9 @@ export const keysIn = (value: unknown): readonly string[] =>
   placesIn(value).map(({ key }) => String(key));
 
 export const memberOf = (value: unknown, key: string): unknown =>
-  isHolder(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
+  isContainer(value) ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
 
-export const held = ({ holder, key }: Place): unknown => memberOf(holder, String(key));
+export const valueAt = ({ holder, key }: Place): unknown => memberOf(holder, String(key));
 
 /** An assignment would not set a member named `__proto__`. */
 export function put(holder: object, key: string | number, value: unknown): void {
@@ -40,7 +40,7 @@ export function put(holder: object, key: string | number, value: unknown): void 
   });
 }
 
-export const isHolder = (value: unknown): value is object =>
+export const isContainer = (value: unknown): value is object =>
   typeof value === 'object' && value !== null;
 
 export const copyOf = (value: unknown): unknown =>

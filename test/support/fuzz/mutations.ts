@@ -1,8 +1,8 @@
 // Requests that are almost right: what a seed makes of valid ones is the same every time.
 
-import { copyOf, held, isHolder, keysIn, memberOf, put, somewhere } from './json-places.ts';
+import { copyOf, isContainer, keysIn, memberOf, pickPlace, put, valueAt } from './json-places.ts';
 import { HEADER_VALUES, METHODS, ODD_KEYS, ODD_NUMBERS, ODD_TEXTS } from './odd-values.ts';
-import { below, pick, type Random, randomOf } from './seeded.ts';
+import { below, pick, type Random, randomOf } from './seeded-random.ts';
 
 /** A request as it goes out. */
 export interface Envelope {
@@ -69,7 +69,7 @@ function followBody({ headers, message }: Draft): void {
 type Step = (draft: Draft, random: Random, samples: readonly Sample[]) => string;
 
 function dropMember({ message }: Draft, random: Random): string {
-  const place = somewhere(message, random);
+  const place = pickPlace(message, random);
   if (place === undefined) return 'nothing to drop';
   if (Array.isArray(place.holder)) place.holder.splice(Number(place.key), 1);
   else delete place.holder[place.key];
@@ -77,7 +77,7 @@ function dropMember({ message }: Draft, random: Random): string {
 }
 
 function replaceMember(draft: Draft, random: Random): string {
-  const place = somewhere(draft.message, random);
+  const place = pickPlace(draft.message, random);
   const { value, told } = oddValue(draft, random);
   if (place === undefined || random() < 0.02) draft.message = value;
   else put(place.holder, place.key, value);
@@ -85,9 +85,9 @@ function replaceMember(draft: Draft, random: Random): string {
 }
 
 function addMember(draft: Draft, random: Random, samples: readonly Sample[]): string {
-  const place = somewhere(draft.message, random);
-  const holder = place && held(place);
-  if (!isHolder(holder)) return 'nothing to add to';
+  const place = pickPlace(draft.message, random);
+  const holder = place && valueAt(place);
+  if (!isContainer(holder)) return 'nothing to add to';
   const known = keysIn(pick(random, samples).message);
   const key = random() < 0.5 ? pick(random, ODD_KEYS) : pick(random, known);
   const { value, told } = oddValue(draft, random);
@@ -96,26 +96,26 @@ function addMember(draft: Draft, random: Random, samples: readonly Sample[]): st
 }
 
 function moveMember({ message }: Draft, random: Random): string {
-  const from = somewhere(message, random);
-  const to = somewhere(message, random);
+  const from = pickPlace(message, random);
+  const to = pickPlace(message, random);
   if (from === undefined || to === undefined) return 'nothing to move';
-  put(to.holder, to.key, copyOf(held(from)));
+  put(to.holder, to.key, copyOf(valueAt(from)));
   return `${to.key} became a copy of ${from.key}`;
 }
 
 /** JSON with the same name twice: the last one counts. */
 function doubleMember(draft: Draft, random: Random): string {
-  const place = somewhere(draft.message, random);
+  const place = pickPlace(draft.message, random);
   if (place === undefined || Array.isArray(place.holder)) return 'nothing to double';
   const { value, told } = oddValue(draft, random);
-  const twice = `${JSON.stringify(held(place)) ?? 'null'},${JSON.stringify(place.key)}:${JSON.stringify(value)}`;
+  const twice = `${JSON.stringify(valueAt(place)) ?? 'null'},${JSON.stringify(place.key)}:${JSON.stringify(value)}`;
   put(place.holder, place.key, raw(draft, twice));
   return `doubled ${place.key} as ${told}`;
 }
 
 function swapMethod({ message }: Draft, random: Random): string {
   const method = pick(random, METHODS);
-  if (isHolder(message)) put(message, 'method', method);
+  if (isContainer(message)) put(message, 'method', method);
   return `the method became ${method}`;
 }
 
@@ -140,7 +140,7 @@ function swapHeaders(draft: Draft, random: Random, samples: readonly Sample[]): 
 function swapEra(draft: Draft, random: Random, samples: readonly Sample[]): string {
   const other = pick(random, samples);
   const params = memberOf(draft.message, 'params');
-  if (!isHolder(params)) return 'no era to swap';
+  if (!isContainer(params)) return 'no era to swap';
   put(params, '_meta', copyOf(memberOf(memberOf(other.message, 'params'), '_meta')) ?? {});
   return `_meta of ${other.name}`;
 }

@@ -58,7 +58,7 @@ export interface TestOptions {
   readonly deps?: Partial<Deps>;
 }
 
-export const INITIALIZE = {
+export const INITIALIZE_REQUEST = {
   jsonrpc: '2.0',
   id: 1,
   method: 'initialize',
@@ -149,7 +149,7 @@ export async function startGateway({
     call: (session, method, params) =>
       rpc({ jsonrpc: '2.0', id: 1, method, ...(params !== undefined && { params }) }, { session }),
     async open(options) {
-      const { status, headers, text } = await rpc(INITIALIZE, options);
+      const { status, headers, text } = await rpc(INITIALIZE_REQUEST, options);
       const session = headers['mcp-session-id'];
       if (session === undefined) throw new Error(`initialize answered ${status}: ${text}`);
       return session;

@@ -1,7 +1,7 @@
 import type { LimitCheck } from '../../../src/features/limits/limiter.ts';
 
 /** The check of a request that no limit refuses, with what its headers say. */
-export const admittingCheck = (headers?: Readonly<Record<string, string>>): LimitCheck => ({
+export const createAdmittingCheck = (headers?: Readonly<Record<string, string>>): LimitCheck => ({
   countAddress: async () => {},
   countRefused: async () => {},
   refuseRemembered: () => {},

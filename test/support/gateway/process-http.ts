@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
-import { INITIALIZE } from './gateway.ts';
+import { INITIALIZE_REQUEST } from './gateway.ts';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -76,7 +76,7 @@ export const rpc = (url: string, message: unknown, options: McpOptions = {}): Pr
   });
 
 /** tools/list in a session: the status says whether the session is alive. */
-export const useSession = async (url: string, options: McpOptions): Promise<number> => {
+export const checkSession = async (url: string, options: McpOptions): Promise<number> => {
   const answer = await rpc(url, { jsonrpc: '2.0', id: 2, method: 'tools/list' }, options);
   await answer.arrayBuffer();
   return answer.status;
@@ -87,7 +87,7 @@ export const endSession = async (url: string, options: McpOptions): Promise<numb
 
 /** initialize; resolves to the session's id. */
 export async function openSession(url: string, token?: string): Promise<string> {
-  const answer = await rpc(url, INITIALIZE, { token });
+  const answer = await rpc(url, INITIALIZE_REQUEST, { token });
   const text = await answer.text();
   const session = answer.headers.get('mcp-session-id');
   if (session === null) throw new Error(`initialize answered ${answer.status}: ${text}`);

@@ -30,7 +30,7 @@ export interface End {
 }
 
 /** A process that answers. */
-export interface Serving extends Postern {
+export interface RunningPostern extends Postern {
   readonly port: number;
   /** By address: where `localhost` leads is not the matter here. */
   readonly url: string;
@@ -38,7 +38,7 @@ export interface Serving extends Postern {
   readonly dataDir: string;
 }
 
-export interface Launch {
+export interface LaunchOptions {
   readonly args?: readonly string[];
   /** `npm` in place of `node dist/cli/main.js`, in a process group of its own. */
   readonly npm?: boolean;
@@ -65,7 +65,7 @@ const BARE: Env = Object.fromEntries(
 );
 
 /** Starts it and does not wait. */
-export function launch(env: Env, how: Launch = {}): Postern {
+export function launch(env: Env, how: LaunchOptions = {}): Postern {
   const { args = ['start'], npm, main = MAIN, cwd = npm ? checkout() : emptyFolder() } = how;
   const [command, ...rest] = npm ? ['npm', 'run', ...args] : [process.execPath, main, ...args];
   const child = spawn(command, rest, {
@@ -110,8 +110,11 @@ export function launch(env: Env, how: Launch = {}): Postern {
 }
 
 /** Starts it on a free port of loopback, and waits until it answers. */
-export async function startPostern(env: Env = {}, how: Launch = {}): Promise<Serving> {
-  const dataDir = env.DATA_DIR ?? (await folder());
+export async function startPostern(
+  env: Env = {},
+  how: LaunchOptions = {},
+): Promise<RunningPostern> {
+  const dataDir = env.DATA_DIR ?? (await makeFolder());
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}`;
@@ -128,13 +131,13 @@ export async function startPostern(env: Env = {}, how: Launch = {}): Promise<Ser
 }
 
 /** Starts what is expected to end by itself, and waits for its end. */
-export async function runPostern(env: Env, how: Launch = {}): Promise<Postern & End> {
+export async function runPostern(env: Env, how: LaunchOptions = {}): Promise<Postern & End> {
   const postern = launch(env, how);
   return Object.assign(postern, await postern.ended);
 }
 
 /** A folder that `endPosterns` removes. */
-export const folder = async (): Promise<string> => emptyFolder();
+export const makeFolder = async (): Promise<string> => emptyFolder();
 
 /** This checkout without what a developer may have put into its `.env`. */
 function checkout(): string {

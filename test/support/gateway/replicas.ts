@@ -7,10 +7,10 @@ import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { createSteps } from '../oauth/login-steps.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { startRedis } from '../stores/redis.ts';
-import { askAt } from './ask.ts';
 import { onFreePort } from './gateway.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
+import { requestOverHttp } from './request-over-http.ts';
 import { GENEROUS } from './service.ts';
 
 export interface Replicas {
@@ -74,7 +74,7 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
     issuer: provider.issuer,
     log: lines,
     served,
-    on: (replica) => createSteps({ ask: askAt(baseUrl, { [CHOICE]: String(replica) }) }),
+    on: (replica) => createSteps({ ask: requestOverHttp(baseUrl, { [CHOICE]: String(replica) }) }),
     async restart() {
       await end();
       gateways = await open();

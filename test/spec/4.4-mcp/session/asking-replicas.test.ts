@@ -1,14 +1,14 @@
 // Answers that arrive at another replica, and those that never arrive.
 import { beforeAll, describe, expect, test } from 'vitest';
+import { ABLE, createAskingCatalog } from '../../../support/catalogs/session-asking-catalog.ts';
 import {
   clientOf,
   lastOf,
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
-import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
 import { advanceSlowly, type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
-import { startPair } from '../../../support/gateway/pair.ts';
+import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
 import { useFreshGateway } from '../../../support/gateway/use-gateway.ts';
 import { useShared } from '../../../support/lifetimes.ts';
 
@@ -20,7 +20,7 @@ const answers = (value: unknown) => ({
 
 describe('answers that reach another replica', () => {
   const { catalog } = createAskingCatalog();
-  const pair = useShared(() => startPair({ deps: { catalog } }));
+  const pair = useShared(() => startTwoReplicas({ deps: { catalog } }));
   let client: SessionClient;
   let elsewhere: SessionClient;
   beforeAll(async () => {

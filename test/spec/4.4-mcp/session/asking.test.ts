@@ -2,17 +2,17 @@
 import { once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  ABLE,
+  createAskingCatalog,
+  FORM,
+  SAMPLE,
+} from '../../../support/catalogs/session-asking-catalog.ts';
+import {
   clientOf,
   lastOf,
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
-import {
-  ABLE,
-  createAskingCatalog,
-  FORM,
-  SAMPLE,
-} from '../../../support/clients/session-questions.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const { catalog, events } = createAskingCatalog();

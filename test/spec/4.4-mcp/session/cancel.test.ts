@@ -2,6 +2,7 @@
 import { EventEmitter, once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
+import { ABLE, createAskingCatalog } from '../../../support/catalogs/session-asking-catalog.ts';
 import type { EventStream } from '../../../support/clients/event-stream.ts';
 import {
   clientOf,
@@ -9,9 +10,8 @@ import {
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
-import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
-import { startPair } from '../../../support/gateway/pair.ts';
+import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
 import { useShared } from '../../../support/lifetimes.ts';
 
 /** `begun <key>`, `aborted <key>`; the test says `go <key>`. */
@@ -65,7 +65,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-const pair = useShared(() => startPair({ deps: { catalog } }));
+const pair = useShared(() => startTwoReplicas({ deps: { catalog } }));
 let client: SessionClient;
 beforeAll(async () => {
   client = await openClient(pair.one);

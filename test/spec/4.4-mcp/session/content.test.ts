@@ -6,7 +6,7 @@ import {
   definePrompt,
   defineTool,
 } from '../../../../src/index.ts';
-import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const annotations = {
@@ -87,8 +87,8 @@ const catalog = createLocalCatalog({
 const gateway = useGateway({ deps: { catalog } });
 
 async function openAs(protocolVersion: string): Promise<string> {
-  const params = { ...INITIALIZE.params, protocolVersion };
-  const { headers, json } = await gateway.rpc({ ...INITIALIZE, params });
+  const params = { ...INITIALIZE_REQUEST.params, protocolVersion };
+  const { headers, json } = await gateway.rpc({ ...INITIALIZE_REQUEST, params });
   expect(json.result.protocolVersion).toBe(protocolVersion);
   return headers['mcp-session-id'] ?? expect.unreachable();
 }

@@ -1,15 +1,15 @@
 // The stream of a session and its subscriptions, among replicas.
 import { describe, expect, test } from 'vitest';
+import { createChangingResources, updated } from '../../../support/catalogs/changing-resources.ts';
 import { openClient } from '../../../support/clients/session-client.ts';
-import { createWatched, updated } from '../../../support/clients/watched.ts';
-import { startPair } from '../../../support/gateway/pair.ts';
+import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
 import { useShared } from '../../../support/lifetimes.ts';
 
-const { catalog, change } = createWatched();
+const { catalog, change } = createChangingResources();
 const STREAMS = { MCP_STREAMS: 'true' };
 
 describe('one stream for each session among replicas', () => {
-  const pair = useShared(() => startPair({ env: STREAMS, deps: { catalog } }));
+  const pair = useShared(() => startTwoReplicas({ env: STREAMS, deps: { catalog } }));
 
   test('§16 a second one at the other replica ends the first', async () => {
     const client = await openClient(pair.one);

@@ -1,13 +1,13 @@
 // GET /mcp: who gets the stream of a session, and how long it lasts.
 import { describe, expect, test } from 'vitest';
+import { createChangingResources, updated } from '../../../support/catalogs/changing-resources.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { clientOf, openClient } from '../../../support/clients/session-client.ts';
-import { createWatched, updated } from '../../../support/clients/watched.ts';
 import { advanceSlowly, type ManualClock, manualClock } from '../../../support/gateway/clock.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
 import { useFreshGateway, useGateway } from '../../../support/gateway/use-gateway.ts';
 
-const { catalog, change, watchers } = createWatched();
+const { catalog, change, watchers } = createChangingResources();
 const STREAMS = { MCP_STREAMS: 'true' };
 const UNKNOWN = '5f0c1f0e-6d5a-4c3e-9b57-0a2f4f8f9a11';
 

@@ -9,7 +9,11 @@ import {
   defineTool,
   type LocalEntries,
 } from '../../../../src/index.ts';
-import { INITIALIZE, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import {
+  INITIALIZE_REQUEST,
+  startGateway,
+  type TestGateway,
+} from '../../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../../support/lifetimes.ts';
 
 const start = async (catalog?: Catalog, env: Readonly<Record<string, string>> = {}) =>
@@ -113,14 +117,16 @@ describe('capabilities', () => {
     },
   ])('§4.4 of $what they are $capabilities', async ({ entries, env, capabilities }) => {
     const gateway = await start(entries && createLocalCatalog(entries), env);
-    expect((await gateway.rpc(INITIALIZE)).json.result.capabilities).toEqual(capabilities);
+    expect((await gateway.rpc(INITIALIZE_REQUEST)).json.result.capabilities).toEqual(capabilities);
   });
 
   test('§4.4 instructions are told where the catalogue has them', async () => {
     const instructions = 'Call t first.\nThen stop.';
     const with_ = await start(createLocalCatalog({ instructions }));
-    expect((await with_.rpc(INITIALIZE)).json.result.instructions).toBe(instructions);
-    expect((await (await start()).rpc(INITIALIZE)).json.result).not.toHaveProperty('instructions');
+    expect((await with_.rpc(INITIALIZE_REQUEST)).json.result.instructions).toBe(instructions);
+    expect((await (await start()).rpc(INITIALIZE_REQUEST)).json.result).not.toHaveProperty(
+      'instructions',
+    );
   });
 
   test.each([

@@ -11,7 +11,7 @@ import {
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
-import { startPair } from '../../../support/gateway/pair.ts';
+import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const LEVELS = [
@@ -151,7 +151,7 @@ describe('logging/setLevel', () => {
   });
 
   test('§3.1 a level holds on every replica', async () => {
-    const { one, other, close } = await startPair({ deps: { catalog } });
+    const { one, other, close } = await startTwoReplicas({ deps: { catalog } });
     try {
       const client = await openClient(one);
       const elsewhere = await client.at(other);

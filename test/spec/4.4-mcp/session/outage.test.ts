@@ -1,8 +1,8 @@
 // Streams, questions and cancelled calls while the shared store is away, and after it.
 import { afterEach, expect, test } from 'vitest';
+import { ABLE, createAskingCatalog } from '../../../support/catalogs/session-asking-catalog.ts';
 import { lastOf, openClient } from '../../../support/clients/session-client.ts';
-import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
-import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../../support/gateway/gateway.ts';
 import { useFreshGateway } from '../../../support/gateway/use-gateway.ts';
 import { useFresh } from '../../../support/lifetimes.ts';
 import { startRedis } from '../../../support/stores/redis.ts';
@@ -48,7 +48,10 @@ test('§17 when the store was lost and is back, replicas hear each other again',
   await redis.kill();
   await redis.restart();
   await until(async () => {
-    const statuses = await Promise.all([one.rpc(INITIALIZE), other.rpc(INITIALIZE, { token })]);
+    const statuses = await Promise.all([
+      one.rpc(INITIALIZE_REQUEST),
+      other.rpc(INITIALIZE_REQUEST, { token }),
+    ]);
     return statuses.every(({ status }) => status === 200);
   });
   const able = await openClient(one, { token, capabilities: ABLE });

@@ -1,13 +1,13 @@
 // §16: messages between replicas are sealed; what does not open is dropped and counted.
 import type { Redis } from 'ioredis';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ABLE, createAskingCatalog } from '../../../support/catalogs/session-asking-catalog.ts';
 import { lastOf, openClient, type SessionClient } from '../../../support/clients/session-client.ts';
-import { ABLE, createAskingCatalog } from '../../../support/clients/session-questions.ts';
 import { manualClock } from '../../../support/gateway/clock.ts';
 import type { TestGateway } from '../../../support/gateway/gateway.ts';
+import { flushLoopback } from '../../../support/gateway/manual-connection.ts';
 import { seriesOf } from '../../../support/gateway/metrics.ts';
-import { startPair } from '../../../support/gateway/pair.ts';
-import { turns } from '../../../support/gateway/slow.ts';
+import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
 import { closeAfterTest, useShared } from '../../../support/lifetimes.ts';
 
 const { catalog } = createAskingCatalog();
@@ -41,7 +41,7 @@ async function record(redis: Redis): Promise<[string, string][]> {
 }
 
 describe('messages between replicas', () => {
-  const pair = useShared(() => startPair({ deps: { catalog } }));
+  const pair = useShared(() => startTwoReplicas({ deps: { catalog } }));
   let redis: Redis;
   let heard: [string, string][];
   let client: SessionClient;
@@ -166,7 +166,7 @@ describe('what is logged of messages that were dropped', () => {
   ];
   const clock = manualClock();
   const pair = useShared(() =>
-    startPair(
+    startTwoReplicas(
       { env: { OAUTH_STATE_SECRET: SECRETS[0] ?? '' }, deps: { catalog, clock } },
       { env: { OAUTH_STATE_SECRET: SECRETS[1] ?? '' } },
     ),
@@ -191,7 +191,7 @@ describe('what is logged of messages that were dropped', () => {
     // Second by second: the stream of the call is read meanwhile.
     for (let second = 0; second < 60; second += 1) {
       clock.advance(1000);
-      await turns();
+      await flushLoopback();
     }
     await elsewhere.cancel('d');
     await expect.poll(() => warnings(pair.one)).toHaveLength(2);
@@ -206,7 +206,7 @@ describe('messages of other versions', () => {
   test.each([61_000, -61_000])('§16 %i ms apart: dropped as stale', async (ms) => {
     const start = Date.now();
     const pair = closeAfterTest(
-      await startPair(
+      await startTwoReplicas(
         { deps: { catalog, clock: manualClock(start) } },
         { deps: { clock: manualClock(start + ms) } },
       ),

@@ -3,16 +3,16 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createChangingResources, updated } from '../../../support/catalogs/changing-resources.ts';
 import {
   clientOf,
   openClient,
   type SessionClient,
 } from '../../../support/clients/session-client.ts';
-import { createWatched, updated } from '../../../support/clients/watched.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
-const { catalog, change, watchers } = createWatched();
+const { catalog, change, watchers } = createChangingResources();
 const STREAMS = { MCP_STREAMS: 'true' };
 const EMPTY = { jsonrpc: '2.0', result: {}, id: 1 };
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { openClient } from '../../../support/clients/session-client.ts';
-import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const catalog = createLocalCatalog({
@@ -34,8 +34,8 @@ describe('revisions of sessions', () => {
       answered: '2025-11-25',
     })),
   ])('§9 initialize with "$asked" opens a session of $answered', async ({ asked, answered }) => {
-    const params = { ...INITIALIZE.params, protocolVersion: asked };
-    const { status, headers, json } = await gateway.rpc({ ...INITIALIZE, params });
+    const params = { ...INITIALIZE_REQUEST.params, protocolVersion: asked };
+    const { status, headers, json } = await gateway.rpc({ ...INITIALIZE_REQUEST, params });
     expect(status).toBe(200);
     expect(headers['mcp-session-id']).toMatch(/^[0-9a-f-]{36}$/);
     expect(json.result).toMatchObject({

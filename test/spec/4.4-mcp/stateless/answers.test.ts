@@ -1,13 +1,6 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": what clients answer, and what they cannot be asked.
 import { describe, expect, test } from 'vitest';
 import {
-  accepted,
-  answeringCall,
-  askingCall,
-  CLIENT_CAPABILITIES,
-  type Retry,
-} from '../../../support/clients/stateless.ts';
-import {
   ADA,
   askingCatalog,
   PARIS,
@@ -15,7 +8,14 @@ import {
   ROOTS,
   saidIn,
   WHO,
-} from '../../../support/clients/stateless-asking.ts';
+} from '../../../support/catalogs/stateless-asking-catalog.ts';
+import {
+  accepted,
+  answeringCall,
+  askingCall,
+  CLIENT_CAPABILITIES,
+  type Retry,
+} from '../../../support/clients/stateless.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const gateway = useGateway({ deps: { catalog: askingCatalog } });

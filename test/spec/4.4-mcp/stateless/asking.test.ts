@@ -1,15 +1,6 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": what asks the client, and its answers.
 import { describe, expect, test } from 'vitest';
 import {
-  accepted,
-  askingCall,
-  CLIENT_CAPABILITIES,
-  eventsIn,
-  type Retry,
-  SERVER_INFO,
-  stateless,
-} from '../../../support/clients/stateless.ts';
-import {
   ADA,
   askingCatalog,
   FORM,
@@ -19,7 +10,16 @@ import {
   SAMPLE,
   saidIn,
   WHO,
-} from '../../../support/clients/stateless-asking.ts';
+} from '../../../support/catalogs/stateless-asking-catalog.ts';
+import {
+  accepted,
+  askingCall,
+  CLIENT_CAPABILITIES,
+  eventsIn,
+  type Retry,
+  SERVER_INFO,
+  stateless,
+} from '../../../support/clients/stateless.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const gateway = useGateway({ deps: { catalog: askingCatalog } });

@@ -7,7 +7,7 @@ import {
   statelessRequest,
 } from '../../../support/clients/stateless.ts';
 import { manualClock } from '../../../support/gateway/clock.ts';
-import { INITIALIZE } from '../../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../../support/gateway/gateway.ts';
 import { seriesOf } from '../../../support/gateway/metrics.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
@@ -30,9 +30,14 @@ const sessions = () => seriesOf(gateway, 'mcp_sessions_active');
 describe('a request that claims a version is of the stateless era', () => {
   test('§15 initialize is an unknown method there, and makes no session', async () => {
     const before = await sessions();
-    const { status, headers, json } = await stateless(gateway, 'initialize', INITIALIZE.params, {
-      id: 'first',
-    });
+    const { status, headers, json } = await stateless(
+      gateway,
+      'initialize',
+      INITIALIZE_REQUEST.params,
+      {
+        id: 'first',
+      },
+    );
     expect(status).toBe(404);
     expect(json).toMatchObject({ error: { code: -32601, message: 'Method not found' } });
     expect(json.id).toBe('first');
@@ -98,7 +103,7 @@ describe('without a claim the header decides', () => {
     { what: '_meta that is an array', params: { _meta: [CLAIMING._meta] } },
     { what: '_meta that is null', params: { _meta: null } },
     { what: 'a claim beside _meta', params: { ...CLAIMING._meta, _meta: {} } },
-    { what: 'params of initialize', params: INITIALIZE.params, method: 'initialize' },
+    { what: 'params of initialize', params: INITIALIZE_REQUEST.params, method: 'initialize' },
   ];
 
   test.each(bodies)('§7.1 2026-07-28 and $what: 400 -32602', async ({ params, method }) => {

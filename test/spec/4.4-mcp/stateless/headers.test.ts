@@ -12,7 +12,7 @@ import {
   stateless,
   statelessRequest,
 } from '../../../support/clients/stateless.ts';
-import { sendRaw, statusesOf } from '../../../support/gateway/raw.ts';
+import { sendRaw, statusesOf } from '../../../support/gateway/raw-http.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const resource = (uri: string) =>

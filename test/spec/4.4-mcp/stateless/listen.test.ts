@@ -1,15 +1,15 @@
 // subscriptions/listen, 2026-07-28, with MCP_STREAMS=true.
 import { describe, expect, test } from 'vitest';
 import { createLocalCatalog } from '../../../../src/index.ts';
+import { createChangingResources } from '../../../support/catalogs/changing-resources.ts';
 import { openEvents } from '../../../support/clients/event-stream.ts';
 import { SERVER_INFO, stateless, statelessRequest } from '../../../support/clients/stateless.ts';
-import { createWatched } from '../../../support/clients/watched.ts';
 import { advanceSlowly, manualClock } from '../../../support/gateway/clock.ts';
 import { startGateway } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 import { closeAfterTest } from '../../../support/lifetimes.ts';
 
-const { catalog, change, watchers } = createWatched();
+const { catalog, change, watchers } = createChangingResources();
 const STREAMS = { MCP_STREAMS: 'true' };
 const LISTEN = 'subscriptions/listen';
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';

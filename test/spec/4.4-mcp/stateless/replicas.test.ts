@@ -1,5 +1,6 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests" over one Redis: a round each, and Redis down.
 import { afterEach, describe, expect, test } from 'vitest';
+import { askingCatalog } from '../../../support/catalogs/stateless-asking-catalog.ts';
 import {
   accepted,
   answeringCall,
@@ -7,7 +8,6 @@ import {
   type Retry,
   stateless,
 } from '../../../support/clients/stateless.ts';
-import { askingCatalog } from '../../../support/clients/stateless-asking.ts';
 import { type Answer, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
 import { closeAfterTest, useShared } from '../../../support/lifetimes.ts';
 import { startRedis } from '../../../support/stores/redis.ts';

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { askingCatalog } from '../../../support/catalogs/stateless-asking-catalog.ts';
 import {
   ASKABLE,
   accepted,
@@ -12,7 +13,6 @@ import {
   type Retry,
   stateless,
 } from '../../../support/clients/stateless.ts';
-import { askingCatalog } from '../../../support/clients/stateless-asking.ts';
 import { manualClock } from '../../../support/gateway/clock.ts';
 import { type Answer, startGateway } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';

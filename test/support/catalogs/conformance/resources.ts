@@ -22,7 +22,7 @@ const staticBinary = defineResource({
 
 const watched = defineResource({
   uri: 'test://watched-resource',
-  name: 'Watched resource',
+  name: 'ChangingResources resource',
   description: 'A text that changes every second.',
   mimeType: 'text/plain',
   read: () => ({ text: new Date().toISOString() }),

@@ -10,8 +10,8 @@ import {
   listRoots,
   sample,
 } from '../../../src/index.ts';
+import { accepted } from '../clients/stateless.ts';
 import type { Answer } from '../gateway/gateway.ts';
-import { accepted } from './stateless.ts';
 
 export const FORM = {
   type: 'object',

@@ -1,37 +1,37 @@
 // Every official client in every era, logged in for real, and the same steps for each.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
-import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
-import { ERA_STEPS } from '../support/clients/era-steps.ts';
+import { createClientTestCatalog } from '../support/catalogs/client-test-catalog.ts';
+import { CLIENT_STEPS } from '../support/clients/official-client-steps.ts';
+import { OFFICIAL_CLIENTS, type OfficialClient } from '../support/clients/official-clients.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 
-const own = createEraCatalog();
-const clients = new Map<string, EraClient>();
+const own = createClientTestCatalog();
+const clients = new Map<string, OfficialClient>();
 const service = useShared(() => startService({ mode: 'broker', deps: { catalog: own.catalog } }));
 
 beforeAll(async () => {
-  for (const row of ERA_CLIENTS) clients.set(row.title, await row.connect(service.mcpUrl));
+  for (const row of OFFICIAL_CLIENTS) clients.set(row.title, await row.connect(service.mcpUrl));
 });
 afterAll(async () => {
   for (const client of clients.values()) await client.close();
 });
 
-function clientOf(title: string): EraClient {
+function clientOf(title: string): OfficialClient {
   const client = clients.get(title);
   if (client === undefined) throw new Error(`There is no client ${title}.`);
   return client;
 }
 
-const rows = ERA_CLIENTS.flatMap((row) =>
-  ERA_STEPS.map(([step, take]) => [row.title, step, row, take] as const),
+const rows = OFFICIAL_CLIENTS.flatMap((row) =>
+  CLIENT_STEPS.map(([step, take]) => [row.title, step, row, take] as const),
 );
 
 test.for(rows)('§4.4 official client %s: %s', async ([title, , row, take]) => {
   await take(clientOf(title), row, own);
 });
 
-test.for(ERA_CLIENTS.map(({ title }) => title))(
+test.for(OFFICIAL_CLIENTS.map(({ title }) => title))(
   '§4.6 official client %s: was refused once, logged in once, and goes on after a restart',
   async (title) => {
     const client = clientOf(title);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 /** A connection of which a test decides what is sent when. */
-export interface Slow {
+export interface ManualConnection {
   readonly socket: Socket;
   readonly isClosed: boolean;
   readonly received: string;
@@ -13,7 +13,10 @@ export interface Slow {
 }
 
 /** Resolves once it is open and has sent its first bytes. */
-export async function openSlow(port: number, first: string | Buffer): Promise<Slow> {
+export async function openConnection(
+  port: number,
+  first: string | Buffer,
+): Promise<ManualConnection> {
   const socket = connect(port, '127.0.0.1');
   let received = '';
   let isClosed = false;
@@ -43,11 +46,11 @@ export async function openSlow(port: number, first: string | Buffer): Promise<Sl
 }
 
 /** Resolves when what was sent over loopback has been read by a server of this process. */
-export async function turns(count = 20): Promise<void> {
+export async function flushLoopback(count = 20): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate);
 }
 
-export interface Body {
+export interface PostHead {
   readonly path: string;
   readonly token?: string;
   readonly session?: string;
@@ -56,7 +59,7 @@ export interface Body {
   readonly length: number;
 }
 
-export const headOf = ({ path, token, session, headers = {}, length }: Body): string =>
+export const postHead = ({ path, token, session, headers = {}, length }: PostHead): string =>
   [
     `POST ${path} HTTP/1.1`,
     'Host: localhost',

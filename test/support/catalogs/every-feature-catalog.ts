@@ -8,9 +8,9 @@ import {
   defineTool,
   type ObjectSchema,
 } from '../../../src/index.ts';
-import { ANNOTATIONS, BYTES, EVERY_KIND, ICONS, QUESTIONS } from './rich-content.ts';
+import { ANNOTATIONS, BYTES, EVERY_KIND, ICONS, QUESTIONS } from './every-content-kind.ts';
 
-export interface RichCatalog {
+export interface EveryFeatureCatalog {
   readonly catalog: Catalog;
   /** `memo://watched` has changed. */
   changed(): void;
@@ -215,7 +215,7 @@ const templates = [
 ];
 
 /** Lists come in pages of two. */
-export function createRichCatalog(): RichCatalog {
+export function createEveryFeatureCatalog(): EveryFeatureCatalog {
   const listeners = new Set<() => void>();
   function watch(changed: () => void): () => void {
     listeners.add(changed);

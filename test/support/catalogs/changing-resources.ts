@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { createLocalCatalog, defineResource, defineTool } from '../../../src/index.ts';
 
-export interface Watched {
+export interface ChangingResources {
   readonly catalog: ReturnType<typeof createLocalCatalog>;
   /** `watched://<name>` has changed. */
   change(name: 'a' | 'b'): void;
@@ -10,7 +10,7 @@ export interface Watched {
   watchers(name: 'a' | 'b'): number;
 }
 
-export function createWatched(): Watched {
+export function createChangingResources(): ChangingResources {
   const changes = new EventEmitter();
   const resource = (name: string, isWatched: boolean) =>
     defineResource({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { statelessRequest } from '../clients/stateless.ts';
 
 /** A catalogue with one tool that says `text`, as a module. */
-export const catalogSaying = (text: string): string => `
+export const catalogModule = (text: string): string => `
 import { createLocalCatalog, defineTool, requireUser } from 'postern/define';
 
 const inputSchema = { type: 'object', additionalProperties: false };
@@ -24,7 +24,7 @@ export default createLocalCatalog({ tools: [say, me] });
 `;
 
 /** Writes a file into a folder; resolves to its name. */
-export async function put(folder: string, name: string, text: string): Promise<string> {
+export async function writeFileIn(folder: string, name: string, text: string): Promise<string> {
   await writeFile(join(folder, name), text);
   return name;
 }

@@ -1,7 +1,7 @@
 // One valid request of every method in either era, for the rich catalogue.
 
 import type { Sample } from '../../support/fuzz/mutations.ts';
-import { INITIALIZE } from '../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 
 type Params = Extract<Sample['message'], { readonly [key: string]: unknown }>;
 
@@ -75,7 +75,7 @@ export function sessionSamples(session: string): readonly Sample[] {
     'mcp-protocol-version': '2025-11-25',
   };
   return [
-    { name: 'initialize', headers: BOTH_TYPES, message: INITIALIZE },
+    { name: 'initialize', headers: BOTH_TYPES, message: INITIALIZE_REQUEST },
     ...samplesOf({ ...IN_SESSIONS, ...BOTH }, (method, params, at) => ({
       name: `${method} ${at} in a session`,
       headers,

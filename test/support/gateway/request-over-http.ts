@@ -1,7 +1,7 @@
 import type { TestGateway } from './gateway.ts';
 
 /** Asks what listens at `baseUrl`, with `further` headers; redirects are answers. */
-export const askAt =
+export const requestOverHttp =
   (baseUrl: string, further: Readonly<Record<string, string>> = {}): TestGateway['ask'] =>
   async ({ method = 'GET', path, headers, body }) => {
     const isForm = body instanceof URLSearchParams;

@@ -1,14 +1,14 @@
 // Log-in in the middle of negotiation: a 401 is no sign of an older server.
 import { expect, test } from 'vitest';
-import { createEraCatalog } from '../support/catalogs/era-catalog.ts';
-import { ERA_CLIENTS } from '../support/clients/era-clients.ts';
+import { createClientTestCatalog } from '../support/catalogs/client-test-catalog.ts';
+import { OFFICIAL_CLIENTS } from '../support/clients/official-clients.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 
-const { catalog } = createEraCatalog();
+const { catalog } = createClientTestCatalog();
 const service = useShared(() => startService({ mode: 'broker', deps: { catalog } }));
 
-test.for(ERA_CLIENTS.map((row) => [row.title, row] as const))(
+test.for(OFFICIAL_CLIENTS.map((row) => [row.title, row] as const))(
   '§5 official client %s: is refused at its first word, logs in and says it again; no other way is tried',
   async ([, { era, connect }]) => {
     const client = await connect(service.mcpUrl);

@@ -1,7 +1,7 @@
 // Two ways to have several requests on their way at once: one connection, or many.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import type { Answer } from '../gateway/gateway.ts';
+import type { Answer } from '../../support/gateway/gateway.ts';
 
 export type Post = (
   headers: Readonly<Record<string, string>>,

@@ -3,7 +3,7 @@
 import { type RedisServer, startRedis } from '../stores/redis.ts';
 import { startGateway, type TestGateway, type TestOptions } from './gateway.ts';
 
-export interface Pair {
+export interface TwoReplicas {
   readonly one: TestGateway;
   readonly other: TestGateway;
   readonly redis: RedisServer;
@@ -11,10 +11,10 @@ export interface Pair {
 }
 
 /** `second` holds where the other differs from the first. */
-export async function startPair(
+export async function startTwoReplicas(
   { env = {}, deps }: TestOptions = {},
   second: TestOptions = {},
-): Promise<Pair> {
+): Promise<TwoReplicas> {
   const redis = await startRedis();
   const shared = { ...env, REDIS_URL: redis.url };
   const one = await startGateway({ env: shared, ...(deps && { deps }) });

@@ -7,10 +7,10 @@ import {
   LoggingMessageNotificationSchema,
   ResourceUpdatedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { connect as connect1, createMemory as createMemory1, type Memory } from './mcp-client.ts';
-import { connect as connect2, createMemory as createMemory2 } from './mcp-client-2.ts';
+import { connect as connect1, createMemory as createMemory1, type Memory } from './sdk-1-client.ts';
+import { connect as connect2, createMemory as createMemory2 } from './sdk-2-client.ts';
 
-export interface EraClient extends Common {
+export interface OfficialClient extends Common {
   /** Negotiated. */
   readonly version: string | undefined;
   /** Undefined in the stateless era. */
@@ -37,12 +37,12 @@ interface Subscription {
   readonly closed?: Promise<string>;
 }
 
-export interface EraClientRow {
+export interface OfficialClientRow {
   readonly title: string;
   readonly era: 'session' | 'stateless';
   readonly version: string;
   /** Logs `ada` in where the gateway asks for it. */
-  connect(url: URL): Promise<EraClient>;
+  connect(url: URL): Promise<OfficialClient>;
 }
 
 /** What both official clients have under the same names. */
@@ -91,7 +91,7 @@ const SUMMARY = {
 /** MCP 2026-07-28: logging is asked for by each request. */
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 
-export const ERA_CLIENTS: readonly EraClientRow[] = [
+export const OFFICIAL_CLIENTS: readonly OfficialClientRow[] = [
   { title: '1.32', era: 'session', version: '2025-11-25', connect: clientOne },
   ...(
     [
@@ -107,7 +107,7 @@ export const ERA_CLIENTS: readonly EraClientRow[] = [
   })),
 ];
 
-async function clientOne(url: URL): Promise<EraClient> {
+async function clientOne(url: URL): Promise<OfficialClient> {
   const memory = createMemory1();
   const notes = createNotes();
   const { client, transport } = await connect1(url, memory, 'ada', {
@@ -131,7 +131,7 @@ async function clientOne(url: URL): Promise<EraClient> {
     },
     fetch: notes.fetch,
   });
-  const call: EraClient['call'] = (name, args, options) =>
+  const call: OfficialClient['call'] = (name, args, options) =>
     client.callTool({ name, arguments: args }, undefined, options);
   return {
     ...notes,
@@ -151,7 +151,7 @@ async function clientOne(url: URL): Promise<EraClient> {
   };
 }
 
-async function clientTwo(url: URL, mode?: VersionNegotiationMode): Promise<EraClient> {
+async function clientTwo(url: URL, mode?: VersionNegotiationMode): Promise<OfficialClient> {
   const memory = createMemory2();
   const notes = createNotes();
   const { client, transport } = await connect2(url, memory, undefined, {
@@ -189,7 +189,7 @@ async function clientTwo(url: URL, mode?: VersionNegotiationMode): Promise<EraCl
   };
 }
 
-type OfEra = Pick<EraClient, 'callWithLog' | 'watch'>;
+type OfEra = Pick<OfficialClient, 'callWithLog' | 'watch'>;
 
 const inSession = (client: Client2): OfEra => ({
   async callWithLog(name, level) {

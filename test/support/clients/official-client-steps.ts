@@ -1,16 +1,20 @@
 // What every official client does, in whatever era and over however many replicas.
 import { expect } from 'vitest';
-import { type EraCatalog, TODAY, TOMORROW } from '../catalogs/era-catalog.ts';
-import type { EraClient, EraClientRow } from './era-clients.ts';
+import { type ClientTestCatalog, TODAY, TOMORROW } from '../catalogs/client-test-catalog.ts';
+import type { OfficialClient, OfficialClientRow } from './official-clients.ts';
 
-type Step = (client: EraClient, row: EraClientRow, own: EraCatalog) => Promise<void>;
+type Step = (
+  client: OfficialClient,
+  row: OfficialClientRow,
+  own: ClientTestCatalog,
+) => Promise<void>;
 
 /** On a busy machine; nothing here asserts by the clock. */
 const PATIENT = { timeout: 15_000 } as const;
 
 const text = (words: string) => [{ type: 'text', text: words }];
 
-export const ERA_STEPS: readonly (readonly [title: string, step: Step])[] = [
+export const CLIENT_STEPS: readonly (readonly [title: string, step: Step])[] = [
   [
     'negotiates its era',
     async ({ version, sessionId, sent }, row) => {

@@ -1,14 +1,18 @@
 // With MCP_STREAMS=true clients hear that a resource has changed, in the way of their era.
 import { expect, test } from 'vitest';
-import { createEraCatalog, TODAY, TOMORROW } from '../support/catalogs/era-catalog.ts';
-import { ERA_CLIENTS, type EraClient } from '../support/clients/era-clients.ts';
+import {
+  createClientTestCatalog,
+  TODAY,
+  TOMORROW,
+} from '../support/catalogs/client-test-catalog.ts';
+import { OFFICIAL_CLIENTS, type OfficialClient } from '../support/clients/official-clients.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 
 /** On a busy machine; nothing here asserts by the clock. */
 const PATIENT = { timeout: 20_000 } as const;
 
-const { catalog, change } = createEraCatalog();
+const { catalog, change } = createClientTestCatalog();
 
 const service = useShared(() =>
   startService({
@@ -18,10 +22,10 @@ const service = useShared(() =>
   }),
 );
 
-const rows = ERA_CLIENTS.map((row) => [row.title, row] as const);
+const rows = OFFICIAL_CLIENTS.map((row) => [row.title, row] as const);
 
 /** In the session era the stream is opened beside all else. */
-const streamsOf = ({ sent }: EraClient) => sent.filter((line) => line === 'GET 200').length;
+const streamsOf = ({ sent }: OfficialClient) => sent.filter((line) => line === 'GET 200').length;
 
 test.for(rows)(
   '§4.1 official client %s: hears of changes of the resource that it subscribed to, until it unsubscribes',

@@ -1,11 +1,11 @@
 // The same request in any revision: in a session of that version, or without one.
 import type { Answer, TestGateway } from '../gateway/gateway.ts';
-import { INITIALIZE } from '../gateway/gateway.ts';
+import { INITIALIZE_REQUEST } from '../gateway/gateway.ts';
 import { LOG_LEVEL, STATELESS, statelessRequest } from './stateless.ts';
 
 type Params = Readonly<Record<string, unknown>>;
 
-export interface EraPost {
+export interface RevisionClient {
   /** One request, with id 1. */
   ask(method: string, params?: Params): Promise<Answer>;
   /** Message and headers of the same, for those who send it in another way. */
@@ -23,7 +23,10 @@ export const SESSION_REVISIONS = ['2025-03-26', '2025-06-18', '2025-11-25'] as c
 export const REVISIONS = [...SESSION_REVISIONS, STATELESS] as const;
 
 /** Asks as a client of the revision that can answer all that the revision can ask. */
-export async function eraPost(gateway: TestGateway, revision: string): Promise<EraPost> {
+export async function openRevisionClient(
+  gateway: TestGateway,
+  revision: string,
+): Promise<RevisionClient> {
   const answers = { sampling: {}, roots: {} };
   const capabilities = revision === '2025-03-26' ? answers : { ...answers, elicitation: {} };
   const session =
@@ -60,8 +63,8 @@ export async function eraPost(gateway: TestGateway, revision: string): Promise<E
 }
 
 async function openSession(gateway: TestGateway, protocolVersion: string, capabilities: object) {
-  const params = { ...INITIALIZE.params, protocolVersion, capabilities };
-  const { json, headers } = await gateway.rpc({ ...INITIALIZE, params });
+  const params = { ...INITIALIZE_REQUEST.params, protocolVersion, capabilities };
+  const { json, headers } = await gateway.rpc({ ...INITIALIZE_REQUEST, params });
   const session = headers['mcp-session-id'];
   if (session === undefined || json.result.protocolVersion !== protocolVersion) {
     throw new Error(`initialize of ${protocolVersion} answered ${JSON.stringify(json)}`);

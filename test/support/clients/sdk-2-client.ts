@@ -12,7 +12,7 @@ import {
   createMemory as createMemory1,
   type Making,
   type Memory as Memory1,
-} from './mcp-client.ts';
+} from './sdk-1-client.ts';
 
 /** Beside what version 1 keeps, whom it asked: the callback must come from there. */
 export type Memory = Memory1 & Pick<OAuthClientProvider, 'discoveryState' | 'saveDiscoveryState'>;

@@ -11,7 +11,7 @@ import {
   sample,
 } from '../../../src/index.ts';
 
-export interface EraCatalog {
+export interface ClientTestCatalog {
   readonly catalog: Catalog;
   /** What became of each call of `wait`, by its key. */
   readonly waits: ReadonlyMap<string, 'runs' | 'was aborted'>;
@@ -29,7 +29,7 @@ const NO_INPUT = { type: 'object', additionalProperties: false } as const;
 /** Nobody waits for longer than any test does. */
 const WAIT_MS = 120_000;
 
-export function createEraCatalog(): EraCatalog {
+export function createClientTestCatalog(): ClientTestCatalog {
   const waits = new Map<string, 'runs' | 'was aborted'>();
   const watchers = new Map<string, Set<() => void>>();
 

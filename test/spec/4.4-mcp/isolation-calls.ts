@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Context, createLocalCatalog, defineTool } from '../../../src/index.ts';
-import type { Post } from '../../support/fuzz/connections.ts';
 import type { Answer } from '../../support/gateway/gateway.ts';
+import type { Post } from './isolation-connections.ts';
 
 export type Era = 'session' | 'stateless';
 
@@ -19,7 +19,7 @@ export interface Call {
   readonly number: number;
   readonly id: number | string;
   readonly era: Era;
-  readonly tool: 'whisper' | 'count';
+  readonly tool: 'say-secret' | 'count';
 }
 
 const INPUT = {
@@ -37,17 +37,17 @@ async function wait(turns: number): Promise<void> {
   for (let left = turns; left > 0; left -= 1) await turn();
 }
 
-const whispered = ({ user }: Context, word: string) => textFor(user?.sub ?? 'nobody', word);
+const secretText = ({ user }: Context, word: string) => textFor(user?.sub ?? 'nobody', word);
 
-export const whispers = createLocalCatalog({
+export const secretCatalog = createLocalCatalog({
   tools: [
     defineTool({
-      name: 'whisper',
+      name: 'say-secret',
       description: 'Says who calls, and what was said.',
       inputSchema: INPUT,
       async run({ word, turns }, context) {
         await wait(turns);
-        return { content: [{ type: 'text', text: whispered(context, word) }] };
+        return { content: [{ type: 'text', text: secretText(context, word) }] };
       },
     }),
     defineTool({
@@ -56,10 +56,10 @@ export const whispers = createLocalCatalog({
       inputSchema: INPUT,
       async run({ word, turns }, context) {
         for (const done of [1, 2, 3]) {
-          context.progress(done, 3, whispered(context, word));
+          context.progress(done, 3, secretText(context, word));
           await wait(turns);
         }
-        return { content: [{ type: 'text', text: whispered(context, word) }] };
+        return { content: [{ type: 'text', text: secretText(context, word) }] };
       },
     }),
   ],
@@ -73,7 +73,7 @@ const META = {
 const wordOf = (sub: string, { number, era }: Call) => `${sub}-${era}-${number}`;
 
 /** What is wrong with what `user` hears; undefined when nothing is. */
-export async function whisper(user: User, call: Call): Promise<string | undefined> {
+export async function checkCall(user: User, call: Call): Promise<string | undefined> {
   const { number, id, era, tool } = call;
   const heard = await user.post(number)(
     {
