@@ -8,10 +8,10 @@ import { expect, test } from 'vitest';
 import { spoil } from '../support/clients/sdk-1-client.ts';
 import { connect, createMemory } from '../support/clients/sdk-2-client.ts';
 import { manualClock } from '../support/gateway/clock.ts';
-import { requestOverHttp } from '../support/gateway/request-over-http.ts';
+import { createHttpRequest } from '../support/gateway/http-request.ts';
 import { type Service, type ServiceOptions, startService } from '../support/gateway/service.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
-import { createSteps, questionOf } from '../support/oauth/login-steps.ts';
+import { createLoginSteps, questionOf } from '../support/oauth/login-steps.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -128,7 +128,7 @@ test('§4.6 broker: official client 2.x is told when the user denies it', async 
   const client = new Client({ name: 'test', version: '1' });
   await expect(client.connect(transport)).rejects.toThrow(UnauthorizedError);
 
-  const steps = createSteps({ ask: requestOverHttp(baseUrl) });
+  const steps = createLoginSteps({ request: createHttpRequest(baseUrl) });
   const [{ pathname, search } = new URL(baseUrl)] = memory.saved.authorizations;
   const question = questionOf(await steps.get(`${pathname}${search}`));
   const denied = await steps.decide(question, 'deny');

@@ -20,7 +20,7 @@ import { startGateway } from '../support/gateway/gateway.ts';
 import { seriesOf } from '../support/gateway/metrics.ts';
 import { useGateway } from '../support/gateway/use-gateway.ts';
 import { useShared } from '../support/lifetimes.ts';
-import { createSteps, newPkce, REDIRECT } from '../support/oauth/login-steps.ts';
+import { createLoginSteps, newPkce, REDIRECT } from '../support/oauth/login-steps.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
 import { startRedis } from '../support/stores/redis.ts';
 
@@ -120,7 +120,7 @@ describe('records of 0.1.0 in Redis', () => {
     const { lastAccessedAt: __, createdAt, ...fields } = sessionOf(session);
     expect(kept).toMatchObject(fields);
     expect(Math.abs(Number(kept.createdAt) - createdAt)).toBeLessThan(60_000);
-    const ended = await gateway.ask({
+    const ended = await gateway.request({
       method: 'DELETE',
       path: '/mcp',
       headers: { authorization: `Bearer ${token}`, 'mcp-session-id': session },
@@ -137,13 +137,13 @@ describe('records of 0.1.0 in Redis', () => {
     expect((await gateway.rpc(PING, { session: old, token })).status).toBe(200);
     // As a sweep meets it, a day later: its entry is due, and it was touched since.
     await store.zadd('mcp:session:index', Date.now() - 1, old);
-    await gateway.ask({ path: '/metrics' });
+    await gateway.request({ path: '/metrics' });
     const [set = ''] = await store.keys('mcp:session:user:*');
     expect(await store.zscore(set, old)).not.toBeNull();
   });
 
   test('§2.2 a registered client begins a log-in', async () => {
-    const steps = createSteps(gateway);
+    const steps = createLoginSteps(gateway);
     const id = 'svc-AAAAAAAAAAA1';
     await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
     const { status, text } = await steps.authorize({ id, ...newPkce() });
@@ -169,7 +169,7 @@ describe('records of 0.1.0 in Redis', () => {
     const key = `oauth:login:${hash(state)}`;
     await store.set(key, sealed(key, login), 'EX', 600);
     const query = new URLSearchParams({ state, code: 'provider-code' });
-    const back = await gateway.ask({
+    const back = await gateway.request({
       path: `/oauth/callback?${query}`,
       headers: { cookie: `__Host-postern=${cookie}` },
     });
@@ -180,7 +180,7 @@ describe('records of 0.1.0 in Redis', () => {
   });
 
   const redeem = (client_id: string, code: string, code_verifier: string) =>
-    gateway.ask({
+    gateway.request({
       method: 'POST',
       path: '/oauth/token',
       body: new URLSearchParams({
@@ -224,7 +224,7 @@ describe('records of 0.1.0 in Redis', () => {
   });
 
   const refresh = (client_id: string, refresh_token: string) =>
-    gateway.ask({
+    gateway.request({
       method: 'POST',
       path: '/oauth/token',
       body: new URLSearchParams({ grant_type: 'refresh_token', refresh_token, client_id }),
@@ -311,7 +311,7 @@ describe('records of 0.1.0 in Redis', () => {
         const id = 'svc-AAAAAAAAAAA6';
         const record = { ...clientOf(id), version: 2 };
         await store.set(`dcr:client:${id}`, JSON.stringify(record), 'EX', DAY);
-        return createSteps(gateway).authorize({ id, ...newPkce() });
+        return createLoginSteps(gateway).authorize({ id, ...newPkce() });
       },
     },
   ])(
@@ -346,7 +346,7 @@ describe('records of 0.1.0 in DATA_DIR', () => {
     try {
       expect((await gateway.rpc(PING, { session: id })).status).toBe(200);
       expect(await seriesOf(gateway, 'mcp_sessions_active')).toBe(1);
-      const { json } = await gateway.ask({
+      const { json } = await gateway.request({
         path: `/oauth/authorize?${new URLSearchParams({ client_id: client, redirect_uri: REDIRECT })}`,
       });
       expect(json.error_description).toContain('response_type');

@@ -104,7 +104,7 @@ describe.each(ERAS)('in the %s era', (era) => {
         ({ of, error }) => of === 'restart_service' && error === 'request_cancelled',
       );
     await expect.poll(cancelledCalls).toMatchObject([{ level: 'info', msg: 'Refused.' }]);
-    const { text } = await gateway.ask({ path: '/metrics' });
+    const { text } = await gateway.request({ path: '/metrics' });
     expect(text).not.toContain('tool="restart_service",status="exception"');
   });
 

@@ -25,7 +25,7 @@ const gateway = useFreshGateway(() => {
 const ping = (session: string, token?: string) =>
   gateway.rpc(PING, { session, ...(token !== undefined && { token }) });
 const end = async (session?: string, token?: string) =>
-  gateway.ask({
+  gateway.request({
     method: 'DELETE',
     path: '/mcp',
     headers: {
@@ -77,7 +77,11 @@ describe('session states', () => {
     for (const refused of [
       await gateway.rpc('{"broken', { session }),
       await gateway.rpc([PING], { session }),
-      await gateway.ask({ method: 'POST', path: '/mcp', headers: { 'mcp-session-id': session } }),
+      await gateway.request({
+        method: 'POST',
+        path: '/mcp',
+        headers: { 'mcp-session-id': session },
+      }),
     ]) {
       expect(refused.status).toBeGreaterThanOrEqual(400);
       expect(refused.headers['x-session-expires-at']).toBeUndefined();
@@ -159,7 +163,7 @@ describe('DELETE /mcp', () => {
       message: 'Bad Request',
       data: { reason: 'missing_session_id' },
     });
-    const anonymous = await gateway.ask({ method: 'DELETE', path: '/mcp' });
+    const anonymous = await gateway.request({ method: 'DELETE', path: '/mcp' });
     expect(anonymous.status).toBe(401);
   });
 
@@ -265,7 +269,7 @@ describe('two replicas on one Redis', () => {
     expect((await second.call(session, 'tools/list')).status).toBe(200);
     expect(await seriesOf(first, 'mcp_sessions_active')).toBe(1);
     expect(await seriesOf(second, 'mcp_sessions_active')).toBe(1);
-    const ended = await second.ask({
+    const ended = await second.request({
       method: 'DELETE',
       path: '/mcp',
       headers: { authorization: `Bearer ${await second.issuer.sign()}`, 'mcp-session-id': session },
@@ -291,12 +295,12 @@ describe('two replicas on one Redis', () => {
 
   test('§2.2 a client registered on one is known on the other', async () => {
     const body = { redirect_uris: ['https://client.example/cb'] };
-    const { json } = await first.ask({ method: 'POST', path: '/oauth/register', body });
+    const { json } = await first.request({ method: 'POST', path: '/oauth/register', body });
     const query = new URLSearchParams({
       client_id: json.client_id,
       redirect_uri: 'https://client.example/cb',
     });
-    const { json: refused } = await second.ask({ path: `/oauth/authorize?${query}` });
+    const { json: refused } = await second.request({ path: `/oauth/authorize?${query}` });
     expect(refused.error_description).toContain('response_type');
     const client = redis.client();
     expect(JSON.parse((await client.get(`dcr:client:${json.client_id}`)) ?? '')).toEqual({
@@ -331,7 +335,8 @@ describe('while the shared store is down', () => {
   beforeAll(async () => {
     session = await down.open();
     const body = { redirect_uris: ['https://client.example/cb'] };
-    clientId = (await down.ask({ method: 'POST', path: '/oauth/register', body })).json.client_id;
+    clientId = (await down.request({ method: 'POST', path: '/oauth/register', body })).json
+      .client_id;
     await redis.kill();
   });
 
@@ -339,7 +344,7 @@ describe('while the shared store is down', () => {
     for (const answer of [
       await down.call(session, 'ping'),
       await down.rpc(INITIALIZE_REQUEST),
-      await down.ask({
+      await down.request({
         method: 'DELETE',
         path: '/mcp',
         headers: { authorization: `Bearer ${await down.issuer.sign()}`, 'mcp-session-id': session },
@@ -354,9 +359,13 @@ describe('while the shared store is down', () => {
   test('§7.3 OAuth: 500 server_error, never invalid_client', async () => {
     const fields = { client_id: clientId, refresh_token: 'x', grant_type: 'refresh_token' };
     for (const answer of [
-      await down.ask({ path: `/oauth/authorize?client_id=${clientId}` }),
-      await down.ask({ method: 'POST', path: '/oauth/token', body: new URLSearchParams(fields) }),
-      await down.ask({
+      await down.request({ path: `/oauth/authorize?client_id=${clientId}` }),
+      await down.request({
+        method: 'POST',
+        path: '/oauth/token',
+        body: new URLSearchParams(fields),
+      }),
+      await down.request({
         method: 'POST',
         path: '/oauth/register',
         body: { redirect_uris: ['https://a.example/'] },
@@ -369,7 +378,7 @@ describe('while the shared store is down', () => {
 
   test('§8.4 limits let pass, without headers, and one log line says so', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 20 }, () => down.ask({ path: '/oauth/authorize?client_id=app' })),
+      Array.from({ length: 20 }, () => down.request({ path: '/oauth/authorize?client_id=app' })),
     );
     for (const { status, headers } of answers) {
       expect(status).toBe(400);
@@ -381,13 +390,13 @@ describe('while the shared store is down', () => {
   });
 
   test('§4.3 not ready, still alive, metrics without the gauge', async () => {
-    const { status, json } = await down.ask({ path: '/health/ready' });
+    const { status, json } = await down.request({ path: '/health/ready' });
     expect(status).toBe(503);
     expect(json).toMatchObject({
       status: 'not_ready',
       checks: { store: { status: 'unavailable' } },
     });
-    expect((await down.ask({ path: '/health' })).status).toBe(200);
+    expect((await down.request({ path: '/health' })).status).toBe(200);
     expect(await seriesOf(down, 'mcp_sessions_active')).toBeUndefined();
   });
 
@@ -398,7 +407,7 @@ describe('while the shared store is down', () => {
       .toBe(200);
     // Redis came back empty: now, and only now, the session is really gone.
     expect((await down.call(session, 'ping')).status).toBe(404);
-    expect((await down.ask({ path: '/health/ready' })).status).toBe(200);
+    expect((await down.request({ path: '/health/ready' })).status).toBe(200);
     // A node that comes and goes is one outage: the end is told with a request once it has lasted.
     const told = () => down.log.some(({ msg }) => msg.startsWith('Rate limits are enforced again'));
     await expect

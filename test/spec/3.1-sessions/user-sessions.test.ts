@@ -87,7 +87,7 @@ describe('a user at MCP_USER_SESSIONS_MAX', () => {
     expect(await redis.zcard(set)).toBe(1);
     expect(await redis.zscore(set, session)).not.toBeNull();
     expect(await redis.ttl(set)).toBeGreaterThan(86_400);
-    await pair.other.ask({
+    await pair.other.request({
       method: 'DELETE',
       path: '/mcp',
       headers: { authorization: `Bearer ${token}`, 'mcp-session-id': session },

@@ -355,7 +355,7 @@ test('§12 bytes count while a call waits for the store, also when its caller ha
     await expect.poll(() => entered).toBe(8);
     const another = await send();
     await expect.poll(() => another.received).toMatch(/^HTTP\/1\.1 503 /);
-    expect((await slow.ask({ path: '/health' })).status).toBe(200);
+    expect((await slow.request({ path: '/health' })).status).toBe(200);
     waiting.emit('go');
     await flushLoopback();
     await send();

@@ -11,14 +11,14 @@ beforeAll(async () => {
 
 describe('health', () => {
   test('§4.2 GET /health answers ok and the version', async () => {
-    const { status, json } = await gateway.ask({ path: '/health' });
+    const { status, json } = await gateway.request({ path: '/health' });
     expect(status).toBe(200);
     expect(json).toEqual({ status: 'ok', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
   });
 
   test('§4.3 GET /health/ready answers ready with its checks', async () => {
     await gateway.rpc({ jsonrpc: '2.0', id: 1, method: 'ping' });
-    const { status, json } = await gateway.ask({ path: '/health/ready' });
+    const { status, json } = await gateway.request({ path: '/health/ready' });
     expect(status).toBe(200);
     expect(json).toEqual({
       status: 'ready',
@@ -30,8 +30,8 @@ describe('health', () => {
   test('§4.3 without a key set the service starts, is alive, and not ready', async () => {
     const cold = await startGateway({ env: { OIDC_JWKS_URL: 'http://127.0.0.1:9/none' } });
     try {
-      expect((await cold.ask({ path: '/health' })).status).toBe(200);
-      const { status, json } = await cold.ask({ path: '/health/ready' });
+      expect((await cold.request({ path: '/health' })).status).toBe(200);
+      const { status, json } = await cold.request({ path: '/health/ready' });
       expect(status).toBe(503);
       expect(json).toMatchObject({
         status: 'not_ready',
@@ -48,7 +48,7 @@ describe('metadata', () => {
     { path: '', resource: '' },
     { path: '/mcp', resource: '/mcp' },
   ])('§4.9 protected resource metadata at …$path', async ({ path, resource }) => {
-    const { status, headers, json } = await gateway.ask({
+    const { status, headers, json } = await gateway.request({
       path: `/.well-known/oauth-protected-resource${path}`,
     });
     expect(status).toBe(200);
@@ -76,7 +76,7 @@ describe('metadata', () => {
   });
 
   test('§4.10 authorization server metadata', async () => {
-    const { status, headers, json } = await gateway.ask({
+    const { status, headers, json } = await gateway.request({
       path: '/.well-known/oauth-authorization-server',
     });
     expect(status).toBe(200);
@@ -85,7 +85,7 @@ describe('metadata', () => {
   });
 
   test('§4.10 openid-configuration adds what OpenID clients insist on', async () => {
-    const { json } = await gateway.ask({ path: '/.well-known/openid-configuration' });
+    const { json } = await gateway.request({ path: '/.well-known/openid-configuration' });
     expect(json).toEqual({
       ...expected(),
       subject_types_supported: ['public'],
@@ -101,7 +101,7 @@ describe('metadata', () => {
       },
     });
     try {
-      const { json } = await other.ask({
+      const { json } = await other.request({
         path: '/.well-known/oauth-authorization-server',
         headers: { host: 'localhost', 'x-forwarded-host': 'evil.example' },
       });
@@ -125,7 +125,7 @@ describe('paths and methods', () => {
   ])(
     '§4.1 $wrong $path: 405 with Allow: $allow, in JSON-RPC form',
     async ({ path, allow, wrong }) => {
-      const { status, headers, json } = await gateway.ask({ method: wrong, path });
+      const { status, headers, json } = await gateway.request({ method: wrong, path });
       expect(status).toBe(405);
       expect(headers.allow).toBe(allow);
       expect(json.error).toMatchObject({ code: -32000, message: 'Method Not Allowed' });
@@ -158,7 +158,7 @@ describe('paths and methods', () => {
   ])('§4.1 POST and GET %s: 404, whatever comes along', async (path) => {
     const authorization = `Bearer ${await gateway.issuer.sign()}`;
     for (const method of ['GET', 'POST']) {
-      const { status, json } = await gateway.ask({ method, path, headers: { authorization } });
+      const { status, json } = await gateway.request({ method, path, headers: { authorization } });
       expect(status).toBe(404);
       expect(json.error).toMatchObject({ code: -32000, message: 'Not Found' });
     }
@@ -173,7 +173,7 @@ describe('paths and methods', () => {
 
   test('§4.1 a path that cannot be decoded: 400', async () => {
     for (const path of ['/%', '/%zz', '/%ff%fe']) {
-      expect((await gateway.ask({ path })).status).toBe(400);
+      expect((await gateway.request({ path })).status).toBe(400);
     }
   });
 

@@ -6,7 +6,7 @@ import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
-import { createSteps, REDIRECT } from '../../support/oauth/login-steps.ts';
+import { createLoginSteps, REDIRECT } from '../../support/oauth/login-steps.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const BASE = 'https://gw.example';
@@ -22,7 +22,7 @@ let gateway: TestGateway;
 
 const start = async (env: Record<string, string>) => {
   gateway = closeAfterTest(await startGateway({ env }));
-  return createSteps(gateway);
+  return createLoginSteps(gateway);
 };
 
 describe('metadata by mode', () => {
@@ -52,12 +52,12 @@ describe('metadata by mode', () => {
   ])('§4.10 $env.OAUTH_MODE $issuer: issuer and what is supported', async (row) => {
     await start(row.env);
     for (const name of METADATA) {
-      const { json } = await gateway.ask({ path: `/.well-known/${name}` });
+      const { json } = await gateway.request({ path: `/.well-known/${name}` });
       expect(json.issuer).toBe(row.issuer === 'self' ? BASE : gateway.issuer.url);
       expect(json.authorization_response_iss_parameter_supported).toBe(row.iss);
       expect(json.client_id_metadata_document_supported).toBe(row.documents);
     }
-    const resource = await gateway.ask({ path: '/.well-known/oauth-protected-resource/mcp' });
+    const resource = await gateway.request({ path: '/.well-known/oauth-protected-resource/mcp' });
     expect(resource.json.authorization_servers).toEqual([BASE]);
   });
 
@@ -118,7 +118,7 @@ describe('registration by mode', () => {
   test('§4.8 DCR_ACCESS_TOKEN: registration needs it, and nothing else does', async () => {
     const steps = await start({ ...PROXY, DCR_ACCESS_TOKEN: 'a-secret-of-the-house' });
     const register = (authorization?: string) =>
-      gateway.ask({
+      gateway.request({
         method: 'POST',
         path: '/oauth/register',
         body: { redirect_uris: [REDIRECT] },
@@ -142,7 +142,7 @@ describe('registration by mode', () => {
     await start(PROXY);
     for (const uri of ['cursor://x/cb', 'http://[::1]:1/cb']) {
       const body = { redirect_uris: [uri] };
-      const { json } = await gateway.ask({ method: 'POST', path: '/oauth/register', body });
+      const { json } = await gateway.request({ method: 'POST', path: '/oauth/register', body });
       expect(json.error).toBe('invalid_redirect_uri');
     }
   });

@@ -23,13 +23,13 @@ beforeAll(async () => {
   session = await gateway.open();
 });
 
-const exposition = async () => (await gateway.ask({ path: '/metrics' })).text;
+const exposition = async () => (await gateway.request({ path: '/metrics' })).text;
 const value = (family: string, labels?: Record<string, string>) =>
   seriesOf(gateway, family, labels);
 
 describe('the metrics endpoint', () => {
   test('§4.11 OpenMetrics text that ends with # EOF, without authentication', async () => {
-    const { status, headers, text } = await gateway.ask({ path: '/metrics' });
+    const { status, headers, text } = await gateway.request({ path: '/metrics' });
     expect(status).toBe(200);
     expect(headers['content-type']).toBe(
       'application/openmetrics-text; version=1.0.0; charset=utf-8',
@@ -40,7 +40,7 @@ describe('the metrics endpoint', () => {
   test('§4.11 it is there only with METRICS_ENABLED=true', async () => {
     const off = await startGateway({ env: { METRICS_ENABLED: '' } });
     try {
-      expect((await off.ask({ path: '/metrics' })).status).toBe(404);
+      expect((await off.request({ path: '/metrics' })).status).toBe(404);
     } finally {
       await off.close();
     }
@@ -103,17 +103,17 @@ describe('every metric moves', () => {
     },
   ])('§4.11 http_requests_total and duration: $route $status_code', async ({ ask, ...labels }) => {
     const all = { ...labels, method: ('method' in ask && ask.method) || 'GET' };
-    expect(await growth('http_requests_total', all, () => gateway.ask(ask))).toBe(1);
-    expect(await growth('http_request_duration_seconds_count', all, () => gateway.ask(ask))).toBe(
-      1,
-    );
+    expect(await growth('http_requests_total', all, () => gateway.request(ask))).toBe(1);
+    expect(
+      await growth('http_request_duration_seconds_count', all, () => gateway.request(ask)),
+    ).toBe(1);
   });
 
   test('§4.11 an unknown method is counted as other', async () => {
     const labels = { method: 'other', status_code: '405' };
     expect(
       await growth('http_requests_total', labels, () =>
-        gateway.ask({ method: 'PROPFIND', path: '/mcp' }),
+        gateway.request({ method: 'PROPFIND', path: '/mcp' }),
       ),
     ).toBe(1);
   });
@@ -138,10 +138,12 @@ describe('every metric moves', () => {
     ).toBe(1);
     expect(
       await growth('auth_attempts_total', { result: 'missing_token' }, () =>
-        gateway.ask({ method: 'POST', path: '/mcp' }),
+        gateway.request({ method: 'POST', path: '/mcp' }),
       ),
     ).toBe(1);
-    expect(await growth('auth_attempts_total', {}, () => gateway.ask({ path: '/mcp' }))).toBe(0);
+    expect(await growth('auth_attempts_total', {}, () => gateway.request({ path: '/mcp' }))).toBe(
+      0,
+    );
     expect(
       await growth('auth_token_validation_duration_seconds_count', {}, () => knock(good)),
     ).toBe(1);
@@ -158,11 +160,11 @@ describe('every metric moves', () => {
     { operation: 'admit', act: () => call('works') },
     { operation: 'touch_session', act: () => call('works') },
     { operation: 'create_session', act: () => gateway.open() },
-    { operation: 'ping', act: () => gateway.ask({ path: '/health/ready' }) },
+    { operation: 'ping', act: () => gateway.request({ path: '/health/ready' }) },
     {
       operation: 'set',
       act: () =>
-        gateway.ask({
+        gateway.request({
           method: 'POST',
           path: '/oauth/register',
           body: { redirect_uris: ['https://a.example/'] },
@@ -170,7 +172,7 @@ describe('every metric moves', () => {
     },
     {
       operation: 'get',
-      act: () => gateway.ask({ path: '/oauth/authorize?client_id=svc-AAAAAAAAAAAA' }),
+      act: () => gateway.request({ path: '/oauth/authorize?client_id=svc-AAAAAAAAAAAA' }),
     },
   ])(
     '§4.11 redis_operations_total counts $operation for the embedded store, too',
@@ -184,13 +186,13 @@ describe('every metric moves', () => {
   test('§4.11 random paths, methods, tools and tokens make no new series', async () => {
     const noise = async (seed: number) => {
       const word = `x${seed}${'y'.repeat(seed % 7)}`;
-      await gateway.ask({ path: `/${word}/${seed}` });
-      await gateway.ask({ path: '/mcp', method: seed % 2 ? 'REPORT' : 'PROPFIND' });
-      await gateway.ask({ path: `/${word}`, method: 'PUT' });
+      await gateway.request({ path: `/${word}/${seed}` });
+      await gateway.request({ path: '/mcp', method: seed % 2 ? 'REPORT' : 'PROPFIND' });
+      await gateway.request({ path: `/${word}`, method: 'PUT' });
       await call(word);
       await gateway.call(session, word);
       await gateway.rpc({ jsonrpc: '2.0', id: 1, method: 'ping' }, { token: word, session: word });
-      await gateway.ask({ path: `/oauth/authorize?client_id=svc-${word}` });
+      await gateway.request({ path: `/oauth/authorize?client_id=svc-${word}` });
     };
     const series = async () =>
       (await exposition())

@@ -44,7 +44,7 @@ describe('security headers', () => {
     { what: 'metadata', ask: { path: '/.well-known/oauth-protected-resource' } },
     { what: 'metrics', ask: { path: '/metrics' } },
   ])('§4.12 $what carries them, and Vary: Origin', async ({ ask }) => {
-    const { headers } = await gateway.ask(ask);
+    const { headers } = await gateway.request(ask);
     expect(headers).toMatchObject(SECURITY);
     expect(headers.vary).toMatch(/^Origin/);
     expect(headers['strict-transport-security']).toBeUndefined();
@@ -65,7 +65,7 @@ describe('security headers', () => {
   });
 
   test('§4.12 production over HTTPS adds HSTS', async () => {
-    const { headers } = await production.ask({ path: '/health' });
+    const { headers } = await production.request({ path: '/health' });
     expect(headers['strict-transport-security']).toBe(
       'max-age=31536000; includeSubDomains; preload',
     );
@@ -82,7 +82,7 @@ describe('CORS', () => {
     { origin: 'http://127.0.0.1:1' },
   ])('§4.12 $origin is granted, on errors as well', async ({ origin }) => {
     for (const ask of [{ path: '/health' }, { path: '/nope' }, { path: '/mcp', method: 'POST' }]) {
-      const { headers } = await gateway.ask({ ...ask, headers: { origin } });
+      const { headers } = await gateway.request({ ...ask, headers: { origin } });
       expect(headers['access-control-allow-origin']).toBe(origin);
       expect(headers['access-control-allow-credentials']).toBe('true');
       expect(headers['access-control-allow-methods']).toBe('GET, POST, PUT, DELETE, OPTIONS');
@@ -98,7 +98,7 @@ describe('CORS', () => {
 
   test('§4.12 a preflight is 204 without a body, before method and token', async () => {
     for (const path of ['/mcp', '/oauth/token', '/nope']) {
-      const { status, text } = await gateway.ask({
+      const { status, text } = await gateway.request({
         method: 'OPTIONS',
         path,
         headers: { origin: 'http://localhost:1' },
@@ -109,7 +109,7 @@ describe('CORS', () => {
   });
 
   test('§4.12 without an Origin there is no grant', async () => {
-    const { headers } = await gateway.ask({ path: '/health' });
+    const { headers } = await gateway.request({ path: '/health' });
     expect(headers['access-control-allow-origin']).toBeUndefined();
   });
 });
@@ -136,7 +136,7 @@ describe('foreign origins', () => {
       { path: '/mcp', method: 'OPTIONS' },
       { path: '/health' },
     ]) {
-      const { status, headers, json } = await gateway.ask({ ...ask, headers: { origin } });
+      const { status, headers, json } = await gateway.request({ ...ask, headers: { origin } });
       expect(status).toBe(403);
       expect(json.error).toMatchObject({
         code: -32000,
@@ -149,7 +149,7 @@ describe('foreign origins', () => {
   });
 
   test('§7.4 in production localhost is foreign, BASE_URL’s own origin is not', async () => {
-    const ask = (origin: string) => production.ask({ path: '/health', headers: { origin } });
+    const ask = (origin: string) => production.request({ path: '/health', headers: { origin } });
     expect((await ask('http://localhost:3000')).status).toBe(403);
     expect((await ask('http://127.0.0.1:3000')).status).toBe(403);
     expect((await ask('https://gw.example')).headers['access-control-allow-origin']).toBe(
@@ -163,7 +163,7 @@ describe('the Host header', () => {
     at: TestGateway,
     host: string,
     path = '/.well-known/oauth-protected-resource',
-  ) => (await at.ask({ path, headers: { host } })).status;
+  ) => (await at.request({ path, headers: { host } })).status;
 
   test.each([
     'localhost:3000',
@@ -191,7 +191,7 @@ describe('the Host header', () => {
     'a@localhost:3000',
     '127.0.0.1.evil.example',
   ])('§4.12 Host %s: 403 invalid_host', async (host) => {
-    const { status: code, json } = await gateway.ask({ path: '/mcp', headers: { host } });
+    const { status: code, json } = await gateway.request({ path: '/mcp', headers: { host } });
     expect(code).toBe(403);
     expect(json.error).toMatchObject({
       code: -32000,
@@ -246,14 +246,14 @@ describe('the Host header', () => {
 
   test('§11 Host wins over Origin, Origin over everything else', async () => {
     const foreign = { origin: 'https://evil.example' };
-    const both = await gateway.ask({
+    const both = await gateway.request({
       path: '/nope',
       headers: { ...foreign, host: 'evil.example' },
     });
     expect(both.json.error.data.reason).toBe('invalid_host');
-    const unknown = await gateway.ask({ path: '/nope', headers: foreign });
+    const unknown = await gateway.request({ path: '/nope', headers: foreign });
     expect(unknown.json.error.data.reason).toBe('invalid_origin');
-    const method = await gateway.ask({ path: '/health', method: 'POST', headers: foreign });
+    const method = await gateway.request({ path: '/health', method: 'POST', headers: foreign });
     expect(method.status).toBe(403);
   });
 });

@@ -63,14 +63,14 @@ async function shortest(run: () => void | Promise<void>): Promise<number> {
 }
 
 test('§7.3 on OAuth routes it is told in their form', async () => {
-  const register = await gateway.ask({
+  const register = await gateway.request({
     method: 'POST',
     path: '/oauth/register',
     body: `{"redirect_uris":${listOf(21_000, '1')}}`,
   });
   expect(register.status).toBe(413);
   expect(register.json.error).toBe('invalid_client_metadata');
-  const token = await gateway.ask({
+  const token = await gateway.request({
     method: 'POST',
     path: '/oauth/token',
     body: listOf(21_000, '1'),

@@ -10,10 +10,10 @@ import { openClient } from '../../support/clients/session-client.ts';
 import { callTool } from '../../support/clients/stateless.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
-  type Answer,
   startGateway,
   type TestGateway,
   type TestOptions,
+  type TestResponse,
 } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
@@ -86,7 +86,7 @@ async function beginLong(count: number, begin: () => Promise<unknown>) {
   return { answers };
 }
 
-function expectRefused({ status, headers, json }: Answer, id: unknown): void {
+function expectRefused({ status, headers, json }: TestResponse, id: unknown): void {
   expect(status).toBe(429);
   expect(headers['retry-after']).toBe('1');
   expect(Object.keys(headers).filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
@@ -181,7 +181,7 @@ describe('MCP_USER_CALLS_MAX', () => {
     const ada = await logIn('ada');
     await beginLong(3, () => call(ada, 'waits'));
     await call(ada, 'quick');
-    const { text } = await gateway.ask({ path: '/metrics' });
+    const { text } = await gateway.request({ path: '/metrics' });
     expect(text).not.toMatch(/mcp_tool_invocations_total\{[^}]*tool="quick"/);
   });
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Context, createLocalCatalog, defineTool } from '../../../src/index.ts';
-import type { Answer } from '../../support/gateway/gateway.ts';
+import type { TestResponse } from '../../support/gateway/gateway.ts';
 import type { Post } from './isolation-connections.ts';
 
 export type Era = 'session' | 'stateless';
@@ -112,7 +112,7 @@ function expectedBy(user: User, call: Call): readonly unknown[] {
   return [...progress.map((done) => ['progress', call.id, done, text]), ['answer', call.id, text]];
 }
 
-function messagesIn({ headers, text }: Omit<Answer, 'json'>): readonly Message[] {
+function messagesIn({ headers, text }: Omit<TestResponse, 'json'>): readonly Message[] {
   return headers['content-type'] === 'text/event-stream'
     ? [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data))
     : [JSON.parse(text)];

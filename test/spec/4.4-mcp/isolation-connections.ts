@@ -1,12 +1,12 @@
 // Two ways to have several requests on their way at once: one connection, or many.
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import type { Answer } from '../../support/gateway/gateway.ts';
+import type { TestResponse } from '../../support/gateway/gateway.ts';
 
 export type Post = (
   headers: Readonly<Record<string, string>>,
   body: string,
-) => Promise<Omit<Answer, 'json'>>;
+) => Promise<Omit<TestResponse, 'json'>>;
 
 export interface Connections {
   /** POST /mcp. */
@@ -30,7 +30,7 @@ export function connectMany(port: number, host: string): Connections {
           });
           answer.on('error', reject);
           answer.on('end', () => {
-            const all = answer.headers as Answer['headers'];
+            const all = answer.headers as TestResponse['headers'];
             resolve({ status: answer.statusCode ?? 0, headers: all, text });
           });
         });
@@ -42,7 +42,7 @@ export function connectMany(port: number, host: string): Connections {
 }
 
 interface Waiting {
-  resolve(answer: Omit<Answer, 'json'>): void;
+  resolve(answer: Omit<TestResponse, 'json'>): void;
   reject(cause: Error): void;
 }
 
@@ -87,7 +87,7 @@ export function connectPipelined(port: number, host: string): Connections {
 }
 
 interface Taken {
-  readonly answer: Omit<Answer, 'json'>;
+  readonly answer: Omit<TestResponse, 'json'>;
   readonly rest: string;
 }
 

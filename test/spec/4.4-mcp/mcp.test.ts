@@ -243,13 +243,13 @@ describe('the HTTP transport', () => {
   });
 
   test('§4.4 GET /mcp: 401 with the challenge, or 405 when a token comes along', async () => {
-    const probe = await gateway.ask({ path: '/mcp' });
+    const probe = await gateway.request({ path: '/mcp' });
     expect(probe.status).toBe(401);
     expect(probe.headers['www-authenticate']).toBe(
       `Bearer resource_metadata="${gateway.baseUrl}/.well-known/oauth-protected-resource"`,
     );
     expect(probe.headers['x-ratelimit-limit']).toBeUndefined();
-    const stream = await gateway.ask({ path: '/mcp', headers: { authorization: 'Bearer x' } });
+    const stream = await gateway.request({ path: '/mcp', headers: { authorization: 'Bearer x' } });
     expect(stream.status).toBe(405);
     expect(stream.headers.allow).toBe('POST, DELETE');
     expect(stream.json.error).toMatchObject({ code: -32000, message: 'Method Not Allowed' });
@@ -297,7 +297,7 @@ describe('without authentication', () => {
   const open = useGateway({ env: { AUTH_REQUIRED: 'false', OIDC_ISSUER: '' } });
 
   const ask = (message: unknown, session?: string, headers = {}) =>
-    open.ask({
+    open.request({
       method: 'POST',
       path: '/mcp',
       body: message,
@@ -330,18 +330,18 @@ describe('without authentication', () => {
   });
 
   test('§5.5 GET /mcp is 405: nobody has to log in', async () => {
-    expect((await open.ask({ path: '/mcp' })).status).toBe(405);
+    expect((await open.request({ path: '/mcp' })).status).toBe(405);
   });
 
   test('§4.3 readiness has no key set to wait for', async () => {
-    const { status, json } = await open.ask({ path: '/health/ready' });
+    const { status, json } = await open.request({ path: '/health/ready' });
     expect(status).toBe(200);
     expect(Object.keys(json.checks)).toEqual(['store']);
   });
 
   test('§4.10 without an issuer there is no authorization server: 404', async () => {
     for (const name of ['oauth-authorization-server', 'openid-configuration']) {
-      const { status, json } = await open.ask({ path: `/.well-known/${name}` });
+      const { status, json } = await open.request({ path: `/.well-known/${name}` });
       expect(status).toBe(404);
       expect(json.error.code).toBe(-32000);
     }

@@ -17,7 +17,7 @@ test.each(commands.map((command, at) => ({ command, at })))(
   async ({ command, at }) => {
     const headers = [...command.matchAll(/-H ['"]([\w-]+): ([^'"]*)['"]/g)];
     const [, body] = /-d '([^']*)'/.exec(command) ?? [];
-    const answer = await gateway.ask({
+    const answer = await gateway.request({
       method: 'POST',
       path: '/mcp',
       headers: Object.fromEntries(headers.map(([, name = '', value = '']) => [name, value])),

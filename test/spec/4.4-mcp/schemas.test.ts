@@ -9,9 +9,9 @@ import {
 } from '../../support/clients/revision-client.ts';
 import { STATELESS } from '../../support/clients/stateless.ts';
 import {
-  type Answer,
   INITIALIZE_REQUEST,
   type TestGateway,
+  type TestResponse,
 } from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { INSTALLATION_MS, installConformance } from '../../support/tools/conformance.ts';
@@ -92,7 +92,7 @@ const casesOf = (which: Which, revisions: readonly string[], rows: readonly Row[
     revisions.map((revision): Case => ({ which, revision, method, params })),
   );
 
-function expectFitting(revision: string, method: string, { json }: Answer): void {
+function expectFitting(revision: string, method: string, { json }: TestResponse): void {
   expect(schemas.responseProblems(revision, method, json)).toEqual([]);
 }
 

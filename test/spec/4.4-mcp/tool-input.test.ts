@@ -58,7 +58,8 @@ const catalog = createLocalCatalog({ tools: [form, newer] });
 const gateway = useGateway({ deps: { catalog }, env: { MAX_BODY_VALUES: '100000' } });
 
 const invocations = async () =>
-  (await gateway.ask({ path: '/metrics' })).text.match(/^mcp_tool_invocations_total\{.*$/gm) ?? [];
+  (await gateway.request({ path: '/metrics' })).text.match(/^mcp_tool_invocations_total\{.*$/gm) ??
+  [];
 
 /** Three members are wrong, each in its way. */
 const WRONG = { cty: 'Rome', days: 'two', units: 'metrics' };

@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 async function registerAt(at: TestGateway): Promise<string> {
   const body = { redirect_uris: [REDIRECT, 'http://localhost:1234/cb'] };
-  return (await at.ask({ method: 'POST', path: '/oauth/register', body })).json.client_id;
+  return (await at.request({ method: 'POST', path: '/oauth/register', body })).json.client_id;
 }
 
 type Changes = Readonly<Record<string, string | undefined>>;
@@ -40,7 +40,8 @@ const queryOf = (changes: Changes = {}) => {
   );
   return new URLSearchParams(given).toString();
 };
-const authorize = (query: string, at = gateway) => at.ask({ path: `/oauth/authorize?${query}` });
+const authorize = (query: string, at = gateway) =>
+  at.request({ path: `/oauth/authorize?${query}` });
 
 describe('the authorization endpoint', () => {
   test('§4.6 redirects to the provider with every parameter and the static client', async () => {

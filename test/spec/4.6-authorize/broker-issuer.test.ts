@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
-import { type Client, createSteps } from '../../support/oauth/login-steps.ts';
+import { type Client, createLoginSteps } from '../../support/oauth/login-steps.ts';
 
 const SECRET = 'the secret of all replicas which is long enough';
 const SENDS = { authorization_response_iss_parameter_supported: true };
@@ -50,7 +50,7 @@ async function startReplica() {
       },
     }),
   );
-  return createSteps(replica);
+  return createLoginSteps(replica);
 }
 
 async function begin(client: Client) {

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
-import { type Client, createSteps, REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
+import { type Client, createLoginSteps, REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const AUTHORIZE = 'https://id.example/authorize?tenant=1';
@@ -26,7 +26,7 @@ const gateway = useGateway(() => ({
     OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
   },
 }));
-const steps = createSteps(gateway);
+const steps = createLoginSteps(gateway);
 let client: Client;
 beforeAll(async () => {
   client = await steps.register();
@@ -146,7 +146,7 @@ describe('the way to the provider', () => {
     { uri: 'cursor://x/cb?state=1', status: 400 },
   ])('§4.8 broker: registering $uri: $status', async ({ uri, status }) => {
     const body = { redirect_uris: [uri] };
-    const answer = await gateway.ask({ method: 'POST', path: '/oauth/register', body });
+    const answer = await gateway.request({ method: 'POST', path: '/oauth/register', body });
     expect(answer.status).toBe(status);
   });
 });
@@ -272,7 +272,7 @@ describe('consent', () => {
       },
     ]) {
       const sent = { ...headers, cookie: question.cookie };
-      const answer = await gateway.ask({ ...request, headers: sent });
+      const answer = await gateway.request({ ...request, headers: sent });
       expect([answer.status, answer.json.error.data.reason]).toEqual([403, 'invalid_origin']);
       expect(answer.headers['access-control-allow-origin']).toBeUndefined();
     }

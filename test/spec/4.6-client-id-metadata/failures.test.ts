@@ -69,7 +69,7 @@ async function authorize(hosts: string, network: Network, accept: string) {
   };
   gateway = closeAfterTest(await startGateway({ env, deps: { clock, network } }));
   const path = `/oauth/authorize?${new URLSearchParams({ client_id: ID })}`;
-  const answer = await gateway.ask({ path, headers: { accept } });
+  const answer = await gateway.request({ path, headers: { accept } });
   return { answer, line: gateway.log.find(({ clientId }) => clientId === ID) };
 }
 
@@ -114,7 +114,7 @@ test('§14 document failures: a flood of made-up documents does not fill the log
   await authorize('claude.ai', host.network, 'application/json');
   const idOf = (turn: number) => `https://claude.ai/${'x'.repeat(1500)}${turn}`;
   for (let turn = 0; turn < 120; turn += 1) {
-    await gateway.ask({
+    await gateway.request({
       path: `/oauth/authorize?${new URLSearchParams({ client_id: idOf(turn) })}`,
       headers: { 'x-forwarded-for': `10.1.${turn}.1` },
     });

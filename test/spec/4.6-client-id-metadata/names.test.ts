@@ -165,14 +165,14 @@ test('§14 document names: 20 silent names delay neither the provider nor names 
   let ended = 0;
   const authorizing = Array.from({ length: 20 }, (_, n) => {
     const id = encodeURIComponent(`https://silent${n}.example/client`);
-    return gateway.ask({ path: `/oauth/authorize?client_id=${id}` }).then(({ status }) => {
+    return gateway.request({ path: `/oauth/authorize?client_id=${id}` }).then(({ status }) => {
       ended += 1;
       return status;
     });
   });
   await expect.poll(() => dns.asked.length).toBe(16);
   const refreshes = Array.from({ length: 10 }, (_, n) =>
-    gateway.ask({
+    gateway.request({
       method: 'POST',
       path: '/oauth/token',
       body: new URLSearchParams({

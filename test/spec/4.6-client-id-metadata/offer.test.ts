@@ -183,7 +183,7 @@ test('§14 document offer: a check ends with the gateway, and says nothing then'
 test('§14 document offer: a gateway with a network of the test’s own offers documents and checks nothing', async () => {
   const env = { OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'gateway' };
   const gateway = await startGateway({ env, deps: { network: host.network } });
-  const { json } = await gateway.ask({ path: '/.well-known/oauth-authorization-server' });
+  const { json } = await gateway.request({ path: '/.well-known/oauth-authorization-server' });
   expect(json.client_id_metadata_document_supported).toBe(true);
   expect(host.resolved).toEqual([]);
   await gateway.close();

@@ -3,7 +3,12 @@ import { manualClock } from '../../support/gateway/clock.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
-import { type Client, createSteps, newPkce, REDIRECT } from '../../support/oauth/login-steps.ts';
+import {
+  type Client,
+  createLoginSteps,
+  newPkce,
+  REDIRECT,
+} from '../../support/oauth/login-steps.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const BASE = 'https://gw.example';
@@ -27,7 +32,7 @@ const gateway = useGateway(() => ({
     OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
   },
 }));
-const steps = createSteps(gateway);
+const steps = createLoginSteps(gateway);
 let client: Client;
 /** One that the gateway would take. */
 let access: string;

@@ -102,7 +102,7 @@ describe('what is logged of a login', () => {
     const unknown = { ...client, id: `svc-${'x'.repeat(500)}` };
     expect((await steps.refresh(unknown, 'r')).status).toBe(401);
     expect(last()?.client).toBe(unknown.id.slice(0, 200));
-    await broker.gateway.ask({
+    await broker.gateway.request({
       method: 'POST',
       path: '/oauth/token',
       body: { grant_type: 'x', client_id: client.id },

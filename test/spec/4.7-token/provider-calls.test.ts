@@ -1,9 +1,13 @@
 // §12: a provider that stalls must not keep more than a hundred of our requests.
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { type Answer, startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import {
+  startGateway,
+  type TestGateway,
+  type TestResponse,
+} from '../../support/gateway/gateway.ts';
 import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
-import { type Client, createSteps } from '../../support/oauth/login-steps.ts';
+import { type Client, createLoginSteps } from '../../support/oauth/login-steps.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 
 const MAX = 100;
@@ -30,8 +34,8 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
   );
 }
 
-const post = (path: string, fields: Readonly<Record<string, string>>): Promise<Answer> =>
-  gateway.ask({ method: 'POST', path, body: new URLSearchParams(fields) });
+const post = (path: string, fields: Readonly<Record<string, string>>): Promise<TestResponse> =>
+  gateway.request({ method: 'POST', path, body: new URLSearchParams(fields) });
 const refresh = (n: number, client = 'my-app') =>
   post('/oauth/token', {
     grant_type: 'refresh_token',
@@ -42,7 +46,7 @@ const revoke = (n: number, client = 'my-app') =>
   post('/oauth/revoke', { token: `token-${n}`, client_id: client });
 
 /** As many calls as there may be, all waiting for the provider. */
-async function fill(ask = refresh, client?: string): Promise<readonly Promise<Answer>[]> {
+async function fill(ask = refresh, client?: string): Promise<readonly Promise<TestResponse>[]> {
   const asked = Array.from({ length: MAX }, (_, n) => ask(n, client));
   await expect.poll(() => stalled.length).toBe(MAX);
   return asked;
@@ -53,7 +57,7 @@ async function answerAll(): Promise<void> {
   for (const res of stalled.splice(0)) res.end(body);
 }
 
-function expectBusy({ status, headers, json }: Answer): void {
+function expectBusy({ status, headers, json }: TestResponse): void {
   expect(status).toBe(503);
   expect(Number(headers['retry-after'])).toBeGreaterThan(0);
   expect(json).toEqual({
@@ -93,7 +97,7 @@ describe('calls of the provider in proxy mode', () => {
 });
 
 describe('calls of the provider in broker mode', () => {
-  const steps = createSteps({ ask: (request) => gateway.ask(request) });
+  const steps = createLoginSteps({ request: (request) => gateway.request(request) });
   const BROKER = {
     OAUTH_MODE: 'broker',
     OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',

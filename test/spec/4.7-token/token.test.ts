@@ -22,7 +22,7 @@ beforeEach(() => upstream.answer((res) => void res.end('{}')));
 
 async function registerAt(at: TestGateway): Promise<string> {
   const body = { redirect_uris: [REDIRECT] };
-  return (await at.ask({ method: 'POST', path: '/oauth/register', body })).json.client_id;
+  return (await at.request({ method: 'POST', path: '/oauth/register', body })).json.client_id;
 }
 
 type Fields = Readonly<Record<string, string | undefined>>;
@@ -44,7 +44,7 @@ const refreshGrant = (change: Fields = {}) =>
   present({ grant_type: 'refresh_token', refresh_token: 'r3fresh', client_id: svc, ...change });
 
 const post = (path: string, body: unknown, headers = {}, at = gateway) =>
-  at.ask({ method: 'POST', path, body, headers });
+  at.request({ method: 'POST', path, body, headers });
 const token = (body: unknown, headers = {}, at = gateway) =>
   post('/oauth/token', body, headers, at);
 const form = (fields: Record<string, string>) => new URLSearchParams(fields);

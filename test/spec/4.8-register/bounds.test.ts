@@ -11,7 +11,7 @@ const DAY = 24 * HOUR;
 let broker: Broker;
 
 const register = (metadata: object) =>
-  broker.gateway.ask({
+  broker.gateway.request({
     method: 'POST',
     path: '/oauth/register',
     body: { redirect_uris: [REDIRECT], ...metadata },

@@ -7,7 +7,7 @@ const clock = manualClock(1_800_000_000_500);
 const gateway = useGateway({ deps: { clock }, env: { DCR_CLIENT_TTL: '3600' } });
 
 const register = (body: unknown, headers = {}) =>
-  gateway.ask({ method: 'POST', path: '/oauth/register', body, headers });
+  gateway.request({ method: 'POST', path: '/oauth/register', body, headers });
 
 const REDIRECT = 'https://client.example/callback';
 
@@ -229,7 +229,7 @@ describe('redirect URIs', () => {
 
 describe('a registered client', () => {
   const authorize = (clientId: string, redirectUri = REDIRECT) =>
-    gateway.ask({
+    gateway.request({
       path: `/oauth/authorize?${new URLSearchParams({ client_id: clientId, redirect_uri: redirectUri })}`,
     });
 

@@ -341,7 +341,7 @@ test('§14 proxies: the environment of the process is not read behind the settin
 const portOf = (url: string): number => Number(new URL(url).port);
 
 const refresh = (gateway: TestGateway) =>
-  gateway.ask({
+  gateway.request({
     method: 'POST',
     path: '/oauth/token',
     body: new URLSearchParams({

@@ -21,7 +21,7 @@ import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
-import { createSteps, type Question } from '../../support/oauth/login-steps.ts';
+import { createLoginSteps, type Question } from '../../support/oauth/login-steps.ts';
 
 const ONE = 'the-first-secret-of-all-the-replicas';
 const OTHER = 'another-secret-of-all-the-replicas!!';
@@ -57,7 +57,7 @@ describe('OAUTH_STATE_SECRET on two replicas', () => {
     log.filter(({ level, msg }) => level === 'warn' && msg.includes('OAUTH_STATE_SECRET'));
 
   async function askOn(gateway: TestGateway): Promise<Question> {
-    const steps = createSteps(gateway);
+    const steps = createLoginSteps(gateway);
     return steps.ask(await steps.register());
   }
 
@@ -65,15 +65,15 @@ describe('OAUTH_STATE_SECRET on two replicas', () => {
     const [one, other] = await startTwo(ONE, OTHER);
     const question = await askOn(one);
     for (let time = 0; time < 3; time += 1) {
-      expect((await createSteps(other).decide(question)).status).toBe(400);
+      expect((await createLoginSteps(other).decide(question)).status).toBe(400);
     }
     expect(warnings(other)).toHaveLength(1);
     expect(warnings(other)[0]?.msg).toContain('OAUTH_STATE_SECRET differs');
     clock.advance(59_999);
-    await createSteps(other).decide(await askOn(one));
+    await createLoginSteps(other).decide(await askOn(one));
     expect(warnings(other)).toHaveLength(1);
     clock.advance(1);
-    await createSteps(other).decide(await askOn(one));
+    await createLoginSteps(other).decide(await askOn(one));
     expect(warnings(other)).toHaveLength(2);
     expect(warnings(one)).toEqual([]);
     expect(JSON.stringify([one.log, other.log])).not.toMatch(/secret-of-all/);
@@ -81,8 +81,8 @@ describe('OAUTH_STATE_SECRET on two replicas', () => {
 
   test('§10 replicas that have both secrets, in whatever order, read each other’s records', async () => {
     const [one, other] = await startTwo(`${ONE},${OTHER}`, `${OTHER},${ONE}`);
-    expect((await createSteps(other).decide(await askOn(one))).status).toBe(303);
-    expect((await createSteps(one).decide(await askOn(other))).status).toBe(303);
+    expect((await createLoginSteps(other).decide(await askOn(one))).status).toBe(303);
+    expect((await createLoginSteps(one).decide(await askOn(other))).status).toBe(303);
     expect([...warnings(one), ...warnings(other)]).toEqual([]);
   });
 
@@ -91,7 +91,7 @@ describe('OAUTH_STATE_SECRET on two replicas', () => {
     const { cookie, form } = await askOn(one);
     for (const forged of ['x', 'x=abcdefgh', `${form.question}=abcdefgh`]) {
       const tried = Object.fromEntries(Object.keys(form).map((name) => [name, forged]));
-      await createSteps(other).decide({ cookie, form: tried });
+      await createLoginSteps(other).decide({ cookie, form: tried });
     }
     expect(warnings(other)).toEqual([]);
   });

@@ -9,7 +9,7 @@ import {
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { type Answer, INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
+import { INITIALIZE_REQUEST, type TestResponse } from '../../support/gateway/gateway.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
@@ -48,8 +48,8 @@ function tokenOf(key: KeyObject, header: object = {}): string {
 const send = (token: string) => gateway.rpc(INITIALIZE_REQUEST, { token });
 
 /** Moves the time on in small steps until the answer is there. */
-async function inTime(pending: Promise<Answer>): Promise<Answer> {
-  let answer: Answer | undefined;
+async function inTime(pending: Promise<TestResponse>): Promise<TestResponse> {
+  let answer: TestResponse | undefined;
   void pending.then((given) => {
     answer = given;
   });

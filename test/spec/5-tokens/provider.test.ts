@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
-  type Answer,
   INITIALIZE_REQUEST,
   startGateway,
   type TestGateway,
+  type TestResponse,
 } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -91,7 +91,7 @@ async function refreshedAfter(ms: number, status: 'success' | 'error'): Promise<
   await eventually(() => refreshes(status)).toBe(before + 1);
 }
 
-function expectUnavailable({ status, headers, json }: Answer): void {
+function expectUnavailable({ status, headers, json }: TestResponse): void {
   expect(status).toBe(503);
   expect(json.error).toMatchObject({ code: -32000, message: 'Service Unavailable' });
   expect(headers['www-authenticate']).toBeUndefined();
@@ -114,13 +114,13 @@ describe('a provider that is out of order', () => {
   test.each(FAULTS)('§5 never fetched, provider %s: 503, and it heals by itself', async (fault) => {
     await start(fault);
     expectUnavailable(await send(await token()));
-    expect((await gateway.ask({ path: '/health/ready' })).status).toBe(503);
+    expect((await gateway.request({ path: '/health/ready' })).status).toBe(503);
     expect(outages()).toHaveLength(1);
 
     gateway.issuer.behave('ok');
     await refreshedAfter(10_000, 'success');
     expect((await send(await token())).status).toBe(200);
-    expect((await gateway.ask({ path: '/health/ready' })).status).toBe(200);
+    expect((await gateway.request({ path: '/health/ready' })).status).toBe(200);
     expect(gateway.issuer.fetches.elsewhere).toBe(0);
   });
 
@@ -135,7 +135,7 @@ describe('a provider that is out of order', () => {
       clock.advance(2000);
       expectUnavailable(await inTime(send(await token('unknown'))));
       expect((await send(known)).status).toBe(200);
-      expect((await gateway.ask({ path: '/health/ready' })).status).toBe(200);
+      expect((await gateway.request({ path: '/health/ready' })).status).toBe(200);
       expect(outages()).toHaveLength(1);
 
       gateway.issuer.behave('ok');
@@ -192,7 +192,7 @@ describe('fetching the key set', () => {
   test('§5 the first fetch begins at start, before any request', async () => {
     await start('ok');
     await eventually(() => refreshes('success')).toBe(1);
-    expect((await gateway.ask({ path: '/health/ready' })).status).toBe(200);
+    expect((await gateway.request({ path: '/health/ready' })).status).toBe(200);
   });
 
   test('§5 a refresh in the background every 10 minutes finds a new key before its token', async () => {
@@ -228,7 +228,7 @@ describe('fetching the key set', () => {
     await startWarm();
     const known = await token();
     const before = gateway.issuer.fetches.keys;
-    const flood: Promise<Answer>[] = [];
+    const flood: Promise<TestResponse>[] = [];
     for (let step = 0; step < 20; step += 1) {
       for (let one = 0; one < 25; one += 1) flood.push(send(await token(`kid-${step}-${one}`)));
       expect((await send(known)).status).toBe(200);
@@ -245,7 +245,7 @@ describe('fetching the key set', () => {
 });
 
 describe("the provider's discovery document", () => {
-  const metadata = () => gateway.ask({ path: '/.well-known/oauth-authorization-server' });
+  const metadata = () => gateway.request({ path: '/.well-known/oauth-authorization-server' });
 
   test.each(['https://login.example', 'https://login.example/', 'https://login.example/tenant/'])(
     '§5 OIDC_ISSUER %s: one slash before .well-known; iss is compared unchanged',
@@ -268,7 +268,7 @@ describe("the provider's discovery document", () => {
   });
 
   const errors = () => gateway.log.filter(({ level }) => level === 'error');
-  const ready = async () => (await gateway.ask({ path: '/health/ready' })).status;
+  const ready = async () => (await gateway.request({ path: '/health/ready' })).status;
 
   test('§5 a document of another issuer is not used: one error, not ready, tokens 503; it heals', async () => {
     await start('ok');

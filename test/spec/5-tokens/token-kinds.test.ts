@@ -5,10 +5,10 @@ import { createAuth } from '../../../src/features/auth/auth.ts';
 import { challenge } from '../../../src/features/auth/bearer.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
-  type Answer,
   INITIALIZE_REQUEST,
   startGateway,
   type TestGateway,
+  type TestResponse,
 } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
@@ -26,11 +26,11 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<TestGa
   return gateway;
 }
 
-const send = async (claims: Claims = {}, header: Claims = {}): Promise<Answer> =>
+const send = async (claims: Claims = {}, header: Claims = {}): Promise<TestResponse> =>
   gateway.rpc(INITIALIZE_REQUEST, { token: await gateway.issuer.sign(claims, { header }) });
 
 /** What the bearer is told, and the line of the log. */
-function refusalOf({ status, json }: Answer) {
+function refusalOf({ status, json }: TestResponse) {
   const line = gateway.log.findLast(({ msg }) => msg === 'Refused.');
   return { status, ...json.error?.data, line };
 }
@@ -372,12 +372,12 @@ describe('the challenge', () => {
       { path: '/mcp', method: 'POST', body: INITIALIZE_REQUEST, headers },
       { path: '/mcp', method: 'DELETE' },
     ]) {
-      const answer = await gateway.ask(ask);
+      const answer = await gateway.request(ask);
       expect(answer.status).toBe(401);
       expect(answer.headers['www-authenticate']).toBe(expected);
     }
     // RFC 9728 §3.3: what the document says of itself is what the client asked for.
-    const { json } = await gateway.ask({ path: document });
+    const { json } = await gateway.request({ path: document });
     const { pathname } = new URL(json.resource);
     expect(pathname).toBe(mode === 'broker' ? '/mcp' : '/');
   });
@@ -386,7 +386,7 @@ describe('the challenge', () => {
     closeAfterTest(
       await start({ OAUTH_MODE: 'broker', OAUTH_CLIENT_ID: 'client-1', MCP_STREAMS: 'true' }),
     );
-    const { status, headers } = await gateway.ask({ path: '/mcp' });
+    const { status, headers } = await gateway.request({ path: '/mcp' });
     expect(status).toBe(401);
     expect(headers['www-authenticate']).toContain('/.well-known/oauth-protected-resource/mcp"');
   });

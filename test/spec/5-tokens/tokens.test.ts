@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { type Answer, BASE_URL, INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
+import { BASE_URL, INITIALIZE_REQUEST, type TestResponse } from '../../support/gateway/gateway.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
@@ -72,7 +72,7 @@ const signed = (header: string, payload: string, key: KeyObject = own.privateKey
 const made = (header: unknown = OWN, payload: unknown = claims(), key?: KeyObject): string =>
   signed(base64url(header), base64url(payload), key);
 
-async function send(token: string): Promise<Answer> {
+async function send(token: string): Promise<TestResponse> {
   const answer = await gateway.rpc(INITIALIZE_REQUEST, { token });
   for (const part of secretParts(token)) expect(answer.text).not.toContain(part);
   sent.add(token);
@@ -83,7 +83,7 @@ const secretParts = (token: string): readonly string[] =>
   token.split('.').filter((part) => part.length >= 16);
 
 /** Waits for a request that makes the gateway ask for the key set again. */
-async function afterRefresh(answer: Promise<Answer>): Promise<Answer> {
+async function afterRefresh(answer: Promise<TestResponse>): Promise<TestResponse> {
   const { fetches } = gateway.issuer;
   const before = fetches.keys;
   await expect
@@ -98,7 +98,7 @@ async function afterRefresh(answer: Promise<Answer>): Promise<Answer> {
   return answer;
 }
 
-function expectRefused({ status, headers, json }: Answer, reason: string): void {
+function expectRefused({ status, headers, json }: TestResponse, reason: string): void {
   expect(json).toEqual({
     jsonrpc: '2.0',
     error: {
@@ -135,19 +135,19 @@ describe('why a token is refused', () => {
 
   test('§7.1 no Authorization header: missing_token, on POST and DELETE', async () => {
     const post = { method: 'POST', path: '/mcp', body: INITIALIZE_REQUEST };
-    expectRefused(await gateway.ask(post), 'missing_token');
-    expectRefused(await gateway.ask({ method: 'DELETE', path: '/mcp' }), 'missing_token');
+    expectRefused(await gateway.request(post), 'missing_token');
+    expectRefused(await gateway.request({ method: 'DELETE', path: '/mcp' }), 'missing_token');
   });
 
   test('§5 a token in the query or the body does not count: missing_token', async () => {
     const token = made();
     const path = `/mcp?access_token=${token}`;
     expectRefused(
-      await gateway.ask({ method: 'POST', path, body: INITIALIZE_REQUEST }),
+      await gateway.request({ method: 'POST', path, body: INITIALIZE_REQUEST }),
       'missing_token',
     );
     const body = { ...INITIALIZE_REQUEST, access_token: token };
-    expectRefused(await gateway.ask({ method: 'POST', path: '/mcp', body }), 'missing_token');
+    expectRefused(await gateway.request({ method: 'POST', path: '/mcp', body }), 'missing_token');
     sent.add(token);
   });
 
@@ -172,7 +172,7 @@ describe('why a token is refused', () => {
   ])('§7.1 Authorization "%s": invalid_format', async (authorization) => {
     const headers = { authorization };
     const post = { method: 'POST', path: '/mcp', body: INITIALIZE_REQUEST, headers };
-    expectRefused(await gateway.ask(post), 'invalid_format');
+    expectRefused(await gateway.request(post), 'invalid_format');
   });
 
   test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR', 'Bearer  '])(
@@ -192,7 +192,10 @@ describe('why a token is refused', () => {
   test('§7.1 DELETE with a bad token: invalid_token, and the session lives on', async () => {
     const session = await gateway.open({ token: made() });
     const headers = { authorization: 'Bearer a.b.c', 'mcp-session-id': session };
-    expectRefused(await gateway.ask({ method: 'DELETE', path: '/mcp', headers }), 'invalid_token');
+    expectRefused(
+      await gateway.request({ method: 'DELETE', path: '/mcp', headers }),
+      'invalid_token',
+    );
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
     expect((await gateway.rpc(ping, { session, token: made() })).json.result).toEqual({});
   });
@@ -813,7 +816,11 @@ describe('settings of the token check', () => {
   });
 
   test('§7.1 the challenge names the BASE_URL, whatever the Host says', async () => {
-    const { headers } = await other.ask({ method: 'POST', path: '/mcp', body: INITIALIZE_REQUEST });
+    const { headers } = await other.request({
+      method: 'POST',
+      path: '/mcp',
+      body: INITIALIZE_REQUEST,
+    });
     expect(headers['www-authenticate']).toBe(
       'Bearer resource_metadata="https://mcp.example/base/.well-known/oauth-protected-resource"',
     );

@@ -24,7 +24,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 const anonymous = (ip: string) =>
-  gateway.ask({ method: 'POST', path: '/mcp', headers: from(ip), body: INITIALIZE_REQUEST });
+  gateway.request({ method: 'POST', path: '/mcp', headers: from(ip), body: INITIALIZE_REQUEST });
 const initialize = async (ip: string, sub = 'user-1', headers: Record<string, string> = {}) =>
   gateway.rpc(INITIALIZE_REQUEST, {
     token: await gateway.issuer.sign({ sub }),
@@ -101,7 +101,7 @@ describe('strangers lock nobody out', () => {
       const [method, path, body, status] = row;
       await start(broker);
       for (const ip of ['10.0.0.1', '10.0.0.2', '10.0.0.3']) {
-        const answer = await gateway.ask({ method, path, body, headers: from(ip) });
+        const answer = await gateway.request({ method, path, body, headers: from(ip) });
         expect(answer.status).toBe(status);
         expect(answer.headers['x-ratelimit-remaining']).toBe(
           String(Number(answer.headers['x-ratelimit-limit']) - 1),
@@ -113,7 +113,7 @@ describe('strangers lock nobody out', () => {
   test('§8.1 a registration that is accepted counts for all callers, and is refused after', async () => {
     await start(broker);
     const register = (ip: string) =>
-      gateway.ask({
+      gateway.request({
         method: 'POST',
         path: '/oauth/register',
         headers: from(ip),
@@ -132,7 +132,7 @@ describe('strangers lock nobody out', () => {
   test('§8.1 beyond the limit of all callers, what does not hold leaves no trace of its address', async () => {
     await start(broker);
     const register = (ip: string) =>
-      gateway.ask({ method: 'POST', path: '/oauth/register', headers: from(ip), body: {} });
+      gateway.request({ method: 'POST', path: '/oauth/register', headers: from(ip), body: {} });
     const remaining = async (ip: string) => {
       const { status, headers } = await register(ip);
       expect(status).toBe(400);
@@ -144,7 +144,7 @@ describe('strangers lock nobody out', () => {
     expect(await remaining('10.0.0.2')).toBe(9999);
     expect(await remaining('10.0.0.2')).toBe(9999);
     expect(await operations('withdraw')).toBe(3);
-    const good = await gateway.ask({
+    const good = await gateway.request({
       method: 'POST',
       path: '/oauth/register',
       headers: from('10.0.0.3'),
@@ -157,7 +157,7 @@ describe('strangers lock nobody out', () => {
     '§8 %s is limited in proxy mode, too',
     async (path) => {
       await start({ OAUTH_TOKEN_RATE_LIMIT_MAX: '2' });
-      const ask = () => gateway.ask({ method: 'POST', path, body: new URLSearchParams() });
+      const ask = () => gateway.request({ method: 'POST', path, body: new URLSearchParams() });
       expect((await ask()).status).toBe(400);
       expect((await ask()).headers['x-ratelimit-remaining']).toBe('0');
       expect((await ask()).status).toBe(429);
@@ -216,7 +216,7 @@ describe('a limit per user', () => {
     await initialize('10.0.0.1');
     expect((await initialize('10.0.0.1')).status).toBe(429);
     const admits = await operations('admit');
-    const broken = await gateway.ask({
+    const broken = await gateway.request({
       method: 'POST',
       path: '/mcp',
       headers: {
@@ -275,8 +275,8 @@ describe('a refusal is remembered', () => {
       }),
     ]);
     expect(loud()).toEqual([]);
-    await gateway.ask({ path: '/oauth/authorize' });
-    await gateway.ask({ path: '/oauth/authorize' });
+    await gateway.request({ path: '/oauth/authorize' });
+    await gateway.request({ path: '/oauth/authorize' });
     expect(warnings()).toHaveLength(2);
     clock.advance(60_001);
     await anonymous('10.0.0.3');
@@ -336,7 +336,7 @@ describe('when a request is counted', () => {
     const [, headers, body, status] = row;
     await start({ MCP_RATE_LIMIT_MAX: '1', MAX_BODY_BYTES: '1024' });
     const send = async () =>
-      gateway.ask({
+      gateway.request({
         method: 'POST',
         path: '/mcp',
         headers: { authorization: `Bearer ${await gateway.issuer.sign()}`, ...headers },
@@ -394,7 +394,7 @@ describe('a flood does not fill the log', () => {
 
   test('§4.1 unknown paths are logged at debug', async () => {
     await start({});
-    for (let turn = 0; turn < 3; turn++) await gateway.ask({ path: `/wp-admin/${turn}` });
+    for (let turn = 0; turn < 3; turn++) await gateway.request({ path: `/wp-admin/${turn}` });
     expect(linesOf('not_found')).toEqual([]);
     expect(gateway.log.filter(({ error }) => error === 'not_found')).toHaveLength(3);
   });
@@ -402,7 +402,7 @@ describe('a flood does not fill the log', () => {
   test('§7.1 refusals of one kind: 100 lines a minute, and how many there were beside', async () => {
     await start({});
     for (let turn = 0; turn < 130; turn++) await anonymous('10.0.0.1');
-    await gateway.ask({ path: '/health', headers: { origin: 'https://evil.example' } });
+    await gateway.request({ path: '/health', headers: { origin: 'https://evil.example' } });
     expect(linesOf('missing_token')).toHaveLength(100);
     expect(linesOf('invalid_origin')).toHaveLength(1);
     clock.advance(60_000);

@@ -20,7 +20,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
 
 /** A call without a token: it is counted, and nothing else happens. */
 const call = (headers: Readonly<Record<string, string>> = {}, remoteAddress = '10.0.0.1') =>
-  gateway.ask({ method: 'POST', path: '/mcp', headers, remoteAddress });
+  gateway.request({ method: 'POST', path: '/mcp', headers, remoteAddress });
 const from = (ip: string) => call({ 'x-forwarded-for': ip });
 
 describe('the three groups', () => {
@@ -61,16 +61,16 @@ describe('the three groups', () => {
         [`${prefix}_RATE_LIMIT_MAX`]: '2',
         [`${prefix}_RATE_LIMIT_WINDOW_MS`]: '5000',
       });
-      const first = await gateway.ask(ask);
+      const first = await gateway.request(ask);
       expect(first.status).toBe(admitted);
       expect(first.headers).toMatchObject({
         'x-ratelimit-limit': '2',
         'x-ratelimit-remaining': '1',
         'x-ratelimit-reset': String((NOW + 5000) / 1000),
       });
-      expect((await gateway.ask(ask)).headers['x-ratelimit-remaining']).toBe('0');
+      expect((await gateway.request(ask)).headers['x-ratelimit-remaining']).toBe('0');
       clock.advance(1500);
-      const { status, headers, json } = await gateway.ask(ask);
+      const { status, headers, json } = await gateway.request(ask);
       expect(status).toBe(429);
       expect(headers).toMatchObject({
         'x-ratelimit-limit': '2',
@@ -88,7 +88,7 @@ describe('the three groups', () => {
         id: null,
       });
       clock.advance(3500);
-      expect((await gateway.ask(ask)).status).toBe(admitted);
+      expect((await gateway.request(ask)).status).toBe(admitted);
     },
   );
 
@@ -100,9 +100,9 @@ describe('the three groups', () => {
         [`${prefix}_RATE_LIMIT_WINDOW_MS`]: '60000',
       });
       for (const ip of ['10.0.0.1', '10.0.0.2']) {
-        await gateway.ask({ ...ask, headers: { 'x-forwarded-for': ip } });
+        await gateway.request({ ...ask, headers: { 'x-forwarded-for': ip } });
       }
-      const { status, headers, json } = await gateway.ask({
+      const { status, headers, json } = await gateway.request({
         ...ask,
         headers: { 'x-forwarded-for': '10.0.0.3' },
       });
@@ -132,7 +132,7 @@ describe('the three groups', () => {
     gateway = closeAfterTest(await startGateway({ env: unset, deps: { clock } }));
     const limits = [];
     for (const { ask } of groups) {
-      const { headers } = await gateway.ask(ask);
+      const { headers } = await gateway.request(ask);
       limits.push([
         headers['x-ratelimit-limit'],
         Number(headers['x-ratelimit-reset']) - NOW / 1000,
@@ -148,9 +148,9 @@ describe('the three groups', () => {
   test('§8 POST and DELETE /mcp share one counter; the groups do not', async () => {
     await start({ MCP_RATE_LIMIT_MAX: '2' });
     await call();
-    await gateway.ask({ method: 'DELETE', path: '/mcp', remoteAddress: '10.0.0.1' });
+    await gateway.request({ method: 'DELETE', path: '/mcp', remoteAddress: '10.0.0.1' });
     expect((await call()).status).toBe(429);
-    const other = await gateway.ask({ path: '/oauth/authorize', remoteAddress: '10.0.0.1' });
+    const other = await gateway.request({ path: '/oauth/authorize', remoteAddress: '10.0.0.1' });
     expect(other.status).toBe(400);
   });
 
@@ -166,7 +166,7 @@ describe('the three groups', () => {
       { method: 'PUT', path: '/mcp' },
       { path: '/.well-known/oauth-authorization-server' },
     ]) {
-      const { status, headers } = await gateway.ask(ask);
+      const { status, headers } = await gateway.request(ask);
       expect(status).not.toBe(429);
       expect(headers['x-ratelimit-limit']).toBeUndefined();
     }

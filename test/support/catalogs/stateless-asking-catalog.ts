@@ -11,7 +11,7 @@ import {
   sample,
 } from '../../../src/index.ts';
 import { accepted } from '../clients/stateless.ts';
-import type { Answer } from '../gateway/gateway.ts';
+import type { TestResponse } from '../gateway/gateway.ts';
 
 export const FORM = {
   type: 'object',
@@ -134,7 +134,7 @@ export const ROOTS = { roots: [{ uri: 'file:///home/ada' }] };
 export const WHO = { method: 'elicitation/create', params: { requestedSchema: FORM } };
 
 /** What is asked: an answer that is none fails the test. */
-export function questionsIn({ status, json }: Answer): {
+export function questionsIn({ status, json }: TestResponse): {
   inputRequests: object;
   requestState: string;
 } {
@@ -144,4 +144,4 @@ export function questionsIn({ status, json }: Answer): {
 }
 
 /** What a tool answered with. */
-export const saidIn = ({ json }: Answer): unknown => JSON.parse(json.result.content[0].text);
+export const saidIn = ({ json }: TestResponse): unknown => JSON.parse(json.result.content[0].text);

@@ -1,5 +1,5 @@
 // The same request in any revision: in a session of that version, or without one.
-import type { Answer, TestGateway } from '../gateway/gateway.ts';
+import type { TestGateway, TestResponse } from '../gateway/gateway.ts';
 import { INITIALIZE_REQUEST } from '../gateway/gateway.ts';
 import { LOG_LEVEL, STATELESS, statelessRequest } from './stateless.ts';
 
@@ -7,7 +7,7 @@ type Params = Readonly<Record<string, unknown>>;
 
 export interface RevisionClient {
   /** One request, with id 1. */
-  ask(method: string, params?: Params): Promise<Answer>;
+  ask(method: string, params?: Params): Promise<TestResponse>;
   /** Message and headers of the same, for those who send it in another way. */
   request(method: string, params?: Params): Promise<Sent>;
   /** Undefined in the stateless era. */

@@ -1,5 +1,5 @@
 // Requests of MCP 2026-07-28, which say in body and headers of which version they are.
-import type { Answer, RpcOptions, TestGateway } from '../gateway/gateway.ts';
+import type { RpcOptions, TestGateway, TestResponse } from '../gateway/gateway.ts';
 
 export const STATELESS = '2026-07-28';
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
@@ -50,7 +50,7 @@ export function stateless(
   method: string,
   params?: Params,
   options: StatelessOptions = {},
-): Promise<Answer> {
+): Promise<TestResponse> {
   const { message, headers } = statelessRequest(method, params, options);
   return gateway.rpc(message, { ...options, headers });
 }
@@ -61,7 +61,7 @@ export const callTool = (
   name: string,
   args?: Params,
   options?: StatelessOptions,
-): Promise<Answer> =>
+): Promise<TestResponse> =>
   stateless(gateway, 'tools/call', { name, ...(args && { arguments: args }) }, options);
 
 /** What a client declares that can be asked anything. */
@@ -83,7 +83,7 @@ export const askingCall = (
   name: string,
   retry: Retry = {},
   options: StatelessOptions = {},
-): Promise<Answer> =>
+): Promise<TestResponse> =>
   stateless(
     gateway,
     'tools/call',
@@ -100,7 +100,7 @@ export async function answeringCall(
   name: string,
   { inputResponses, ...retry }: Retry,
   options: StatelessOptions = {},
-): Promise<Answer> {
+): Promise<TestResponse> {
   const asked = await askingCall(gateway, name, retry, options);
   const { requestState } = asked.json.result;
   return askingCall(gateway, name, { ...retry, inputResponses, requestState }, options);

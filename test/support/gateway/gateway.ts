@@ -10,7 +10,7 @@ import { type Issuer, startIssuer } from '../oauth/issuer.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
 
-export interface Ask {
+export interface TestRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface Ask {
   readonly remoteAddress?: string;
 }
 
-export interface Answer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly text: string;
@@ -36,11 +36,11 @@ export interface TestGateway {
   readonly log: readonly LogLine[];
   /** Listens on a free loopback port; resolves to it. */
   listen(): Promise<number>;
-  ask(ask: Ask): Promise<Answer>;
+  request(request: TestRequest): Promise<TestResponse>;
   /** POST /mcp with a valid token of `sub` and, where given, a session. */
-  rpc(message: unknown, options?: RpcOptions): Promise<Answer>;
+  rpc(message: unknown, options?: RpcOptions): Promise<TestResponse>;
   /** A JSON-RPC call in a session; id 1. */
-  call(session: string, method: string, params?: unknown): Promise<Answer>;
+  call(session: string, method: string, params?: unknown): Promise<TestResponse>;
   /** initialize; resolves to the session id. */
   open(options?: RpcOptions): Promise<string>;
   close(): Promise<void>;
@@ -105,7 +105,7 @@ export async function startGateway({
     ...deps,
   });
 
-  async function ask({ method = 'GET', path, headers = {}, body, remoteAddress }: Ask) {
+  async function request({ method = 'GET', path, headers = {}, body, remoteAddress }: TestRequest) {
     const { payload, type } = encode(body);
     const answer = await inject(gateway.handler, {
       // light-my-request knows the common methods only by type.
@@ -117,7 +117,7 @@ export async function startGateway({
     });
     return {
       status: answer.statusCode,
-      headers: answer.headers as Answer['headers'],
+      headers: answer.headers as TestResponse['headers'],
       text: answer.payload,
       get json() {
         return JSON.parse(answer.payload);
@@ -126,7 +126,7 @@ export async function startGateway({
   }
 
   async function rpc(message: unknown, { session, token, headers }: RpcOptions = {}) {
-    return ask({
+    return request({
       method: 'POST',
       path: '/mcp',
       body: message,
@@ -144,7 +144,7 @@ export async function startGateway({
     gateway,
     log: lines,
     listen: () => (listening ??= gateway.listen()),
-    ask,
+    request,
     rpc,
     call: (session, method, params) =>
       rpc({ jsonrpc: '2.0', id: 1, method, ...(params !== undefined && { params }) }, { session }),

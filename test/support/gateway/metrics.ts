@@ -11,7 +11,7 @@ export async function seriesOf(
   family: string,
   labels: Labels = {},
 ): Promise<number | undefined> {
-  const { text } = await gateway.ask({ path: '/metrics' });
+  const { text } = await gateway.request({ path: '/metrics' });
   const samples = text
     .split('\n')
     .filter((line) => line.startsWith(`${family} `) || line.startsWith(`${family}{`));

@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { createGateway, type Deps } from '../../../src/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
-import { createSteps } from '../oauth/login-steps.ts';
+import { createLoginSteps } from '../oauth/login-steps.ts';
 import { startProvider } from '../oauth/provider.ts';
 import { startRedis } from '../stores/redis.ts';
 import { onFreePort } from './gateway.ts';
+import { createHttpRequest } from './http-request.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
-import { requestOverHttp } from './request-over-http.ts';
 import { GENEROUS } from './service.ts';
 
 export interface Replicas {
@@ -20,7 +20,7 @@ export interface Replicas {
   /** `POST /oauth/token 2`: what was asked of which replica, oldest first. */
   readonly served: readonly string[];
   /** A log-in of which each step goes to the replica of this number. */
-  on(replica: number): ReturnType<typeof createSteps>;
+  on(replica: number): ReturnType<typeof createLoginSteps>;
   /** Ends all of them, then starts them again. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -74,7 +74,8 @@ export async function startReplicas(deps: Pick<Partial<Deps>, 'catalog'> = {}): 
     issuer: provider.issuer,
     log: lines,
     served,
-    on: (replica) => createSteps({ ask: requestOverHttp(baseUrl, { [CHOICE]: String(replica) }) }),
+    on: (replica) =>
+      createLoginSteps({ request: createHttpRequest(baseUrl, { [CHOICE]: String(replica) }) }),
     async restart() {
       await end();
       gateways = await open();

@@ -9,7 +9,7 @@ import type { Deps } from '../../../src/gateway.ts';
 import { type ManualClock, manualClock } from '../gateway/clock.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
 import { collectLog } from '../gateway/log.ts';
-import { type Client, createSteps } from './login-steps.ts';
+import { type Client, createLoginSteps } from './login-steps.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 export const BASE = 'https://gw.example';
@@ -21,7 +21,7 @@ export interface Broker {
   readonly clock: ManualClock;
   /** What lies in it. */
   readonly store: Store;
-  readonly steps: ReturnType<typeof createSteps>;
+  readonly steps: ReturnType<typeof createLoginSteps>;
   /** An access token; by default one that the gateway takes for ten years. */
   sign(claims?: Readonly<Record<string, unknown>>): Promise<string>;
   /** What the provider answers from now on. */
@@ -63,7 +63,7 @@ export async function startBroker(
       ...env,
     },
   });
-  const steps = createSteps(gateway);
+  const steps = createLoginSteps(gateway);
 
   const broker: Broker = {
     gateway,

@@ -1,6 +1,6 @@
 // A log-in through a broker-mode gateway, one step at a time: what a browser and a client send.
 import { createHash, randomBytes } from 'node:crypto';
-import type { Answer, TestGateway } from '../gateway/gateway.ts';
+import type { TestGateway, TestResponse } from '../gateway/gateway.ts';
 
 export const REDIRECT = 'https://client.example/callback';
 export const STATE = 'the client’s own state';
@@ -19,14 +19,14 @@ export interface Question {
 
 type Change = Readonly<Record<string, string | undefined>>;
 
-export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
-  const get = (path: string, cookie?: string, accept?: string): Promise<Answer> =>
-    gateway.ask({
+export function createLoginSteps(gateway: Pick<TestGateway, 'request'>) {
+  const get = (path: string, cookie?: string, accept?: string): Promise<TestResponse> =>
+    gateway.request({
       path,
       headers: { ...(cookie && { cookie }), ...(accept && { accept }) },
     });
-  const post = (path: string, form: Change, cookie?: string): Promise<Answer> =>
-    gateway.ask({
+  const post = (path: string, form: Change, cookie?: string): Promise<TestResponse> =>
+    gateway.request({
       method: 'POST',
       path,
       body: new URLSearchParams(present(form)),
@@ -38,7 +38,7 @@ export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
     post,
     async register(metadata: object = {}): Promise<Client> {
       const body = { redirect_uris: [REDIRECT], client_name: 'Test', ...metadata };
-      const answer = await gateway.ask({ method: 'POST', path: '/oauth/register', body });
+      const answer = await gateway.request({ method: 'POST', path: '/oauth/register', body });
       if (answer.status !== 201) throw new Error(answer.text);
       return { id: answer.json.client_id, ...newPkce() };
     },
@@ -47,7 +47,7 @@ export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
       change: Change = {},
       cookie?: string,
       accept?: string,
-    ): Promise<Answer> {
+    ): Promise<TestResponse> {
       const query = new URLSearchParams(
         present({
           client_id: client.id,
@@ -104,7 +104,7 @@ export function createSteps(gateway: Pick<TestGateway, 'ask'>) {
   return steps;
 }
 
-export function questionOf({ status, headers, text }: Answer): Question {
+export function questionOf({ status, headers, text }: TestResponse): Question {
   if (status !== 200) throw new Error(`No consent page: ${status} ${text}`);
   const fields = text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
   const cookie = headers['set-cookie']?.toString().split(';')[0] ?? '';

@@ -132,7 +132,7 @@ describe('who gets the stream', () => {
   });
 
   test('§15 other methods name GET among those that are allowed', async () => {
-    const answer = await gateway.ask({ method: 'PUT', path: '/mcp' });
+    const answer = await gateway.request({ method: 'PUT', path: '/mcp' });
     expect(answer.status).toBe(405);
     expect(answer.headers.allow?.split(', ').toSorted()).toEqual(['DELETE', 'GET', 'HEAD', 'POST']);
   });

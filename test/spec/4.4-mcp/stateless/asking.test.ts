@@ -134,7 +134,7 @@ describe('a tool asks the client', () => {
 
   test('§4.11 a call that ends in a question is no invocation yet', async () => {
     const counted = async () => {
-      const { text } = await gateway.ask({ path: '/metrics' });
+      const { text } = await gateway.request({ path: '/metrics' });
       return text.match(/^mcp_tool_invocations_total\{.*tool="(again|swallows)".*$/gm) ?? [];
     };
     const before = await counted();

@@ -35,7 +35,7 @@ const LOOKING = ['count_sessions', 'sweep_sessions'];
 
 /** Operations of the store so far, but for those of looking. */
 async function operations(): Promise<Readonly<Record<string, number>>> {
-  const { text } = await gateway.ask({ path: '/metrics' });
+  const { text } = await gateway.request({ path: '/metrics' });
   const samples = text.matchAll(/^redis_operations_total\{operation="(\w+)".*\} (\d+)$/gm);
   const counts = [...samples].map(([, name, count]) => [name, Number(count)] as const);
   return Object.fromEntries(counts.filter(([name]) => !LOOKING.includes(name ?? '')));
@@ -136,7 +136,7 @@ describe('the era is a label of the metrics', () => {
 describe('the token check is the same', () => {
   const askWith = (authorization: string | undefined) => {
     const { message, headers } = statelessRequest('tools/list');
-    return gateway.ask({
+    return gateway.request({
       method: 'POST',
       path: '/mcp',
       body: message,

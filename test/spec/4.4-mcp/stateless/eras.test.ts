@@ -165,9 +165,9 @@ describe('without a claim the header decides', () => {
   test('§4.5 GET and DELETE are of the session era whatever the header says', async () => {
     const own = await gateway.open();
     const headers = { ...NAMED, authorization: `Bearer ${await gateway.issuer.sign()}` };
-    expect((await gateway.ask({ path: '/mcp', headers })).status).toBe(405);
+    expect((await gateway.request({ path: '/mcp', headers })).status).toBe(405);
     const end = { method: 'DELETE', path: '/mcp', headers: { ...headers, 'mcp-session-id': own } };
-    expect((await gateway.ask(end)).status).toBe(204);
+    expect((await gateway.request(end)).status).toBe(204);
     expect((await gateway.call(own, 'ping')).status).toBe(404);
   });
 });

@@ -74,7 +74,11 @@ test('§15 tools/call: in a session nobody asks for the headers', async () => {
 
 test('§4.12 CORS: pages may send the headers of the catalogue', async () => {
   const origin = 'http://localhost:8080';
-  const { headers } = await gateway.ask({ method: 'OPTIONS', path: '/mcp', headers: { origin } });
+  const { headers } = await gateway.request({
+    method: 'OPTIONS',
+    path: '/mcp',
+    headers: { origin },
+  });
   expect(headers['access-control-allow-headers']).toMatch(
     /, Mcp-Param-Region, Mcp-Param-Limit, Mcp-Param-Dry-Run$/,
   );

@@ -8,7 +8,11 @@ import {
   type Retry,
   stateless,
 } from '../../../support/clients/stateless.ts';
-import { type Answer, startGateway, type TestGateway } from '../../../support/gateway/gateway.ts';
+import {
+  startGateway,
+  type TestGateway,
+  type TestResponse,
+} from '../../../support/gateway/gateway.ts';
 import { closeAfterTest, useShared } from '../../../support/lifetimes.ts';
 import { startRedis } from '../../../support/stores/redis.ts';
 
@@ -26,7 +30,7 @@ async function open(env: Readonly<Record<string, string>> = {}): Promise<TestGat
 const call = (gateway: TestGateway, name: string, retry?: Retry) =>
   askingCall(gateway, name, retry);
 
-const stateIn = ({ json }: Answer): string => {
+const stateIn = ({ json }: TestResponse): string => {
   expect(json.result?.resultType).toBe('input_required');
   return json.result.requestState;
 };
@@ -90,7 +94,7 @@ describe('Redis down', () => {
   afterEach(() => redis.restart());
 
   /** Neither a question that cannot be answered, nor a refusal of what the client did right. */
-  function expectTrueError({ status, json }: Answer): void {
+  function expectTrueError({ status, json }: TestResponse): void {
     expect(status).toBe(500);
     expect(json).toMatchObject({
       jsonrpc: '2.0',

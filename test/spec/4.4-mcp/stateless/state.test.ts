@@ -14,7 +14,7 @@ import {
   stateless,
 } from '../../../support/clients/stateless.ts';
 import { manualClock } from '../../../support/gateway/clock.ts';
-import { type Answer, startGateway } from '../../../support/gateway/gateway.ts';
+import { startGateway, type TestResponse } from '../../../support/gateway/gateway.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 const HOUR_MS = 3_600_000;
@@ -37,7 +37,7 @@ async function stateOf(name = 'rounds', retry: Retry = {}, at = gateway): Promis
   return json.result.requestState;
 }
 
-function expectRefused({ status, json }: Answer): void {
+function expectRefused({ status, json }: TestResponse): void {
   expect(status).toBe(200);
   expect(json).toMatchObject({ jsonrpc: '2.0', error: { code: -32602 }, id: 1 });
   expect(json.error.data.details).toContain('requestState');

@@ -1,8 +1,8 @@
 import type { TestGateway } from './gateway.ts';
 
 /** Asks what listens at `baseUrl`, with `further` headers; redirects are answers. */
-export const requestOverHttp =
-  (baseUrl: string, further: Readonly<Record<string, string>> = {}): TestGateway['ask'] =>
+export const createHttpRequest =
+  (baseUrl: string, further: Readonly<Record<string, string>> = {}): TestGateway['request'] =>
   async ({ method = 'GET', path, headers, body }) => {
     const isForm = body instanceof URLSearchParams;
     const answer = await fetch(`${baseUrl}${path}`, {
