@@ -52,12 +52,12 @@ export {
   type Prompt,
   type PromptArgument,
 } from './features/mcp/catalog/define/prompt.ts';
+export { requireUser } from './features/mcp/catalog/define/require-user.ts';
 export {
   defineResource,
   defineResourceTemplate,
   type Resource,
   type ResourceTemplate,
-  requireUser,
   type Watch,
 } from './features/mcp/catalog/define/resource.ts';
 export {

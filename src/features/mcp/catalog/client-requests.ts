@@ -1,7 +1,7 @@
 // MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
-import { isObject } from '../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Content } from './content.ts';
-import type { Fitting } from './define/fitting.ts';
+import type { FromJsonSchema } from './define/from-json-schema.ts';
 
 /** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
 export type ClientRequest = ElicitRequest | SampleRequest | RootsRequest;
@@ -68,7 +68,7 @@ export interface RootsAnswer {
 /** The answer to a request, by its type. */
 export type AnswerTo<Request> =
   Request extends ElicitRequest<infer Schema>
-    ? ElicitAnswer<Fitting<Schema>>
+    ? ElicitAnswer<FromJsonSchema<Schema>>
     : Request extends SampleRequest
       ? SampleAnswer
       : RootsAnswer;
@@ -102,7 +102,7 @@ export interface ClientCapabilities {
 
 export type ClientCapability = keyof ClientCapabilities;
 
-/** What the client would have to declare, and did not. */
+/** Those that the requests need, and the client did not declare. */
 export const findMissingCapabilities = (
   requests: ClientRequests,
   declared: ClientCapabilities,
@@ -115,16 +115,14 @@ export const findMissingCapabilities = (
 ];
 
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
-export const readCapabilities = (
-  declared: Readonly<Record<string, unknown>>,
-): ClientCapabilities => ({
-  elicitation: takesForms(declared.elicitation),
+export const readCapabilities = (declared: JsonObject): ClientCapabilities => ({
+  elicitation: supportsForms(declared.elicitation),
   sampling: isObject(declared.sampling),
   roots: isObject(declared.roots),
 });
 
 /** Forms are the default; a client may name other ways only (2025-11-25, `url`). */
-const takesForms = (elicitation: unknown): boolean =>
+const supportsForms = (elicitation: unknown): boolean =>
   isObject(elicitation) && ('form' in elicitation || !('url' in elicitation));
 
 const CAPABILITIES = {

@@ -2,12 +2,12 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
 import type { CacheHint } from './content.ts';
-import { entriesByName } from './define/entries-by-name.ts';
-import { checkMembers } from './define/members.ts';
+import { checkMembers } from './define/check-members.ts';
 import type { MirroredParam } from './define/mirrored-params.ts';
 import type { Prompt } from './define/prompt.ts';
 import type { Resource, ResourceTemplate } from './define/resource.ts';
 import type { Tool } from './define/tool.ts';
+import { indexByName } from './index-by-name.ts';
 
 export interface LocalEntries {
   readonly tools?: readonly Tool[];
@@ -28,7 +28,7 @@ const PAGE_SIZE = 250;
 const MAX_COMPLETIONS = 100;
 
 /** The lists are the same for everybody, and change only with a deploy. */
-const LISTS: CacheHint = { ttlMs: 60_000, scope: 'public' };
+const LIST_CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
 
 const MEMBERS = {
   tools: 'any',
@@ -44,26 +44,26 @@ const MEMBERS = {
 export function createLocalCatalog(entries: LocalEntries): Catalog {
   checkMembers('createLocalCatalog', entries, MEMBERS);
   const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
-  const tools = entriesByName('tool', entries.tools, ({ description }) => description.name);
-  const prompts = entriesByName('prompt', entries.prompts, ({ description }) => description.name);
-  const resources = entriesByName(
+  const tools = indexByName('tool', entries.tools, ({ description }) => description.name);
+  const prompts = indexByName('prompt', entries.prompts, ({ description }) => description.name);
+  const resources = indexByName(
     'resource',
     entries.resources,
     ({ description }) => description.uri,
   );
-  const templates = entriesByName(
+  const templates = indexByName(
     'resource template',
     entries.resourceTemplates,
     ({ description }) => description.uriTemplate,
   );
 
-  async function readTemplated(uri: string, context: Context) {
+  async function readFromTemplate(uri: string, context: Context) {
     for (const { match, read, description } of templates.values()) {
       const variables = match(uri);
       const content = variables && (await read(variables, context));
-      if (content) return { contents: [{ uri, ...mimeTypeOf(description), ...content }] };
+      if (content) return { contents: [{ uri, ...pickMimeType(description), ...content }] };
     }
-    return unknownResource(uri);
+    return failUnknownResource(uri);
   }
 
   return {
@@ -72,35 +72,39 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       prompts: prompts.size > 0,
       resources: resources.size + templates.size > 0,
       subscriptions: [...resources.values()].some(({ watch }) => watch !== undefined),
-      completions: [...prompts.values(), ...templates.values()].some(({ completes }) => completes),
+      completions: [...prompts.values(), ...templates.values()].some(
+        ({ hasCompletion }) => hasCompletion,
+      ),
       logging,
     },
     ...(instructions !== undefined && { instructions }),
 
-    mirrorHeaders: [...tools.values()].flatMap(({ mirrored }) => mirrored.map(headerOf)),
-    mirroredParams: (name) => tools.get(name)?.mirrored ?? [],
+    mirrorHeaders: [...tools.values()].flatMap(({ mirroredParams }) =>
+      mirroredParams.map(getHeader),
+    ),
+    mirroredParams: (name) => tools.get(name)?.mirroredParams ?? [],
 
-    listTools: paged(tools, pageSize),
+    listTools: createPager(tools, pageSize),
     async callTool(name, args, context) {
-      const tool = tools.get(name) ?? unknown('tool', name);
-      const problem = tool.problem(args);
+      const tool = tools.get(name) ?? failUnknown('tool', name);
+      const problem = tool.findProblem(args);
       if (problem !== undefined) fail('invalid_tool_input', { details: problem });
       return tool.run(args, context);
     },
 
-    listPrompts: paged(prompts, pageSize),
+    listPrompts: createPager(prompts, pageSize),
     async getPrompt(name, args, context) {
-      const prompt = prompts.get(name) ?? unknown('prompt', name);
-      const problem = prompt.problem(args);
+      const prompt = prompts.get(name) ?? failUnknown('prompt', name);
+      const problem = prompt.findProblem(args);
       if (problem !== undefined) fail('invalid_params', { details: problem });
       return prompt.get(args, context);
     },
 
-    listResources: paged(resources, pageSize),
-    listResourceTemplates: paged(templates, pageSize),
+    listResources: createPager(resources, pageSize),
+    listResourceTemplates: createPager(templates, pageSize),
     async readResource(uri, context) {
       const resource = resources.get(uri);
-      if (resource === undefined) return readTemplated(uri, context);
+      if (resource === undefined) return readFromTemplate(uri, context);
       const { description, cache, read } = resource;
       return {
         contents: [{ uri, mimeType: description.mimeType, ...(await read(context)) }],
@@ -111,10 +115,10 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     async complete({ ref, argument, known }, context) {
       const entry =
         ref.type === 'ref/prompt'
-          ? (prompts.get(ref.name) ?? unknown('prompt', ref.name))
-          : (templates.get(ref.uri) ?? unknown('resource template', ref.uri));
+          ? (prompts.get(ref.name) ?? failUnknown('prompt', ref.name))
+          : (templates.get(ref.uri) ?? failUnknown('resource template', ref.uri));
       const complete = entry.completers.get(argument.name);
-      return completion(complete && (await complete(argument.value, known, context)));
+      return toCompletion(complete && (await complete(argument.value, known, context)));
     },
 
     canWatch: (uri) => resources.get(uri)?.watch !== undefined,
@@ -134,18 +138,18 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
   };
 }
 
-const headerOf = ({ header }: MirroredParam): string => header;
+const getHeader = ({ header }: MirroredParam): string => header;
 
 /** A cursor is the name after which the page begins: it holds over a deploy that adds entries. */
-function paged<Description>(
+function createPager<Description>(
   entries: ReadonlyMap<string, { readonly description: Description }>,
   pageSize: number,
 ): (cursor: Cursor) => Promise<Page<Description>> {
   const names = [...entries.keys()];
   const descriptions = [...entries.values()].map(({ description }) => description);
 
-  return async function page(cursor) {
-    const start = cursor === undefined ? 0 : names.indexOf(nameIn(cursor)) + 1;
+  return async function listPage(cursor) {
+    const start = cursor === undefined ? 0 : names.indexOf(decodeCursor(cursor)) + 1;
     if (cursor !== undefined && start === 0) {
       fail('invalid_params', { details: 'params.cursor is none of this list; begin without one' });
     }
@@ -153,16 +157,16 @@ function paged<Description>(
     const last = names[end - 1];
     return {
       items: descriptions.slice(start, end),
-      ...(end < names.length && last !== undefined && { nextCursor: cursorAfter(last) }),
-      cache: LISTS,
+      ...(end < names.length && last !== undefined && { nextCursor: encodeCursor(last) }),
+      cache: LIST_CACHE,
     };
   };
 }
 
-const cursorAfter = (name: string) => Buffer.from(name).toString('base64url');
-const nameIn = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
+const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
+const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
 
-function completion(values: readonly string[] = []): Completion {
+function toCompletion(values: readonly string[] = []): Completion {
   return {
     values: values.slice(0, MAX_COMPLETIONS),
     total: values.length,
@@ -170,14 +174,14 @@ function completion(values: readonly string[] = []): Completion {
   };
 }
 
-const mimeTypeOf = ({ mimeType }: { readonly mimeType?: string }) =>
+const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
   mimeType === undefined ? {} : { mimeType };
 
-const unknown = (kind: string, name: string): never =>
-  fail('invalid_params', { details: `Unknown ${kind} ${quoted(name)}` });
+const failUnknown = (kind: string, name: string): never =>
+  fail('invalid_params', { details: `Unknown ${kind} ${quoteName(name)}` });
 
-const unknownResource = (uri: string): never =>
-  fail('invalid_params', { details: `Unknown resource ${quoted(uri)}`, data: { uri } });
+const failUnknownResource = (uri: string): never =>
+  fail('invalid_params', { details: `Unknown resource ${quoteName(uri)}`, data: { uri } });
 
-const quoted = (name: string) =>
+const quoteName = (name: string) =>
   JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name);

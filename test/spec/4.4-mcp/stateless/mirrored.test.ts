@@ -122,5 +122,5 @@ test('§2.4 tool: a member may be called x-mcp-header', () => {
     inputSchema: { type: 'object', properties: { 'x-mcp-header': { type: 'string' } } },
     run: () => ({ content: [] }),
   });
-  expect(tool.mirrored).toEqual([]);
+  expect(tool.mirroredParams).toEqual([]);
 });

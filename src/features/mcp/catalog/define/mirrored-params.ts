@@ -1,6 +1,6 @@
 // MCP 2026-07-28 "x-mcp-header": arguments of a tool that clients repeat in headers.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { isObject } from '../../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../../core/json.ts';
 import type { ObjectSchema } from '../descriptions.ts';
 
 /** One argument that comes in a header as well. */
@@ -11,26 +11,27 @@ export interface MirroredParam {
   readonly path: readonly string[];
 }
 
-export const MIRROR = 'x-mcp-header';
+export const MIRROR_KEYWORD = 'x-mcp-header';
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
+const MIRRORED_TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
 
 /** @throws DefinitionError for an annotation that clients would refuse the tool for. */
-export function mirroredParams(tool: string, schema: ObjectSchema): readonly MirroredParam[] {
-  const refuse = (reason: string): never => {
-    throw new DefinitionError(`Tool ${tool}: inputSchema: ${MIRROR} ${reason}.`);
+export function readMirroredParams(tool: string, schema: ObjectSchema): readonly MirroredParam[] {
+  const failDefinition = (reason: string): never => {
+    throw new DefinitionError(`Tool ${tool}: inputSchema: ${MIRROR_KEYWORD} ${reason}.`);
   };
-  const found = inProperties(schema, []);
+  const found = findInProperties(schema, []);
   for (const { name, type } of found) {
-    if (typeof name !== 'string' || !TOKEN.test(name)) refuse('must be a token, such as Region');
-    if (!TYPES.has(type)) refuse('stands on strings, integers and booleans only');
+    if (typeof name !== 'string' || !TOKEN.test(name))
+      failDefinition('must be a token, such as Region');
+    if (!MIRRORED_TYPES.has(type)) failDefinition('stands on strings, integers and booleans only');
   }
-  if (annotationsIn(schema) > found.length) {
-    refuse('stands on members that are reached by properties only');
+  if (countAnnotations(schema) > found.length) {
+    failDefinition('stands on members that are reached by properties only');
   }
   const names = found.map(({ name }) => String(name).toLowerCase());
-  if (new Set(names).size < names.length) refuse('must be different for each member');
+  if (new Set(names).size < names.length) failDefinition('must be different for each member');
   return found.map(({ name, path }) => ({ header: `Mcp-Param-${name}`, path }));
 }
 
@@ -40,27 +41,28 @@ interface Annotated {
   readonly path: readonly string[];
 }
 
-function inProperties(
-  { properties }: Record<string, unknown>,
-  path: readonly string[],
-): Annotated[] {
+function findInProperties({ properties }: JsonObject, path: readonly string[]): Annotated[] {
   if (!isObject(properties)) return [];
   return Object.entries(properties).flatMap(([key, member]) => {
     if (!isObject(member)) return [];
-    const here = [...path, key];
-    const own = MIRROR in member ? [{ name: member[MIRROR], type: member.type, path: here }] : [];
-    return [...own, ...inProperties(member, here)];
+    const memberPath = [...path, key];
+    const annotation =
+      MIRROR_KEYWORD in member
+        ? [{ name: member[MIRROR_KEYWORD], type: member.type, path: memberPath }]
+        : [];
+    return [...annotation, ...findInProperties(member, memberPath)];
   });
 }
 
-/** Wherever they stand; a member that is called so is none. */
-function annotationsIn(schema: unknown): number {
-  if (Array.isArray(schema)) return sum(schema.map(annotationsIn));
+/** Of all annotations, wherever they stand; a member that is called so is none. */
+function countAnnotations(schema: unknown): number {
+  if (Array.isArray(schema)) return sum(schema.map(countAnnotations));
   if (!isObject(schema)) return 0;
-  const own = MIRROR in schema ? 1 : 0;
+  const own = MIRROR_KEYWORD in schema ? 1 : 0;
   const { properties, ...rest } = schema;
   const members = isObject(properties) ? Object.values(properties) : [];
-  return own + sum([...members, ...Object.values(rest)].map(annotationsIn));
+  return own + sum([...members, ...Object.values(rest)].map(countAnnotations));
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+const sum = (numbers: readonly number[]): number =>
+  numbers.reduce((total, number) => total + number, 0);

@@ -4,18 +4,19 @@ import { isObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { PromptResult } from '../content.ts';
 import type { Described, PromptDescription } from '../descriptions.ts';
-import { kindOf } from './kind.ts';
-import { checkMembers } from './members.ts';
+import { checkMembers } from './check-members.ts';
+import { describeType } from './describe-type.ts';
 
 /** Made by {@link definePrompt}. */
 export interface Prompt {
   readonly description: PromptDescription;
-  problem(args: Arguments): string | undefined;
+  /** What is wrong with the arguments, naming one; undefined when they fit. */
+  findProblem(args: Arguments): string | undefined;
   get(args: Arguments, context: Context): Promise<PromptResult>;
   /** By argument. */
   readonly completers: Completers;
   /** Whether an argument has `complete`; those with `values` are completed beside. */
-  readonly completes: boolean;
+  readonly hasCompletion: boolean;
 }
 
 /**
@@ -65,23 +66,27 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
   },
 ): Prompt {
   checkMembers('Prompt', prompt, MEMBERS, 'name');
-  const { get, arguments: given, ...description } = prompt;
-  const all = checkedArguments(prompt.name, given);
+  const { get, arguments: promptArguments = [], ...described } = prompt;
+  checkArguments(prompt.name, promptArguments);
   return {
     description: {
-      ...description,
-      arguments: all.map(({ name, description, required }) => ({ name, description, required })),
+      ...described,
+      arguments: promptArguments.map(({ name, description, required }) => ({
+        name,
+        description,
+        required,
+      })),
     },
-    problem: (args) => firstProblem(all, args),
+    findProblem: (args) => findArgumentProblem(promptArguments, args),
     get: async (args, context) =>
       checkPromptResult(await get(args as PromptArguments<All>, context)),
     completers: new Map(
-      all.flatMap(({ name, complete, values }): [string, Complete][] => {
-        const completer = complete ?? (values && beginningWith(values));
+      promptArguments.flatMap(({ name, complete, values }): [string, Complete][] => {
+        const completer = complete ?? (values && completeFrom(values));
         return completer === undefined ? [] : [[name, completer]];
       }),
     ),
-    completes: all.some(({ complete }) => complete !== undefined),
+    hasCompletion: promptArguments.some(({ complete }) => complete !== undefined),
   };
 }
 
@@ -102,33 +107,36 @@ const ARGUMENT_MEMBERS = {
   complete: 'any',
 } as const;
 
-function checkedArguments(
-  prompt: string,
-  all: readonly PromptArgument[] = [],
-): readonly PromptArgument[] {
-  if (!Array.isArray(all)) {
-    throw new DefinitionError(`Prompt ${prompt}: arguments is ${kindOf(all)}; it must be a list.`);
+function checkArguments(prompt: string, promptArguments: readonly PromptArgument[]): void {
+  if (!Array.isArray(promptArguments)) {
+    throw new DefinitionError(
+      `Prompt ${prompt}: arguments is ${describeType(promptArguments)}; it must be a list.`,
+    );
   }
-  for (const one of all) checkMembers(`Prompt ${prompt}: argument`, one, ARGUMENT_MEMBERS, 'name');
-  return all;
+  for (const argument of promptArguments) {
+    checkMembers(`Prompt ${prompt}: argument`, argument, ARGUMENT_MEMBERS, 'name');
+  }
 }
 
 function checkPromptResult(result: PromptResult): PromptResult {
   if (isObject(result) && Array.isArray(result.messages)) return result;
-  const returned = isObject(result) ? 'an object without a list of messages' : kindOf(result);
+  const returned = isObject(result) ? 'an object without a list of messages' : describeType(result);
   throw new Error(`get returned ${returned}; it must return { messages: [{ role, content }] }`);
 }
 
-const beginningWith =
+const completeFrom =
   (values: readonly string[]): Complete =>
   (typed) =>
     values.filter((value) => value.startsWith(typed));
 
-function firstProblem(known: readonly PromptArgument[], args: Arguments): string | undefined {
-  return known.map((argument) => argumentProblem(argument, args)).find(Boolean);
+function findArgumentProblem(
+  promptArguments: readonly PromptArgument[],
+  args: Arguments,
+): string | undefined {
+  return promptArguments.map((argument) => describeArgumentProblem(argument, args)).find(Boolean);
 }
 
-function argumentProblem(
+function describeArgumentProblem(
   { name, required, values }: PromptArgument,
   args: Arguments,
 ): string | undefined {

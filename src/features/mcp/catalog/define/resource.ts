@@ -1,13 +1,11 @@
 // Spec §2.7: resources, and templates of them.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { fail } from '../../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../../core/json.ts';
-import type { UserContext } from '../../../../core/user-context.ts';
 import type { Context } from '../catalog.ts';
 import type { CacheHint, ResourceContent } from '../content.ts';
 import type { ResourceDescription, ResourceTemplateDescription } from '../descriptions.ts';
-import { kindOf } from './kind.ts';
-import { checkMembers } from './members.ts';
+import { checkMembers } from './check-members.ts';
+import { describeType } from './describe-type.ts';
 import type { Complete, Completers } from './prompt.ts';
 import { parseUriTemplate, type VariableIn } from './uri-template.ts';
 
@@ -30,7 +28,8 @@ export interface ResourceTemplate {
     context: Context,
   ): Promise<ResourceContent | undefined>;
   readonly completers: Completers;
-  readonly completes: boolean;
+  /** Whether a variable has `complete`. */
+  readonly hasCompletion: boolean;
 }
 
 /** Calls `changed` after each change until the returned function is called. Neither throws. */
@@ -85,15 +84,15 @@ export function defineResourceTemplate<const Template extends string>(
 ): ResourceTemplate;
 export function defineResourceTemplate(template: UntypedTemplate): ResourceTemplate {
   checkMembers('Resource template', template, TEMPLATE_MEMBERS, 'uriTemplate');
-  const { read, complete = {}, ...description } = template;
+  const { read, complete: completions = {}, ...description } = template;
   const { uriTemplate } = description;
   const { variables, match } = parseUriTemplate(uriTemplate);
   const completers = new Map<string, Complete>();
-  for (const [name, completer] of Object.entries(complete)) {
+  for (const [name, complete] of Object.entries(completions)) {
     if (!variables.includes(name)) {
       throw new DefinitionError(`Resource template ${uriTemplate}: it has no variable ${name}.`);
     }
-    if (completer !== undefined) completers.set(name, completer);
+    if (complete !== undefined) completers.set(name, complete);
   }
   return {
     description,
@@ -106,7 +105,7 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
         : checkContent(`Resource template ${uriTemplate}`, content);
     },
     completers,
-    completes: completers.size > 0,
+    hasCompletion: completers.size > 0,
   };
 }
 
@@ -139,7 +138,7 @@ const TEMPLATE_MEMBERS = {
 function checkContent(owner: string, content: ResourceContent): ResourceContent {
   const { text, blob }: { readonly text?: unknown; readonly blob?: unknown } = content ?? {};
   if (typeof text === 'string' || typeof blob === 'string') return content;
-  const returned = isObject(content) ? 'an object without either' : kindOf(content);
+  const returned = isObject(content) ? 'an object without either' : describeType(content);
   throw new Error(`${owner}: read returned ${returned}; it must return { text } or { blob }`);
 }
 
@@ -151,10 +150,3 @@ interface UntypedTemplate extends ResourceTemplateDescription {
     context: Context,
   ): ResourceContent | undefined | Promise<ResourceContent | undefined>;
 }
-
-/**
- * The user of a call that makes no sense without one.
- *
- * @throws GatewayError `user_required` when the service runs without authentication (decisions 3).
- */
-export const requireUser = ({ user }: Context): UserContext => user ?? fail('user_required');

@@ -1,22 +1,22 @@
 // Spec §2.4: tools, each typed from its own schemas.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { isObject } from '../../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { Content, ToolResult } from '../content.ts';
 import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';
-import type { Fitting } from './fitting.ts';
-import { kindOf } from './kind.ts';
-import { checkMembers } from './members.ts';
-import { type MirroredParam, mirroredParams } from './mirrored-params.ts';
-import { type Check, compile } from './schema.ts';
+import { checkMembers } from './check-members.ts';
+import { compileSchema, type FindProblem } from './compile-schema.ts';
+import { describeType } from './describe-type.ts';
+import type { FromJsonSchema } from './from-json-schema.ts';
+import { type MirroredParam, readMirroredParams } from './mirrored-params.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {
   readonly description: ToolDescription;
   /** Arguments that clients repeat in headers (`x-mcp-header`). */
-  readonly mirrored: readonly MirroredParam[];
+  readonly mirroredParams: readonly MirroredParam[];
   /** What is wrong with the arguments, naming the member; undefined when they fit. */
-  problem(args: Arguments): string | undefined;
+  findProblem(args: Arguments): string | undefined;
   /** @throws Error when the result does not fit `outputSchema`. */
   run(args: Arguments, context: Context): Promise<ToolResult>;
 }
@@ -66,16 +66,16 @@ export function defineTool(tool: UntypedTool): Tool {
       `Tool ${name}: a name has 1 to 128 letters, digits, "_", "-" and "." only.`,
     );
   }
-  const problem = compile(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
-  const outputProblem =
-    outputSchema && compile(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
+  const findProblem = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
+  const findOutputProblem =
+    outputSchema && compileSchema(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
   return {
     description,
-    mirrored: mirroredParams(name, inputSchema),
-    problem,
-    // Not awaited here: that would keep the arguments until the tool ends (decisions 10).
+    mirroredParams: readMirroredParams(name, inputSchema),
+    findProblem,
+    // Not awaited here: that would keep the arguments until the tool ends.
     run: (args, context) =>
-      begin(run, args, context).then((result) => toToolResult(result, outputProblem)),
+      startRun(run, args, context).then((result) => toToolResult(result, findOutputProblem)),
   };
 }
 
@@ -96,7 +96,7 @@ export interface ToolDefinition<Input, Output> extends Described {
   readonly inputSchema: Input;
   readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
-  run(args: Fitting<Input>, context: Context): ResultOf<Output> | Promise<ResultOf<Output>>;
+  run(args: FromJsonSchema<Input>, context: Context): ResultOf<Output> | Promise<ResultOf<Output>>;
 }
 
 /**
@@ -105,7 +105,7 @@ export interface ToolDefinition<Input, Output> extends Described {
  */
 export type ResultOf<Output> = [Output] extends [undefined]
   ? ContentResult
-  : ToolFailure | StructuredResult<Fitting<Output>>;
+  : ToolFailure | StructuredResult<FromJsonSchema<Output>>;
 
 /** MCP 2025-11-25, tool names. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
@@ -117,21 +117,29 @@ interface UntypedTool extends ToolDescription {
 }
 
 /** Async, so that what the tool throws at once is a rejection, too. */
-const begin = async (run: UntypedTool['run'], args: Arguments, context: Context) =>
+const startRun = async (run: UntypedTool['run'], args: Arguments, context: Context) =>
   run(args, context);
 
 type AnyResult = ContentResult | StructuredResult<unknown> | ToolFailure;
 
-function toToolResult(result: AnyResult | undefined, problem: Check | undefined): ToolResult {
-  const wanted = problem === undefined ? CONTENT : STRUCTURED;
-  if (!isObject(result)) throw wrongResult(kindOf(result), wanted);
-  if (problem !== undefined && 'structuredContent' in result) return structured(result, problem);
+function toToolResult(
+  result: AnyResult | undefined,
+  findOutputProblem: FindProblem | undefined,
+): ToolResult {
+  const expected = findOutputProblem === undefined ? CONTENT : STRUCTURED;
+  if (!isObject(result)) throw wrongResult(describeType(result), expected);
+  if (findOutputProblem !== undefined && 'structuredContent' in result) {
+    return toStructuredResult(result, findOutputProblem);
+  }
   const { content } = result;
-  if (content === undefined) throw wrongResult('an object without content', wanted);
-  if (!Array.isArray(content)) throw wrongResult(`content that is ${kindOf(content)}`, wanted);
-  const odd = content.findIndex((item) => !isObject(item) || typeof item.type !== 'string');
-  if (odd !== -1) throw wrongResult(`content[${odd}] that is ${oddItem(content[odd])}`, wanted);
-  if (problem !== undefined && result.isError !== true) {
+  if (content === undefined) throw wrongResult('an object without content', expected);
+  if (!Array.isArray(content))
+    throw wrongResult(`content that is ${describeType(content)}`, expected);
+  const wrong = content.findIndex((item) => !isObject(item) || typeof item.type !== 'string');
+  if (wrong !== -1) {
+    throw wrongResult(`content[${wrong}] that is ${describeItem(content[wrong])}`, expected);
+  }
+  if (findOutputProblem !== undefined && result.isError !== true) {
     throw new Error('The tool returned no structuredContent, which its outputSchema asks for');
   }
   return result as unknown as ToolResult;
@@ -140,16 +148,18 @@ function toToolResult(result: AnyResult | undefined, problem: Check | undefined)
 const CONTENT = "{ content: [{ type: 'text', text: … }] }";
 const STRUCTURED = '{ structuredContent: { … } }, as its outputSchema says';
 
-const wrongResult = (returned: string, wanted: string): Error =>
-  new Error(`run returned ${returned}; it must return ${wanted}`);
+const wrongResult = (returned: string, expected: string): Error =>
+  new Error(`run returned ${returned}; it must return ${expected}`);
 
-const oddItem = (item: unknown): string =>
-  isObject(item) ? 'an object without type' : kindOf(item);
+const describeItem = (item: unknown): string =>
+  isObject(item) ? 'an object without type' : describeType(item);
 
-function structured(result: Readonly<Record<string, unknown>>, problem: Check): ToolResult {
+function toStructuredResult(result: JsonObject, findProblem: FindProblem): ToolResult {
   const { structuredContent } = result;
-  const wrong = problem(structuredContent);
-  if (wrong !== undefined) throw new Error(`The tool's result is not as it promised: ${wrong}`);
+  const problem = findProblem(structuredContent);
+  if (problem !== undefined) {
+    throw new Error(`The tool's result is not as it promised: ${problem}`);
+  }
   const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;
   return { content: [text], ...result } as ToolResult;
 }

@@ -13,8 +13,8 @@ export interface UriTemplate {
 /** The names of its variables, read by the compiler: `service` and `path` of `x://{service}/{+path}`. */
 export type VariableIn<Template extends string> = string extends Template
   ? string
-  : Template extends `${string}{${infer Variable}}${infer Rest}`
-    ? (Variable extends `+${infer Name}` ? Name : Variable) | VariableIn<Rest>
+  : Template extends `${string}{${infer Expression}}${infer Rest}`
+    ? (Expression extends `+${infer Name}` ? Name : Expression) | VariableIn<Rest>
     : never;
 
 interface Variable {
@@ -27,39 +27,46 @@ interface Variable {
 export function parseUriTemplate(template: string): UriTemplate {
   const parts = template.split(/(\{[^{}]*\})/);
   // Texts stand at even places, variables between them.
-  const texts = parts.filter((_part, at) => at % 2 === 0);
-  const variables = parts.filter((_part, at) => at % 2 === 1).map((part) => parse(template, part));
-  check(template, texts, variables);
+  const texts = parts.filter((_part, index) => index % 2 === 0);
+  const variables = parts
+    .filter((_part, index) => index % 2 === 1)
+    .map((part) => parseVariable(template, part));
+  checkTemplate(template, texts, variables);
   const names = variables.map(({ name }) => name);
 
   return {
     variables: names,
     match(uri) {
-      const values = valuesIn(uri, texts, variables);
-      return values && decoded(names, values);
+      const values = matchValues(uri, texts, variables);
+      return values && decodeValues(names, values);
     },
   };
 }
 
-function parse(template: string, part: string): Variable {
+function parseVariable(template: string, part: string): Variable {
   const [, plus, name] = /^\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(part) ?? [];
-  if (name === undefined) return refuse(template, `${part} is not {name} or {+name}`);
+  if (name === undefined) return failTemplate(template, `${part} is not {name} or {+name}`);
   return { name, isReserved: plus === '+' };
 }
 
-function check(template: string, texts: readonly string[], variables: readonly Variable[]): void {
+function checkTemplate(
+  template: string,
+  texts: readonly string[],
+  variables: readonly Variable[],
+): void {
   const names = variables.map(({ name }) => name);
-  if (names.length === 0) refuse(template, 'it has no variable');
-  if (new Set(names).size < names.length) refuse(template, 'a variable stands there twice');
-  if (texts.some((text) => /[{}]/.test(text))) refuse(template, 'a brace has no partner');
-  if (texts.slice(1, -1).includes('')) refuse(template, 'text must stand between two variables');
+  if (names.length === 0) failTemplate(template, 'it has no variable');
+  if (new Set(names).size < names.length) failTemplate(template, 'a variable stands there twice');
+  if (texts.some((text) => /[{}]/.test(text))) failTemplate(template, 'a brace has no partner');
+  if (texts.slice(1, -1).includes(''))
+    failTemplate(template, 'text must stand between two variables');
   if (variables.filter(({ isReserved }) => isReserved).length > 1) {
-    refuse(template, 'there is one {+name} at most');
+    failTemplate(template, 'there is one {+name} at most');
   }
 }
 
 /** From the left up to `{+name}`, from the right down to it; each variable as short as can be. */
-function valuesIn(
+function matchValues(
   uri: string,
   texts: readonly string[],
   variables: readonly Variable[],
@@ -75,35 +82,37 @@ function valuesIn(
   const pivot = reserved === -1 ? variables.length - 1 : reserved;
 
   for (const text of texts.slice(1, pivot + 1)) {
-    const at = uri.indexOf(text, start + 1);
-    if (at === -1 || at >= end) return undefined;
-    left.push(uri.slice(start, at));
-    start = at + text.length;
+    const position = uri.indexOf(text, start + 1);
+    if (position === -1 || position >= end) return undefined;
+    left.push(uri.slice(start, position));
+    start = position + text.length;
   }
   for (const text of texts.slice(pivot + 1, -1).reverse()) {
-    const at = uri.lastIndexOf(text, end - text.length - 1);
-    if (at <= start) return undefined;
-    right.unshift(uri.slice(at + text.length, end));
-    end = at;
+    const position = uri.lastIndexOf(text, end - text.length - 1);
+    if (position <= start) return undefined;
+    right.unshift(uri.slice(position + text.length, end));
+    end = position;
   }
   if (start >= end) return undefined;
   const values = [...left, uri.slice(start, end), ...right];
-  return values.every((value, at) => at === reserved || !/[/?#]/.test(value)) ? values : undefined;
+  return values.every((value, index) => index === reserved || !/[/?#]/.test(value))
+    ? values
+    : undefined;
 }
 
-function decoded(
+function decodeValues(
   names: readonly string[],
   values: readonly string[],
 ): Readonly<Record<string, string>> | undefined {
   try {
     return Object.fromEntries(
-      names.map((name, at) => [name, decodeURIComponent(values[at] ?? '')]),
+      names.map((name, index) => [name, decodeURIComponent(values[index] ?? '')]),
     );
   } catch {
     return undefined;
   }
 }
 
-function refuse(template: string, reason: string): never {
+function failTemplate(template: string, reason: string): never {
   throw new DefinitionError(`Resource template ${template}: ${reason}.`);
 }

@@ -2,40 +2,42 @@
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import { findNearestName } from '../../../../core/nearest-name.ts';
-import { kindOf } from './kind.ts';
+import { describeType } from './describe-type.ts';
 
 /** `text` and `function` are required, `any` is not, or is checked elsewhere. */
 export type Members = Readonly<Record<string, 'text' | 'function' | 'any'>>;
 
-const MUST_BE = { text: 'a string that is not empty', function: 'a function' } as const;
+const TYPE_NAMES = { text: 'a string that is not empty', function: 'a function' } as const;
 
 /**
  * @param kind What is defined: `Tool`.
- * @param nameIn The member by which messages name it.
+ * @param nameMember The member by which messages name it.
  * @throws DefinitionError when a member is missing, or there is one that is not known.
  */
 export function checkMembers(
   kind: string,
-  given: unknown,
+  definition: unknown,
   members: Members,
-  nameIn: string | undefined = undefined,
+  nameMember: string | undefined = undefined,
 ): void {
-  if (!isObject(given)) {
-    throw new DefinitionError(`${kind}: there is ${kindOf(given)}; it must be an object.`);
+  if (!isObject(definition)) {
+    throw new DefinitionError(
+      `${kind}: there is ${describeType(definition)}; it must be an object.`,
+    );
   }
-  const name = nameIn === undefined ? undefined : given[nameIn];
+  const name = nameMember === undefined ? undefined : definition[nameMember];
   const owner = typeof name === 'string' && name !== '' ? `${kind} ${name}` : kind;
   const known = Object.keys(members);
-  const unknown = Object.keys(given).filter((member) => !known.includes(member));
+  const unknown = Object.keys(definition).filter((member) => !known.includes(member));
 
-  for (const [member, must] of Object.entries(members)) {
-    if (must === 'any' || isFit(given[member], must)) continue;
-    const value = given[member];
-    const state = value === undefined ? 'missing' : value === '' ? 'empty' : kindOf(value);
+  for (const [member, type] of Object.entries(members)) {
+    if (type === 'any' || hasType(definition[member], type)) continue;
+    const value = definition[member];
+    const state = value === undefined ? 'missing' : value === '' ? 'empty' : describeType(value);
     const near = value === undefined ? findNearestName(member, unknown) : undefined;
     const hint = near === undefined ? '' : ` There is "${near}": is it misspelt?`;
     throw new DefinitionError(
-      `${owner}: ${member} is ${state}; it must be ${MUST_BE[must]}.${hint}`,
+      `${owner}: ${member} is ${state}; it must be ${TYPE_NAMES[type]}.${hint}`,
     );
   }
   const [first] = unknown;
@@ -47,5 +49,5 @@ export function checkMembers(
   );
 }
 
-const isFit = (value: unknown, must: 'text' | 'function'): boolean =>
-  must === 'function' ? typeof value === 'function' : typeof value === 'string' && value !== '';
+const hasType = (value: unknown, type: 'text' | 'function'): boolean =>
+  type === 'function' ? typeof value === 'function' : typeof value === 'string' && value !== '';

@@ -1,19 +1,19 @@
-import { DefinitionError } from '../../../../core/errors/definition-error.ts';
-import { kindOf } from './kind.ts';
+import { DefinitionError } from '../../../core/errors/definition-error.ts';
+import { describeType } from './define/describe-type.ts';
 
 /**
- * The entries of a catalogue by name, in the order in which they were given.
+ * A map of the entries by name, in their order.
  *
  * @throws DefinitionError when two share a name, or what was given are no entries.
  */
-export function entriesByName<Entry extends { readonly description: object }>(
+export function indexByName<Entry extends { readonly description: object }>(
   kind: string,
   entries: readonly Entry[] = [],
   nameOf: (entry: Entry) => string,
 ): ReadonlyMap<string, Entry> {
   if (!Array.isArray(entries)) {
     throw new DefinitionError(
-      `createLocalCatalog: the ${kind}s are ${kindOf(entries)}; they must be a list.`,
+      `createLocalCatalog: the ${kind}s are ${describeType(entries)}; they must be a list.`,
     );
   }
   const byName = new Map<string, Entry>();

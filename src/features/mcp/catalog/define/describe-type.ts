@@ -1,5 +1,5 @@
 /** What a value is, in words for authors: `a string`, `nothing`. */
-export function kindOf(value: unknown): string {
+export function describeType(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';

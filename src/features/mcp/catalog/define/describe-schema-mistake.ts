@@ -11,53 +11,55 @@ const MAX_VALUE = 80;
  * The first thing that a meta-schema refuses: where it stands, what stands there, and what must.
  * Undefined when there is nothing.
  */
-export function schemaMistake(
+export function describeSchemaMistake(
   owner: string,
   schema: object,
   errors: readonly ErrorObject[],
 ): string | undefined {
-  const first = deepest(errors);
+  const first = findDeepest(errors);
   if (first === undefined) return undefined;
-  const path = first.instancePath.split('/').slice(1).map(unescaped);
-  const value = path.reduce(memberOf, schema);
-  const place = `${owner}${path.map(step).join('')} is ${shortJson(value)}`;
+  const path = first.instancePath.split('/').slice(1).map(unescapePointer);
+  const value = path.reduce(getMember, schema);
+  const place = `${owner}${path.map(toPathStep).join('')} is ${toShortJson(value)}`;
   if (isTypePlace(path) && (typeof value === 'string' || value === null)) {
-    const near = nearestType(String(value));
+    const near = findNearestType(String(value));
     const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
     return `${place}; allowed are ${TYPES.join(', ')}.${hint}`;
   }
-  const here = errors.filter(({ instancePath }) => instancePath === first.instancePath);
-  const said = here.filter(({ keyword }) => !SUMMARIES.has(keyword)).map(wordsOf);
-  return `${place}; it ${[...new Set(said)].join(', or ')}.`;
+  const samePlace = errors.filter(({ instancePath }) => instancePath === first.instancePath);
+  const descriptions = samePlace
+    .filter(({ keyword }) => !SUMMARIES.has(keyword))
+    .map(describeError);
+  return `${place}; it ${[...new Set(descriptions)].join(', or ')}.`;
 }
 
 /** Of alternatives, the one that goes deepest is the one that was meant. */
-function deepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
-  const depth = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
-  return [...errors].sort((one, other) => depth(other) - depth(one))[0];
+function findDeepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
+  const depthOf = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
+  return [...errors].sort((one, other) => depthOf(other) - depthOf(one))[0];
 }
 
 /** `int` is short for `integer`, as other languages have it. */
-const nearestType = (text: string): string | undefined =>
+const findNearestType = (text: string): string | undefined =>
   (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
   findNearestName(text, TYPES);
 
 /** Where a keyword stands that nobody knows, and which was meant; undefined when it is not there. */
-export function unknownKeyword(
+export function describeUnknownKeyword(
   owner: string,
   schema: object,
   keyword: string,
   known: readonly string[],
 ): string | undefined {
-  const path = pathTo(keyword, schema, []);
+  const path = findPath(keyword, schema, []);
   if (path === undefined) return undefined;
   const near = findNearestName(keyword, known);
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
-  return `${owner}${path.map(step).join('')}: there is no keyword "${keyword}".${hint}`;
+  return `${owner}${path.map(toPathStep).join('')}: there is no keyword "${keyword}".${hint}`;
 }
 
 /** Their members are names that authors choose. */
-const MAPS: ReadonlySet<string> = new Set([
+const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',
   'definitions',
@@ -66,9 +68,9 @@ const MAPS: ReadonlySet<string> = new Set([
   'dependentSchemas',
 ]);
 /** What stands below is no schema. */
-const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
-function pathTo(
+function findPath(
   keyword: string,
   schema: unknown,
   path: readonly string[],
@@ -76,18 +78,20 @@ function pathTo(
   if (typeof schema !== 'object' || schema === null) return undefined;
   if (Object.hasOwn(schema, keyword)) return path;
   for (const [key, below] of Object.entries(schema)) {
-    if (VALUES.has(key)) continue;
-    const here = [...path, key];
+    if (VALUE_KEYWORDS.has(key)) continue;
+    const keyPath = [...path, key];
     const found =
-      MAPS.has(key) && isObject(below)
-        ? firstFound(Object.entries(below), ([name, one]) => pathTo(keyword, one, [...here, name]))
-        : pathTo(keyword, below, here);
+      SCHEMA_MAPS.has(key) && isObject(below)
+        ? findFirst(Object.entries(below), ([name, member]) =>
+            findPath(keyword, member, [...keyPath, name]),
+          )
+        : findPath(keyword, below, keyPath);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function firstFound<Item, Found>(
+function findFirst<Item, Found>(
   items: readonly Item[],
   find: (item: Item) => Found | undefined,
 ): Found | undefined {
@@ -100,32 +104,32 @@ function firstFound<Item, Found>(
 
 const SUMMARIES: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf']);
 
-const wordsOf = ({ message, params }: ErrorObject): string => {
+const describeError = ({ message, params }: ErrorObject): string => {
   const allowed: unknown = params.allowedValues;
-  const list = Array.isArray(allowed) ? `: ${allowed.map(shortJson).join(', ')}` : '';
+  const list = Array.isArray(allowed) ? `: ${allowed.map(toShortJson).join(', ')}` : '';
   return `${message ?? 'is not allowed'}${list}`;
 };
 
-const unescaped = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
+const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
 
-const memberOf = (value: unknown, key: string): unknown =>
+const getMember = (value: unknown, key: string): unknown =>
   isObject(value) || Array.isArray(value)
-    ? Object.entries(value).find(([k]) => k === key)?.[1]
+    ? Object.entries(value).find(([name]) => name === key)?.[1]
     : undefined;
 
 /** `.sides`, `[0]`, `["two words"]`. */
-function step(key: string): string {
+function toPathStep(key: string): string {
   if (/^\d+$/.test(key)) return `[${key}]`;
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
 /** `type`, or one of its list; a member that is called so stands below `properties`. */
 function isTypePlace(path: readonly string[]): boolean {
-  const at = /^\d+$/.test(path.at(-1) ?? '') ? path.length - 2 : path.length - 1;
-  return path[at] === 'type' && path[at - 1] !== 'properties';
+  const last = /^\d+$/.test(path.at(-1) ?? '') ? path.length - 2 : path.length - 1;
+  return path[last] === 'type' && path[last - 1] !== 'properties';
 }
 
-function shortJson(value: unknown): string {
+function toShortJson(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text;
 }

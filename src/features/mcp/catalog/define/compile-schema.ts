@@ -1,0 +1,170 @@
+// JSON Schema, compiled once where a tool is defined, or for one answer of a client.
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { DefinitionError } from '../../../../core/errors/definition-error.ts';
+import { isObject } from '../../../../core/json.ts';
+import type { ObjectSchema } from '../descriptions.ts';
+import { describeErrors } from './describe-errors.ts';
+import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
+import { MIRROR_KEYWORD } from './mirrored-params.ts';
+
+/** What is wrong with a value, a line for each member; undefined when it fits the schema. */
+export type FindProblem = (value: unknown) => string | undefined;
+
+const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
+
+// Formats are for people: the schema's keywords are what is held to.
+const OPTIONS: Options = {
+  allowUnionTypes: true,
+  validateFormats: false,
+  logger: false,
+  verbose: true,
+};
+
+/** For a value in which one error was found already. */
+const ALL_ERRORS_OPTIONS: Options = {
+  ...OPTIONS,
+  allErrors: true,
+  code: { regExp: Object.assign(createPattern, { code: 'new RegExp' }) },
+};
+
+const createDraft7 = (options: Options) => new Ajv(options).addVocabulary([MIRROR_KEYWORD]);
+const createDraft2020 = (options: Options) =>
+  new Ajv2020(options).addVocabulary([MIRROR_KEYWORD, '$anchor']);
+
+const DIALECTS = {
+  'Draft 7': {
+    firstError: createDraft7(OPTIONS),
+    allErrors: createDraft7(ALL_ERRORS_OPTIONS),
+  },
+  '2020-12': {
+    firstError: createDraft2020(OPTIONS),
+    allErrors: createDraft2020(ALL_ERRORS_OPTIONS),
+  },
+} as const;
+
+/**
+ * The check for an author's schema: Draft 7 (Spec §2.4), or 2020-12 where `$schema` says so.
+ * `subject` is what messages call the value.
+ *
+ * @throws DefinitionError when it is no such schema; `owner` is named.
+ */
+export function compileSchema(owner: string, subject: string, schema: ObjectSchema): FindProblem {
+  if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
+  if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
+  const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
+  const { firstError, allErrors } = DIALECTS[dialect];
+  try {
+    const validate = firstError.compile(schema);
+    return function findProblem(value) {
+      if (validate(value)) return undefined;
+      const firstLines = describeErrors(subject, validate.errors ?? []);
+      const errors = isSmall(value) ? findErrors(allErrors.compile(schema), value) : undefined;
+      const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
+      return lines.join('\n');
+    };
+  } catch (error) {
+    throw explainSchemaError(owner, schema, dialect, error);
+  }
+}
+
+function explainSchemaError(
+  owner: string,
+  schema: ObjectSchema,
+  dialect: keyof typeof DIALECTS,
+  error: unknown,
+): DefinitionError {
+  const { firstError: ajv } = DIALECTS[dialect];
+  const isValid = ajv.validateSchema(schema);
+  const mistake = isValid === false && describeSchemaMistake(owner, schema, ajv.errors ?? []);
+  if (mistake) return new DefinitionError(mistake);
+  const reason = error instanceof Error ? error.message : String(error);
+  const [, keyword] = /unknown keyword: "(.*)"$/.exec(reason) ?? [];
+  const unknownKeyword =
+    keyword && describeUnknownKeyword(owner, schema, keyword, Object.keys(ajv.RULES.keywords));
+  return new DefinitionError(unknownKeyword || `${owner} is no JSON Schema ${dialect}: ${reason}.`);
+}
+
+const NOT_ALL = 'There may be more: what is this large is checked up to the first problem.';
+
+/**
+ * A check that goes on after the first error costs a multiple of one that does not, and more the
+ * worse the value is: who sends what is wrong must not get more work done than who sends what fits.
+ */
+const MAX_VALUES = 500;
+
+/** Characters that an author's pattern is tried on, where `maxLength` beside it may have failed. */
+const MAX_PATTERN_TEXT = 4096;
+
+/** Undefined where it would cost too much. */
+function findErrors(
+  validate: ValidateFunction,
+  value: unknown,
+): readonly ErrorObject[] | undefined {
+  try {
+    validate(value);
+    return validate.errors ?? undefined;
+  } catch (error) {
+    if (error instanceof TooLongError) return undefined;
+    throw error;
+  }
+}
+
+class TooLongError extends Error {}
+
+/** A regular expression that refuses to look at long text. */
+function createPattern(pattern: string, flags: string) {
+  const expression = new RegExp(pattern, flags);
+  return {
+    test(text: string) {
+      if (text.length > MAX_PATTERN_TEXT) throw new TooLongError();
+      return expression.test(text);
+    },
+    toString: () => String(expression),
+  };
+}
+
+function isSmall(value: unknown): boolean {
+  let left = MAX_VALUES;
+  const isWithinLimit = (item: unknown): boolean => {
+    left -= 1;
+    if (left < 0) return false;
+    return typeof item !== 'object' || item === null || Object.values(item).every(isWithinLimit);
+  };
+  return isWithinLimit(value);
+}
+
+/**
+ * What is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
+ * the schema: one that was made for a single question leaves nothing behind.
+ */
+export function checkAgainstSchema(
+  schema: object,
+  subject: string,
+  value: unknown,
+): string | undefined {
+  const validate = questionValidators.get(schema) ?? compileQuestionSchema(schema);
+  return validate(value) ? undefined : describeErrors(subject, validate.errors ?? []).join('\n');
+}
+
+const questionValidators = new WeakMap<object, ValidateFunction>();
+
+/** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
+const SCHEMAS_PER_AJV = 100;
+
+const compileQuestionSchema = (() => {
+  let schemasLeft = 0;
+  let ajv: Ajv | undefined;
+  return (schema: object): ValidateFunction => {
+    if (ajv === undefined || schemasLeft === 0) {
+      ajv = new Ajv({ ...OPTIONS, strict: false });
+      schemasLeft = SCHEMAS_PER_AJV;
+    }
+    schemasLeft -= 1;
+    const validate = ajv.compile(schema);
+    // Or the next one with its `$id` would be refused.
+    ajv.removeSchema(schema);
+    questionValidators.set(schema, validate);
+    return validate;
+  };
+})();
