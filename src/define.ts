@@ -47,6 +47,10 @@ export type {
   ToolResult,
 } from './features/mcp/catalog/content.ts';
 export {
+  createLocalCatalog,
+  type LocalEntries,
+} from './features/mcp/catalog/define/local-catalog.ts';
+export {
   type Complete,
   definePrompt,
   type Prompt,
@@ -76,5 +80,4 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './features/mcp/catalog/descriptions.ts';
-export { createLocalCatalog, type LocalEntries } from './features/mcp/catalog/local-catalog.ts';
 export type { TraceContext } from './features/mcp/protocol/trace-context.ts';

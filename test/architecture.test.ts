@@ -34,7 +34,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const ROOMS: Readonly<Record<string, RegExp>> = {
   ajv: /^features\/mcp\/catalog\/define\/compile-schema\.ts$/,
-  'json-schema-to-ts': /^features\/mcp\/catalog\/define\/from-json-schema\.ts$/,
+  'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
   pino: /^core\/log\.ts$/,

@@ -3,8 +3,8 @@ import type { UserContext } from '../../../core/user-context.ts';
 import type { TraceContext } from '../protocol/trace-context.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
-import type { MirroredParam } from './define/mirrored-params.ts';
 import type {
+  MirroredParam,
   PromptDescription,
   ResourceDescription,
   ResourceTemplateDescription,

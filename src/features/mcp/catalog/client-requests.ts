@@ -1,7 +1,7 @@
 // MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Content } from './content.ts';
-import type { FromJsonSchema } from './define/from-json-schema.ts';
+import type { FromJsonSchema } from './from-json-schema.ts';
 
 /** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
 export type ClientRequest = ElicitRequest | SampleRequest | RootsRequest;

@@ -49,6 +49,14 @@ export interface ToolDescription extends Described {
   readonly annotations?: ToolAnnotations;
 }
 
+/** An argument of a tool that clients repeat in a header (MCP 2026-07-28 "x-mcp-header"). */
+export interface MirroredParam {
+  /** `Mcp-Param-Region`. */
+  readonly header: string;
+  /** The members that lead to it from the arguments. */
+  readonly path: readonly string[];
+}
+
 /** Spec §2.6. */
 export interface PromptDescription extends Described {
   readonly name: string;

@@ -6,7 +6,7 @@ import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
 import { questionKey } from '../../../core/store/keys.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
-import { readAnswers } from '../catalog/client-answers.ts';
+import { readAnswers } from '../calls/client-answers.ts';
 import {
   type Answers,
   type ClientRequest,

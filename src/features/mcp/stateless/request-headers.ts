@@ -5,7 +5,7 @@ import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
 import type { Method } from '../calls/methods.ts';
-import type { MirroredParam } from '../catalog/define/mirrored-params.ts';
+import type { MirroredParam } from '../catalog/descriptions.ts';
 
 /** @throws GatewayError `header_mismatch` naming the header. */
 export function checkHeader(name: string, value: string | undefined, bodyValue: unknown): void {

@@ -13,7 +13,7 @@ import {
 import { toInputErrorResult, toOutcome } from '../calls/outcome.ts';
 import type { RunMethod } from '../calls/run-method.ts';
 import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
-import type { MirroredParam } from '../catalog/define/mirrored-params.ts';
+import type { MirroredParam } from '../catalog/descriptions.ts';
 import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 import { ACCEPTED } from '../protocol/response.ts';
 import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';

@@ -1,15 +1,7 @@
 // MCP 2026-07-28 "x-mcp-header": arguments of a tool that clients repeat in headers.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject, type JsonObject } from '../../../../core/json.ts';
-import type { ObjectSchema } from '../descriptions.ts';
-
-/** One argument that comes in a header as well. */
-export interface MirroredParam {
-  /** `Mcp-Param-Region`. */
-  readonly header: string;
-  /** The members that lead to it from the arguments. */
-  readonly path: readonly string[];
-}
+import type { MirroredParam, ObjectSchema } from '../descriptions.ts';
 
 export const MIRROR_KEYWORD = 'x-mcp-header';
 

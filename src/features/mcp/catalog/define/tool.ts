@@ -3,12 +3,18 @@ import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject, type JsonObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { Content, ToolResult } from '../content.ts';
-import type { Described, ObjectSchema, ToolAnnotations, ToolDescription } from '../descriptions.ts';
+import type {
+  Described,
+  MirroredParam,
+  ObjectSchema,
+  ToolAnnotations,
+  ToolDescription,
+} from '../descriptions.ts';
+import type { FromJsonSchema } from '../from-json-schema.ts';
 import { checkMembers } from './check-members.ts';
 import { compileSchema, type FindProblem } from './compile-schema.ts';
 import { describeType } from './describe-type.ts';
-import type { FromJsonSchema } from './from-json-schema.ts';
-import { type MirroredParam, readMirroredParams } from './mirrored-params.ts';
+import { readMirroredParams } from './mirrored-params.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
 export interface Tool {

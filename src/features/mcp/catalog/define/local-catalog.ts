@@ -1,13 +1,13 @@
 // Spec §2.4–§2.7: tools, prompts and resources defined in this process.
-import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Catalog, Completion, Context, Cursor, Page } from './catalog.ts';
-import type { CacheHint } from './content.ts';
-import { checkMembers } from './define/check-members.ts';
-import type { MirroredParam } from './define/mirrored-params.ts';
-import type { Prompt } from './define/prompt.ts';
-import type { Resource, ResourceTemplate } from './define/resource.ts';
-import type { Tool } from './define/tool.ts';
+import { fail } from '../../../../core/errors/gateway-error.ts';
+import type { Catalog, Completion, Context, Cursor, Page } from '../catalog.ts';
+import type { CacheHint } from '../content.ts';
+import type { MirroredParam } from '../descriptions.ts';
+import { checkMembers } from './check-members.ts';
 import { indexByName } from './index-by-name.ts';
+import type { Prompt } from './prompt.ts';
+import type { Resource, ResourceTemplate } from './resource.ts';
+import type { Tool } from './tool.ts';
 
 export interface LocalEntries {
   readonly tools?: readonly Tool[];

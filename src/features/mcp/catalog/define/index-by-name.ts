@@ -1,5 +1,5 @@
-import { DefinitionError } from '../../../core/errors/definition-error.ts';
-import { describeType } from './define/describe-type.ts';
+import { DefinitionError } from '../../../../core/errors/definition-error.ts';
+import { describeType } from './describe-type.ts';
 
 /**
  * A map of the entries by name, in their order.

@@ -1,8 +1,8 @@
 // What clients answer to our questions, read without trust.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import type { Answers, ClientRequest, ClientRequests } from './client-requests.ts';
-import { checkAgainstSchema } from './define/compile-schema.ts';
+import type { Answers, ClientRequest, ClientRequests } from '../catalog/client-requests.ts';
+import { checkAgainstSchema } from '../catalog/define/compile-schema.ts';
 
 /**
  * The answers to all of `requests`, checked.
