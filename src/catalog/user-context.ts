@@ -2,14 +2,14 @@
 import { definePrompt, requireUser, type UserContext } from 'postern/define';
 
 const texts = {
-  welcome: (user: string) => `Welcome ${user} and offer help with the tools at hand.`,
-  status: (user: string) => `Tell ${user} as whom they are signed in and what they can use here.`,
+  welcome: (user: string) => `Welcome ${user} and offer help with the available tools.`,
+  status: (user: string) => `Tell ${user} who they are logged in as, and what they can use here.`,
   summary: (user: string) => `Summarise for ${user} what was done in this conversation so far.`,
 };
 
 export const userContext = definePrompt({
   name: 'user-context',
-  description: 'Speaks to the signed-in user by name.',
+  description: 'Addresses the logged-in user by name.',
   arguments: [
     {
       name: 'messageType',
@@ -19,10 +19,10 @@ export const userContext = definePrompt({
     },
   ],
   get({ messageType = 'welcome' }, context) {
-    const text = texts[messageType](describe(requireUser(context)));
+    const text = texts[messageType](describeUser(requireUser(context)));
     return { messages: [{ role: 'user', content: { type: 'text', text } }] };
   },
 });
 
-const describe = ({ sub, name, email }: UserContext) =>
+const describeUser = ({ sub, name, email }: UserContext) =>
   email === undefined ? (name ?? sub) : `${name ?? sub} (${email})`;

@@ -4,7 +4,7 @@ import { defineResource, requireUser } from 'postern/define';
 export const userProfile = defineResource({
   uri: 'user://profile',
   name: 'User Profile',
-  description: 'Claims of the signed-in user: sub and, where present, email, name and groups.',
+  description: 'Claims of the logged-in user: sub and, where present, email, name and groups.',
   mimeType: 'application/json',
   read(context) {
     // Named one by one: the user context also holds the token.

@@ -97,7 +97,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     }
     return fail('method_not_allowed', {
       details:
-        'There is no event stream here (MCP_STREAMS): every answer is the reply to its POST.',
+        'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response.',
       headers: { Allow: 'POST, DELETE' },
     });
   }

@@ -162,7 +162,7 @@ test('§4.4 a key that is asked twice in one run is an error of the tool, and na
   const { json } = await answeringCall(gateway, 'same-key', { inputResponses });
   expect(json.error).toMatchObject({
     code: -32603,
-    data: { details: '"q" was asked twice; each question has its key' },
+    data: { details: '"q" was asked twice; each question needs a key of its own' },
   });
 });
 
@@ -185,7 +185,7 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'tool',
     defineTool,
     { ...TOOL, runn: callable },
-    'Tool roll_dice: run is missing; it must be a function. There is "runn": is it misspelt?',
+    'Tool roll_dice: run is missing; it must be a function. There is "runn": did you misspell it?',
   ],
   ['tool', defineTool, TOOL, 'Tool roll_dice: run is missing; it must be a function.'],
   [
@@ -198,20 +198,20 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'tool',
     defineTool,
     { ...TOOL, name: undefined, nam: 'x', run: callable },
-    'Tool: name is missing; it must be a string that is not empty. There is "nam": is it misspelt?',
+    'Tool: name is missing; it must be a string that is not empty. There is "nam": did you misspell it?',
   ],
-  ['tool', defineTool, [], 'Tool: there is a list; it must be an object.'],
+  ['tool', defineTool, [], 'Tool: the definition is a list; it must be an object.'],
   [
     'prompt',
     definePrompt,
     { ...PROMPT, gett: callable },
-    'Prompt toast: get is missing; it must be a function. There is "gett": is it misspelt?',
+    'Prompt toast: get is missing; it must be a function. There is "gett": did you misspell it?',
   ],
   [
     'resource',
     defineResource,
     { ...RESOURCE, raed: callable },
-    'Resource x://y: read is missing; it must be a function. There is "raed": is it misspelt?',
+    'Resource x://y: read is missing; it must be a function. There is "raed": did you misspell it?',
   ],
   [
     'resource template',
@@ -223,19 +223,19 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'tool',
     defineTool,
     { ...TOOL, discription: '', run: callable },
-    'Tool roll_dice: there is no member "discription". Did you mean "description"? Allowed are name, title, description, icons, annotations, inputSchema, outputSchema, run.',
+    'Tool roll_dice: unknown member "discription". Did you mean "description"? Allowed: name, title, description, icons, annotations, inputSchema, outputSchema, run.',
   ],
   [
     'prompt',
     definePrompt,
     { ...PROMPT, args: [], get: callable },
-    'Prompt toast: there is no member "args". Allowed are name, title, description, icons, arguments, get.',
+    'Prompt toast: unknown member "args". Allowed: name, title, description, icons, arguments, get.',
   ],
   [
     'prompt',
     definePrompt,
     { ...PROMPT, arguments: [{ name: 'tone', requird: true }], get: callable },
-    'Prompt toast: argument tone: there is no member "requird". Did you mean "required"? Allowed are name, description, required, values, complete.',
+    'Prompt toast: argument tone: unknown member "requird". Did you mean "required"? Allowed: name, description, required, values, complete.',
   ],
   [
     'prompt',
@@ -247,19 +247,19 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'resource',
     defineResource,
     { ...RESOURCE, mimetype: 'text/plain', read: callable },
-    'Resource x://y: there is no member "mimetype". Did you mean "mimeType"? Allowed are uri, name, title, description, icons, mimeType, size, annotations, cache, watch, read.',
+    'Resource x://y: unknown member "mimetype". Did you mean "mimeType"? Allowed: uri, name, title, description, icons, mimeType, size, annotations, cache, watch, read.',
   ],
   [
     'resource template',
     defineResourceTemplate,
     { ...TEMPLATE, completes: {}, read: callable },
-    'Resource template z://{id}: there is no member "completes". Did you mean "complete"? Allowed are uriTemplate, name, title, description, icons, mimeType, annotations, complete, read.',
+    'Resource template z://{id}: unknown member "completes". Did you mean "complete"? Allowed: uriTemplate, name, title, description, icons, mimeType, annotations, complete, read.',
   ],
   [
     'catalogue',
     createLocalCatalog,
     { tool: [] },
-    'createLocalCatalog: there is no member "tool". Did you mean "tools"? Allowed are tools, prompts, resources, resourceTemplates, logging, instructions, pageSize.',
+    'createLocalCatalog: unknown member "tool". Did you mean "tools"? Allowed: tools, prompts, resources, resourceTemplates, logging, instructions, pageSize.',
   ],
   [
     'catalogue',
@@ -271,7 +271,7 @@ test.each<[string, (members: never) => unknown, object, string]>([
     'catalogue',
     createLocalCatalog,
     { tools: [{ ...TOOL, run: callable }] },
-    'createLocalCatalog: there is a tool that no define… has made.',
+    'createLocalCatalog: a tool in the list was not made by a define function.',
   ],
 ])(
   '§2.4 %s: a mistake is refused at once, with the way to mend it (%#)',
@@ -312,7 +312,7 @@ test.each([
     sides({ minimun: 1 }),
     '.properties.sides: there is no keyword "minimun". Did you mean "minimum"?',
   ],
-  [sides({ pattern: '(' }), ' is no JSON Schema Draft 7: Invalid regular expression'],
+  [sides({ pattern: '(' }), ' is not a valid JSON Schema (Draft 7): Invalid regular expression'],
 ])('§2.4 the inputSchema %j is refused by the place that is wrong', (inputSchema, says) => {
   const define = () => untyped('dice', () => {}, { inputSchema });
   expect(define).toThrow(DefinitionError);

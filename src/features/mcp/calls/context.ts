@@ -43,18 +43,18 @@ export function createContext(
   const askedKeys = new Set<string>();
   const { progressToken } = meta;
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
-    fail('invalid_params', { details: 'A progressToken has at most 256 characters' });
+    fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
   }
 
   const askOnce: Ask = async (requests) => {
     // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
     if (!canAsk) {
-      throw new Error('Only tools, prompts and resources may ask');
+      throw new Error('Only tools, prompts and resources may ask the client');
     }
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would get the answer to the first.
       if (askedKeys.has(key)) {
-        throw new Error(`"${key}" was asked twice; each question has its key`);
+        throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
       }
       askedKeys.add(key);
     }

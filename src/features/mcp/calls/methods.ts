@@ -47,11 +47,9 @@ export function failUnknownMethod(
   method: string,
 ): never {
   const hint = STREAMED.has(method)
-    ? ' here: it needs MCP_STREAMS=true, and resources that tell when they change'
+    ? '; it needs MCP_STREAMS=true, and resources that announce their changes'
     : '';
-  return fail(key, {
-    details: `There is no method ${JSON.stringify(method.slice(0, 100))}${hint}`,
-  });
+  return fail(key, { details: `Unknown method ${JSON.stringify(method.slice(0, 100))}${hint}` });
 }
 
 const STREAMED = new Set(['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen']);

@@ -76,7 +76,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
   function sendQuestion(call: Call, key: string, id: string, request: ClientRequest): Question {
     const { promise, resolve, reject } = createDeferred();
     const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
-    const giveUpOnAbort = () => giveUp('The client left, or cancelled, before it answered.');
+    const giveUpOnAbort = () => giveUp('The client disconnected or cancelled before it answered.');
     const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
       giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
     );
@@ -134,7 +134,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
       if (!call.stream.isAccepted) {
         fail('client_cannot_be_asked', {
           details:
-            'The client is asked by a stream; send Accept: application/json, text/event-stream.',
+            'Questions reach the client on an event stream: send Accept: application/json, text/event-stream.',
         });
       }
       return readAnswers(requests, await askAll(call, sessionId, requests));

@@ -49,7 +49,10 @@ export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps):
   async function receive(name: string, text: string): Promise<void> {
     const opened = await messages.open(name, text).catch((cause: unknown) => {
       // As lost as what is sent while Redis is away.
-      log.debug('A message of a replica was lost: its key cannot be read now.', { cause });
+      log.debug(
+        'A message from another replica was lost: the key that opens it cannot be read from the store now.',
+        { cause },
+      );
     });
     if (isClosed || opened === undefined) return;
     if (typeof opened === 'string') countDropped(opened, name);
@@ -101,13 +104,13 @@ const DROPPED = 'A message on the channel of the replicas was dropped';
 
 const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
   unreadable:
-    'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and an MCP_SESSION_KEY_PREFIX of its own for each service that shares the Redis. While replicas of 0.1.0 run, too, this is no fault. Otherwise a program that is no replica publishes there: let only the Redis user of the replicas do so.',
+    'it is not sealed with the key of this replica. Set the same OAUTH_STATE_SECRET on all replicas, and a different MCP_SESSION_KEY_PREFIX for each service that shares the Redis. This is normal while replicas of 0.1.0 are running. Otherwise a program that is not a replica publishes there: allow only the Redis user of the replicas to publish.',
   other_version:
-    'it is of another version of this service. During an upgrade this is no fault; after it, look for a replica that was left behind.',
+    'it comes from another version of this service. This is normal during an upgrade; after it, look for a replica that was not upgraded.',
   stale:
-    'it is over a minute old, or from the future. Set the clocks of all replicas by NTP. If they are right, somebody publishes messages that were recorded: let only the Redis user of the replicas do so.',
+    'it is more than a minute old, or from the future. Synchronize the clocks of all replicas (NTP). If they are right, somebody is publishing recorded messages: allow only the Redis user of the replicas to publish there.',
   repeated:
-    'it had come before. Somebody publishes messages that were recorded: let only the Redis user of the replicas do so.',
+    'it was received before. Somebody is publishing recorded messages: allow only the Redis user of the replicas to publish there.',
 };
 
 function createDropCounter({

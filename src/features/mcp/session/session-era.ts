@@ -137,7 +137,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
   ): Promise<McpResponse> {
     if (request.method === 'initialize') {
       fail('invalid_request', {
-        details: 'The session is initialized already; leave out mcp-session-id for a new one.',
+        details: 'The session is already initialized. Leave out mcp-session-id to start a new one.',
       });
     }
     const sessionMethod = sessionMethods.get(request.method);

@@ -82,7 +82,9 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
 
   function reportFailure(cause: unknown): void {
     if (!isFailing) {
-      log.warn('Clients are not told that resources change: the store does not answer.', { cause });
+      log.warn('Subscribers are not told that resources have changed: the store does not answer.', {
+        cause,
+      });
     }
     isFailing = true;
   }
@@ -138,7 +140,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     async subscribe(sessionId, uri) {
       if (!catalog.canWatch(uri)) {
         fail('invalid_params', {
-          details: 'params.uri is no resource that tells when it changes',
+          details: 'params.uri is not a resource that clients can subscribe to',
           data: { uri },
         });
       }

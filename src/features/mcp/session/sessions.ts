@@ -118,7 +118,9 @@ export function createSessions(
         cancel = clock.after(SWEEP_INTERVAL_MS, () => {
           schedule();
           sweep().catch((cause: unknown) =>
-            log.debug('Expired sessions could not be swept; the next sweep will.', { cause }),
+            log.debug('Expired sessions could not be removed. The next sweep tries again.', {
+              cause,
+            }),
           );
         });
       };

@@ -60,8 +60,8 @@ const listSupportedFor = (claimed: string): readonly string[] =>
 
 const explainUnsupported = (claimed: string) =>
   eraOf(claimed) === 'session'
-    ? `${claimed} begins with initialize, and its requests carry no version in _meta.`
-    : `This service speaks ${SUPPORTED_VERSIONS.join(', ')}.`;
+    ? `Clients of ${claimed} begin with initialize, and send no version in _meta.`
+    : `This service supports ${SUPPORTED_VERSIONS.join(', ')}.`;
 
 const failMissing = (key: string, type: string): never =>
   fail('invalid_envelope', {

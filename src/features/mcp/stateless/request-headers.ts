@@ -62,8 +62,8 @@ const isSameNumber = (value: string | undefined, argument: number): boolean =>
 function failMismatch(name: string, value: string | undefined, bodyValue: unknown): never {
   const problem =
     value === undefined
-      ? `is missing; it must say ${toShortJson(bodyValue)}, as the body does`
-      : `says ${toShortJson(value)}, and the body ${toShortJson(bodyValue)}`;
+      ? `is missing; it must be ${toShortJson(bodyValue)}, as in the body`
+      : `is ${toShortJson(value)}, but the body has ${toShortJson(bodyValue)}`;
   return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
 }
 

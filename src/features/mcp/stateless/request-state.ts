@@ -62,7 +62,8 @@ export function createRequestState(seal: () => Promise<Seal>, clock: Clock): Req
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
         fail('invalid_params', {
-          details: 'params.requestState is not of this call, or is over an hour old; call anew',
+          details:
+            'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
         });
       }
       return { answers, ...(isStringArray(asked) && { asked }) };

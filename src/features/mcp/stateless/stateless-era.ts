@@ -55,7 +55,9 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     async handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
       if (message.kind === 'response') {
-        fail('invalid_request', { details: 'There is no request of this service to answer.' });
+        fail('invalid_request', {
+          details: 'This service has sent no request that this could answer.',
+        });
       }
       const envelope = readEnvelope(call.request, message, catalog.offers);
       if (message.method === LISTEN && hasSubscriptions) {

@@ -29,7 +29,9 @@ export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscriptio
 
   return function openSubscription({ id, params }, user) {
     if (!isShortId(id)) {
-      fail('invalid_params', { details: 'The id of a subscription has at most 256 characters' });
+      fail('invalid_params', {
+        details: 'The id of a subscription may have at most 256 characters',
+      });
     }
     const uris = new Set(readUris(params).filter((uri) => catalog.canWatch(uri)));
     const subscription = { [SUBSCRIPTION_ID]: id };

@@ -22,7 +22,7 @@ export function checkMembers(
 ): void {
   if (!isObject(definition)) {
     throw new DefinitionError(
-      `${kind}: there is ${describeType(definition)}; it must be an object.`,
+      `${kind}: the definition is ${describeType(definition)}; it must be an object.`,
     );
   }
   const name = nameMember === undefined ? undefined : definition[nameMember];
@@ -35,7 +35,7 @@ export function checkMembers(
     const value = definition[member];
     const state = value === undefined ? 'missing' : value === '' ? 'empty' : describeType(value);
     const near = value === undefined ? findNearestName(member, unknown) : undefined;
-    const hint = near === undefined ? '' : ` There is "${near}": is it misspelt?`;
+    const hint = near === undefined ? '' : ` There is "${near}": did you misspell it?`;
     throw new DefinitionError(
       `${owner}: ${member} is ${state}; it must be ${TYPE_NAMES[type]}.${hint}`,
     );
@@ -45,7 +45,7 @@ export function checkMembers(
   const near = findNearestName(first, known);
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
   throw new DefinitionError(
-    `${owner}: there is no member "${first}".${hint} Allowed are ${known.join(', ')}.`,
+    `${owner}: unknown member "${first}".${hint} Allowed: ${known.join(', ')}.`,
   );
 }
 

@@ -82,10 +82,13 @@ function explainSchemaError(
   const [, keyword] = /unknown keyword: "(.*)"$/.exec(reason) ?? [];
   const unknownKeyword =
     keyword && describeUnknownKeyword(owner, schema, keyword, Object.keys(ajv.RULES.keywords));
-  return new DefinitionError(unknownKeyword || `${owner} is no JSON Schema ${dialect}: ${reason}.`);
+  return new DefinitionError(
+    unknownKeyword || `${owner} is not a valid JSON Schema (${dialect}): ${reason}.`,
+  );
 }
 
-const NOT_ALL = 'There may be more: what is this large is checked up to the first problem.';
+const NOT_ALL =
+  'There may be more problems: a value this large is checked only up to the first one.';
 
 /**
  * A check that goes on after the first error costs a multiple of one that does not, and more the

@@ -19,7 +19,9 @@ export function indexByName<Entry extends { readonly description: object }>(
   const byName = new Map<string, Entry>();
   for (const entry of entries) {
     if (typeof entry?.description !== 'object') {
-      throw new DefinitionError(`createLocalCatalog: there is a ${kind} that no define… has made.`);
+      throw new DefinitionError(
+        `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
+      );
     }
     const name = nameOf(entry);
     if (byName.has(name)) {

@@ -151,7 +151,9 @@ function createPager<Description>(
   return async function listPage(cursor) {
     const start = cursor === undefined ? 0 : names.indexOf(decodeCursor(cursor)) + 1;
     if (cursor !== undefined && start === 0) {
-      fail('invalid_params', { details: 'params.cursor is none of this list; begin without one' });
+      fail('invalid_params', {
+        details: 'params.cursor is not from this list. Leave it out to start with the first page.',
+      });
     }
     const end = start + pageSize;
     const last = names[end - 1];

@@ -17,10 +17,11 @@ export function readMirroredParams(tool: string, schema: ObjectSchema): readonly
   for (const { name, type } of found) {
     if (typeof name !== 'string' || !TOKEN.test(name))
       failDefinition('must be a token, such as Region');
-    if (!MIRRORED_TYPES.has(type)) failDefinition('stands on strings, integers and booleans only');
+    if (!MIRRORED_TYPES.has(type))
+      failDefinition('is allowed on strings, integers and booleans only');
   }
   if (countAnnotations(schema) > found.length) {
-    failDefinition('stands on members that are reached by properties only');
+    failDefinition('is allowed only on members that are reached through properties');
   }
   const names = found.map(({ name }) => String(name).toLowerCase());
   if (new Set(names).size < names.length) failDefinition('must be different for each member');

@@ -90,7 +90,9 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
   const completers = new Map<string, Complete>();
   for (const [name, complete] of Object.entries(completions)) {
     if (!variables.includes(name)) {
-      throw new DefinitionError(`Resource template ${uriTemplate}: it has no variable ${name}.`);
+      throw new DefinitionError(
+        `Resource template ${uriTemplate}: the template has no variable ${name}.`,
+      );
     }
     if (complete !== undefined) completers.set(name, complete);
   }

@@ -69,7 +69,7 @@ export function defineTool(tool: UntypedTool): Tool {
   const { name, inputSchema, outputSchema } = description;
   if (!TOOL_NAME.test(name)) {
     throw new DefinitionError(
-      `Tool ${name}: a name has 1 to 128 letters, digits, "_", "-" and "." only.`,
+      `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
   }
   const findProblem = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
@@ -146,7 +146,7 @@ function toToolResult(
     throw wrongResult(`content[${wrong}] that is ${describeItem(content[wrong])}`, expected);
   }
   if (findOutputProblem !== undefined && result.isError !== true) {
-    throw new Error('The tool returned no structuredContent, which its outputSchema asks for');
+    throw new Error('The tool returned no structuredContent, which its outputSchema requires');
   }
   return result as unknown as ToolResult;
 }
@@ -164,7 +164,7 @@ function toStructuredResult(result: JsonObject, findProblem: FindProblem): ToolR
   const { structuredContent } = result;
   const problem = findProblem(structuredContent);
   if (problem !== undefined) {
-    throw new Error(`The tool's result is not as it promised: ${problem}`);
+    throw new Error(`The tool's structuredContent does not match its outputSchema: ${problem}`);
   }
   const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;
   return { content: [text], ...result } as ToolResult;

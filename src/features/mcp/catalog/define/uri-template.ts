@@ -56,12 +56,12 @@ function checkTemplate(
 ): void {
   const names = variables.map(({ name }) => name);
   if (names.length === 0) failTemplate(template, 'it has no variable');
-  if (new Set(names).size < names.length) failTemplate(template, 'a variable stands there twice');
-  if (texts.some((text) => /[{}]/.test(text))) failTemplate(template, 'a brace has no partner');
+  if (new Set(names).size < names.length) failTemplate(template, 'a variable appears twice');
+  if (texts.some((text) => /[{}]/.test(text))) failTemplate(template, 'a brace is not matched');
   if (texts.slice(1, -1).includes(''))
-    failTemplate(template, 'text must stand between two variables');
+    failTemplate(template, 'there must be text between two variables');
   if (variables.filter(({ isReserved }) => isReserved).length > 1) {
-    failTemplate(template, 'there is one {+name} at most');
+    failTemplate(template, 'it may have only one {+name}');
   }
 }
 
