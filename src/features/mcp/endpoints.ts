@@ -22,7 +22,7 @@ import {
   renderResponse,
   toErrorResponse,
 } from './protocol/response.ts';
-import { checkVersionHeader, type Era, eraOfMessage } from './protocol/revisions.ts';
+import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
 import { getTraceId, readTraceContext } from './protocol/trace-context.ts';
 import type { SessionStreams } from './session/session-streams.ts';
 import type { Sessions } from './session/sessions.ts';
@@ -50,7 +50,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
   async function post(protectedCall: ProtectedCall): Promise<Reply> {
     const message = parseMessage(jsonValueOf(protectedCall.body));
-    const era = eraOfMessage(message, protectedCall.request);
+    const era = detectEra(message, protectedCall.request);
     const handler = eras[era];
     if (message.kind === 'request') {
       metrics.recordMcpRequest(handler.supports(message.method) ? message.method : 'other', era);

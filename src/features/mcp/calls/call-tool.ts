@@ -33,7 +33,11 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       // Nobody waits for it any more, and most tools end so when they are told.
       if (context.signal.aborted) throw cause;
       record('exception');
-      return fail('tool_failed', { details: messageOf(cause), cause, facts: getStackFacts(cause) });
+      return fail('tool_failed', {
+        details: getErrorMessage(cause),
+        cause,
+        facts: getStackFacts(cause),
+      });
     };
     // Not awaited here: that would keep the arguments until the tool ends.
     return startCall(catalog, name, args, context).then(recordResult, failCall);
@@ -45,5 +49,5 @@ const startCall = async (catalog: Catalog, ...call: Parameters<CallTool>): Promi
   catalog.callTool(...call);
 
 /** One line for the caller's model to act on: the message, never the stack. */
-const messageOf = (thrown: unknown): string =>
+const getErrorMessage = (thrown: unknown): string =>
   (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 500);

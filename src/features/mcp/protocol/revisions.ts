@@ -17,7 +17,7 @@ const REVISIONS: Readonly<Record<string, Era>> = {
 };
 
 /** The era of a revision; undefined for one that is not spoken. */
-export const eraOf = (version: string): Era | undefined =>
+export const findEra = (version: string): Era | undefined =>
   Object.hasOwn(REVISIONS, version) ? REVISIONS[version] : undefined;
 
 /** Revisions of MCP that are spoken here in any era: what `server/discover` says. */
@@ -27,7 +27,7 @@ export const SUPPORTED_VERSIONS: readonly string[] = Object.keys(REVISIONS).filt
 
 /** Versions that a session may have, newest first. */
 const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
-  (version) => eraOf(version) === 'session',
+  (version) => findEra(version) === 'session',
 );
 
 const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
@@ -43,12 +43,12 @@ export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
  * MCP 2026-07-28 "Versioning": the body decides. A claim, of whatever version, is the stateless era's;
  * without one the header says.
  */
-export function eraOfMessage(message: JsonRpcMessage, request: GatewayRequest): Era {
+export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era {
   if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params)) {
     return 'stateless';
   }
   const version = header(request, 'mcp-protocol-version');
-  return (version === undefined ? undefined : eraOf(version)) ?? 'session';
+  return (version === undefined ? undefined : findEra(version)) ?? 'session';
 }
 
 /**

@@ -60,9 +60,9 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
 
   async function initialize({ user }: Call, params: unknown): Promise<McpResponse> {
     const session = readInitialize(params);
-    const { sessionId, ended } = await sessions.create(user, session);
+    const { sessionId, endedIds } = await sessions.create(user, session);
     // As after DELETE; nobody waits for it, and it never rejects.
-    for (const endedId of ended) void streams?.end(endedId);
+    for (const endedId of endedIds) void streams?.end(endedId);
     const { name, version } = service;
     return toResultResponse(
       {

@@ -22,7 +22,7 @@ export interface NewSession {
 export interface CreatedSession {
   readonly sessionId: string;
   /** Other sessions of the user that were ended for it. */
-  readonly ended: readonly string[];
+  readonly endedIds: readonly string[];
 }
 
 export interface CallInSession {
@@ -76,10 +76,10 @@ export function createSessions(
       const now = clock.now();
       const owner = user && { userId: user.sub };
       const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };
-      const ended = await store.createSession(record, ttlSeconds, maxPerUser);
+      const endedIds = await store.createSession(record, ttlSeconds, maxPerUser);
       metrics.recordSessions('created');
-      metrics.recordSessions('terminated', ended.length);
-      return { sessionId, ended };
+      metrics.recordSessions('terminated', endedIds.length);
+      return { sessionId, endedIds };
     },
 
     async read(id, { session, user }) {
@@ -100,9 +100,9 @@ export function createSessions(
       ),
 
     async end(id, user) {
-      const ended = isSessionId(id) && (await store.endSession(id, user?.sub));
-      if (ended) metrics.recordSessions('terminated');
-      return ended;
+      const hasEnded = isSessionId(id) && (await store.endSession(id, user?.sub));
+      if (hasEnded) metrics.recordSessions('terminated');
+      return hasEnded;
     },
 
     getExpiry: () => new Date(clock.now() + ttlSeconds * 1000).toISOString(),

@@ -7,7 +7,7 @@ import { isLogSeverity } from '../calls/context.ts';
 import type { LogSeverity, Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
 import { type JsonRpcRequest, readMeta } from '../protocol/json-rpc.ts';
-import { eraOf, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
+import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import { checkHeader } from './request-headers.ts';
 
 export interface Envelope {
@@ -43,7 +43,7 @@ export function readEnvelope(
 function checkVersion(headerValue: string | undefined, claim: unknown): void {
   const claimed = typeof claim === 'string' ? claim : failMissing(PROTOCOL_VERSION, 'a string');
   if (headerValue !== undefined) checkHeader('MCP-Protocol-Version', headerValue, claimed);
-  if (eraOf(claimed) !== 'stateless') {
+  if (findEra(claimed) !== 'stateless') {
     fail('unsupported_version', {
       details: explainUnsupported(claimed),
       data: { supported: listSupportedFor(claimed), requested: claimed },
@@ -54,12 +54,12 @@ function checkVersion(headerValue: string | undefined, claim: unknown): void {
 
 /** To whom claims a revision of sessions, others of them are no help. */
 const listSupportedFor = (claimed: string): readonly string[] =>
-  eraOf(claimed) === 'session'
-    ? SUPPORTED_VERSIONS.filter((version) => eraOf(version) === 'stateless')
+  findEra(claimed) === 'session'
+    ? SUPPORTED_VERSIONS.filter((version) => findEra(version) === 'stateless')
     : SUPPORTED_VERSIONS;
 
 const explainUnsupported = (claimed: string) =>
-  eraOf(claimed) === 'session'
+  findEra(claimed) === 'session'
     ? `Clients of ${claimed} begin with initialize, and send no version in _meta.`
     : `This service supports ${SUPPORTED_VERSIONS.join(', ')}.`;
 
