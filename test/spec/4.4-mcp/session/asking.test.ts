@@ -255,6 +255,6 @@ describe('clients that cannot be asked', () => {
     stream.hangUp();
     await aborted;
     const [error] = await refused;
-    expect(String(error)).toContain('The client left');
+    expect(String(error)).toContain('The client disconnected');
   });
 });

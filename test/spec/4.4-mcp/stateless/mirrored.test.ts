@@ -41,9 +41,9 @@ test.each([
 });
 
 test.each([
-  ['is missing', { region: 'eu' }, {}, 'Mcp-Param-Region is missing; it must say "eu"'],
+  ['is missing', { region: 'eu' }, {}, 'Mcp-Param-Region is missing; it must be "eu"'],
   ['has no argument', {}, { 'mcp-param-region': 'eu' }, 'is "eu", but the body has nothing'],
-  ['has null for its argument', { region: null }, { 'mcp-param-region': 'eu' }, 'says "eu"'],
+  ['has null for its argument', { region: null }, { 'mcp-param-region': 'eu' }, 'is "eu"'],
   ['says something else', { region: 'eu' }, { 'mcp-param-region': 'us' }, 'Mcp-Param-Region'],
   ['is no base64', { region: 'Hello' }, { 'mcp-param-region': '=?base64?SGVsbG8?=' }, 'base64'],
   ['says another number', { limit: 42 }, { 'mcp-param-limit': '43' }, 'Mcp-Param-Limit'],
