@@ -144,7 +144,7 @@ describe('documentation pages', () => {
 
   test.each([
     { path: '/authors', lists: true },
-    { path: '/settings', lists: false },
+    { path: '/modes', lists: false },
   ])('§4.1 a page of many sections lists them at its top ($path: $lists)', ({ path, lists }) => {
     const html = textOf(site.find(path));
     const sections = [...html.matchAll(/<h2 id="([^"]*)">(.*?)<\/h2>/g)];
