@@ -44,11 +44,12 @@ import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';
 import { createCors } from './http/cors.ts';
-import { createHostCheck } from './http/host.ts';
-import { createOriginCheck } from './http/origin.ts';
+import { createHostCheck } from './http/host-check.ts';
+import { createOriginCheck } from './http/origin-check.ts';
 import { createPipeline } from './http/pipeline.ts';
+import { createBodyReader } from './http/read-body.ts';
 import { createRouter } from './http/router.ts';
-import { securityHeaders } from './http/security-headers.ts';
+import { createSecurityHeaders } from './http/security-headers.ts';
 import { createHttpServer } from './http/server.ts';
 
 /** What a gateway stands on; everything left out is the real thing. */
@@ -163,26 +164,29 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
   ];
-  const headers = securityHeaders(config.server);
+  const securityHeaders = createSecurityHeaders(config.server);
   const server = createHttpServer({
-    answer: createPipeline({
-      router: createRouter(endpoints),
-      site: await createSite({ baseUrl, log }),
+    answerRequest: createPipeline({
+      router: createRouter(endpoints, await createSite({ baseUrl, log })),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createOriginCheck(config),
-      cors: createCors(catalog.mirrorHeaders),
+      getCorsHeaders: createCors(catalog.mirrorHeaders),
       ownOrigin: new URL(baseUrl).origin,
       limiter: config.limits.enabled
         ? createLimiter(config.limits.groups, { store, clock, metrics, log })
         : createUnlimited(store),
-      bearer: auth.bearer,
-      securityHeaders: headers,
+      authenticate: auth.bearer,
+      readBody: createBodyReader({
+        maxBodyBytes: config.http.maxBodyBytes,
+        maxBodyValues: config.http.maxBodyValues,
+        clock,
+      }),
+      securityHeaders,
+      clock,
     }),
-    clientIp: createClientIp(config.http.trustProxy),
-    record: createAccessLog(log, metrics, clock),
-    securityHeaders: headers,
-    maxBodyBytes: config.http.maxBodyBytes,
-    maxBodyValues: config.http.maxBodyValues,
+    findClientIp: createClientIp(config.http.trustProxy),
+    logRequest: createAccessLog(log, metrics, clock),
+    securityHeaders,
     maxConnections: config.http.maxConnections,
     maxHeaderBytes: config.http.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,

@@ -35,16 +35,19 @@ export const jsonValueOf = (body: RequestBody): unknown =>
 
 interface CountedBytes {
   /**
-   * Says that somebody works with the body, maybe for longer than its caller waits: until what is
-   * returned is called, its bytes count as held by its user (decisions 10).
+   * To be called by whoever works with the body, maybe for longer than its caller waits: until what is
+   * returned is called, its bytes count against the budget of its user (reference §12).
    */
   hold(): () => void;
 }
 
+/** By names as they are sent. */
+export type ReplyHeaders = Readonly<Record<string, string>>;
+
 /** What the service answers. */
 export interface Reply {
   readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: ReplyHeaders;
   readonly body?: string | Uint8Array;
   /**
    * In place of `body`: sent piece by piece as it comes, until it ends. Ended early – its iterator's
@@ -69,11 +72,7 @@ export function header(request: Pick<GatewayRequest, 'headers'>, name: string): 
   return typeof value === 'string' || value === undefined ? value : value[0];
 }
 
-export const json = (
-  status: number,
-  body: unknown,
-  headers?: Readonly<Record<string, string>>,
-): Reply => ({
+export const json = (status: number, body: unknown, headers?: ReplyHeaders): Reply => ({
   status,
   headers: { 'Content-Type': 'application/json', ...headers },
   body: JSON.stringify(body),

@@ -1,13 +1,11 @@
-// Decisions 2: an unknown path is answered with a page where `Accept` prefers HTML.
-
-/** RFC 9110 §12.5.1, for the one question asked: a browser, or a program? */
+/** RFC 9110 §12.5.1, for one question: is the caller a browser, or a program? */
 export function prefersHtml(accept: string | undefined): boolean {
-  const weights = new Map(accept?.toLowerCase().split(',').map(weightOf));
+  const weights = new Map(accept?.toLowerCase().split(',').map(parseRange));
   const html = weights.get('text/html') ?? 0;
   return html > (weights.get('application/json') ?? 0);
 }
 
-function weightOf(range: string): [type: string, weight: number] {
+function parseRange(range: string): [type: string, weight: number] {
   const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
   const q = parameters.find((parameter) => parameter.startsWith('q='));
   return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];

@@ -5,7 +5,7 @@ import { createLogThrottle } from '../core/log-throttle.ts';
 import type { Reply } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
-export interface Served {
+export interface AnsweredRequest {
   readonly method: string;
   readonly path: string;
   readonly clientIp: string;
@@ -15,14 +15,12 @@ export interface Served {
   readonly seconds: number;
 }
 
+export type LogRequest = (answered: AnsweredRequest) => void;
+
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
-export function createAccessLog(
-  log: Log,
-  metrics: Metrics,
-  clock: Clock,
-): (served: Served) => void {
+export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRequest {
   const throttle = createLogThrottle(clock, (error, leftOut) =>
     log.info(
       'Further requests were refused for the same reason in the last minute; LOG_LEVEL=debug shows all of them.',
@@ -30,7 +28,7 @@ export function createAccessLog(
     ),
   );
 
-  return function record({ method, path, clientIp, route, reply, seconds }) {
+  return function logRequest({ method, path, clientIp, route, reply, seconds }) {
     const { status } = reply;
     const outcome = reply.outcome?.();
     const error = reply.error ?? outcome?.error;
@@ -48,9 +46,10 @@ export function createAccessLog(
       log.debug('Answered.', facts);
       return;
     }
-    const usual = levelOf(status, error);
-    const level = usual === 'debug' || throttle.shouldLog(error.key) ? usual : 'debug';
-    log[level](usual === 'error' ? 'Failed.' : 'Refused.', {
+    const usualLevel = chooseLevel(status, error);
+    const isLogged = usualLevel === 'debug' || throttle.shouldLog(error.key);
+    const level = isLogged ? usualLevel : 'debug';
+    log[level](usualLevel === 'error' ? 'Failed.' : 'Refused.', {
       ...facts,
       error: error.key,
       details: error.message,
@@ -60,19 +59,19 @@ export function createAccessLog(
 }
 
 /** Every client asks for a stream when it connects, and scanners ask for paths that are not there. */
-const COMMON = new Set(['method_not_allowed', 'not_found']);
+const EVERYDAY = new Set(['method_not_allowed', 'not_found']);
 
 /** Comes again with every try until an operator changes a setting here or at the provider. */
-const SET_UP = new Set([
+const MISCONFIGURED = new Set([
   'service_refused_by_provider',
   'gateway_refused_by_provider',
   'gateway_request_refused',
   'unusable_access_token',
 ]);
 
-/** What has a cause inside the service, or at the provider, is an operator's matter. */
-function levelOf(status: number, { key, cause }: NonNullable<Reply['error']>) {
-  if (SET_UP.has(key)) return 'warn';
+/** What has a cause inside the service, or at the provider, is for an operator to look at. */
+function chooseLevel(status: number, { key, cause }: NonNullable<Reply['error']>) {
+  if (MISCONFIGURED.has(key)) return 'warn';
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
-  return status === 429 || COMMON.has(key) ? 'debug' : 'info';
+  return status === 429 || EVERYDAY.has(key) ? 'debug' : 'info';
 }

@@ -1,32 +1,34 @@
-// Spec §8.2, decisions 1 (`TRUST_PROXY`) and 7: the caller's address.
+// Spec §8.2, `TRUST_PROXY`: the caller's address.
 import { canonicalizeAddress } from '../core/address.ts';
 import type { TrustProxy } from '../core/config/trust-proxy.ts';
 
-/** What is said of the caller: by headers (anybody's word) and by the socket. */
-export interface CallerClues {
+/** Where the caller's address may be read: headers, which anybody can write, and the socket. */
+export interface AddressSources {
   readonly forwardedFor: string | undefined;
   readonly realIp: string | undefined;
   readonly socket: string | undefined;
 }
 
+export type FindClientIp = (sources: AddressSources) => string;
+
 /** An address in its one spelling, or this; text of a header never becomes part of a key. */
 export const UNKNOWN = 'unknown';
 
 /** Chosen once by `TRUST_PROXY`. */
-export function createClientIp(trust: TrustProxy): (clues: CallerClues) => string {
+export function createClientIp(trust: TrustProxy): FindClientIp {
   switch (trust.kind) {
     case 'all':
       return ({ forwardedFor, realIp, socket }) =>
-        addressOf(entries(forwardedFor)[0] ?? (realIp?.trim() || socket));
+        toAddress(listEntries(forwardedFor)[0] ?? (realIp?.trim() || socket));
     case 'none':
-      return ({ socket }) => addressOf(socket);
+      return ({ socket }) => toAddress(socket);
     case 'hops':
       // With fewer entries than proxies somebody came past them: only the socket is certain.
       return ({ forwardedFor, socket }) =>
-        addressOf(entries(forwardedFor).at(-trust.hops) ?? socket);
+        toAddress(listEntries(forwardedFor).at(-trust.hops) ?? socket);
     case 'networks':
       return ({ forwardedFor, socket }) =>
-        firstUntrusted([...entries(forwardedFor), socket ?? UNKNOWN], trust.trusts);
+        findFirstUntrusted([...listEntries(forwardedFor), socket ?? UNKNOWN], trust.trusts);
   }
 }
 
@@ -34,25 +36,25 @@ export function createClientIp(trust: TrustProxy): (clues: CallerClues) => strin
 const MAX_HOPS = 32;
 
 /** From the right, the first that is no trusted proxy; all trusted: the leftmost. */
-function firstUntrusted(hops: readonly string[], trusts: (address: string) => boolean): string {
+function findFirstUntrusted(hops: readonly string[], trusts: (address: string) => boolean): string {
   let last = UNKNOWN;
   for (let at = hops.length - 1; at >= 0 && at >= hops.length - MAX_HOPS; at -= 1) {
-    last = addressOf(hops[at]);
+    last = toAddress(hops[at]);
     if (!trusts(last)) break;
   }
   return last;
 }
 
-const entries = (forwardedFor: string | undefined): readonly string[] =>
+const listEntries = (forwardedFor: string | undefined): readonly string[] =>
   forwardedFor?.trim() ? forwardedFor.split(',').map((entry) => entry.trim()) : [];
 
-function addressOf(text: string | undefined): string {
+function toAddress(text: string | undefined): string {
   if (text === undefined) return UNKNOWN;
-  return canonicalizeAddress(text) ?? canonicalizeAddress(withoutPort(text)) ?? UNKNOWN;
+  return canonicalizeAddress(text) ?? canonicalizeAddress(removePort(text)) ?? UNKNOWN;
 }
 
 /** `ip:port` and `[v6]:port` lose the port, `[v6]` its brackets. */
-const withoutPort = (text: string): string => {
+const removePort = (text: string): string => {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/.exec(text) ?? [];
   return bracketed ?? plain ?? '';
 };

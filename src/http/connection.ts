@@ -1,23 +1,23 @@
-// One connection: its requests under way, in order, and what their caller has not taken of the answers.
+// One connection: its requests that are not answered yet, in order, and what of the answers is not sent.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { createReplyPace } from './reply-pace.ts';
+import { createStallDetector } from './stall-detector.ts';
 
 export interface Connection {
   readonly socket: Socket;
   /** Its last answer is on its way: nothing more of it is looked at. */
   isClosing: boolean;
-  /** Notes a request; returns how many are under way. */
-  begin(res: ServerResponse): number;
-  /** Those under way, in their order. */
-  requests(): readonly ServerResponse[];
-  /** Runs the task once the caller has taken enough of the answers before it; mostly at once. */
-  whenTaken(task: () => void): void;
-  /** Counts an answer until the caller has taken all of it. */
+  /** Adds a request; returns how many of them are pending. */
+  startRequest(res: ServerResponse): number;
+  /** Those of the pending requests, in their order. */
+  pendingResponses(): readonly ServerResponse[];
+  /** Runs the task once enough of the answers before it is sent; mostly at once. */
+  runWhenDrained(task: () => void): void;
+  /** Counts an answer until all of it is sent. */
   countAnswer(res: ServerResponse, bytes: number): void;
-  /** Whether its caller takes too little to go on; to be called once a second. */
+  /** Whether its caller reads too slowly to go on; to be called once a second. */
   isStalled(): boolean;
-  /** Whether its only request waits for a body of which nothing came since this was last asked. */
+  /** Whether its only request waits for a body of which nothing came since the last call. */
   isWaitingForBody(): boolean;
 }
 
@@ -28,59 +28,59 @@ export interface ConnectionEvents {
   onIdle(): void;
 }
 
-/** Decisions 10: bytes of answers not yet taken at which no more requests are worked on. */
-const MAX_NOT_TAKEN = 1_048_576;
+/** Bytes of answers not yet sent at which no more requests are worked on. */
+const MAX_UNSENT_BYTES = 1_048_576;
 
 export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionEvents): Connection {
   /** With the bytes of their answers. */
-  const underWay = new Map<ServerResponse, number>();
-  const waiting: (() => void)[] = [];
-  const pace = createReplyPace();
-  let notTaken = 0;
+  const pending = new Map<ServerResponse, number>();
+  const waitingTasks: (() => void)[] = [];
+  const stallDetector = createStallDetector();
+  let unsentBytes = 0;
   let bytesReadBefore = -1;
 
-  // node:http tells only the answer under way that its caller is gone, not those behind it.
+  // node:http tells only the first of the pending answers that its caller is gone.
   socket.once('close', () => {
-    waiting.length = 0;
-    for (const res of underWay.keys()) if (res.socket === null) res.destroy().emit('close');
+    waitingTasks.length = 0;
+    for (const res of pending.keys()) if (res.socket === null) res.destroy().emit('close');
   });
 
-  function end(res: ServerResponse): void {
-    notTaken -= underWay.get(res) ?? 0;
-    underWay.delete(res);
-    while (notTaken < MAX_NOT_TAKEN && waiting.length > 0) waiting.shift()?.();
-    if (underWay.size === 0) onIdle();
+  function endRequest(res: ServerResponse): void {
+    unsentBytes -= pending.get(res) ?? 0;
+    pending.delete(res);
+    while (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length > 0) waitingTasks.shift()?.();
+    if (pending.size === 0) onIdle();
   }
 
   return {
     socket,
     isClosing: false,
-    begin(res) {
-      underWay.set(res, 0);
-      res.once('close', () => end(res));
-      if (underWay.size === 1) onBusy();
-      return underWay.size;
+    startRequest(res) {
+      pending.set(res, 0);
+      res.once('close', () => endRequest(res));
+      if (pending.size === 1) onBusy();
+      return pending.size;
     },
-    requests: () => [...underWay.keys()],
-    whenTaken(task) {
-      if (notTaken < MAX_NOT_TAKEN && waiting.length === 0) task();
-      else waiting.push(task);
+    pendingResponses: () => [...pending.keys()],
+    runWhenDrained(task) {
+      if (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length === 0) task();
+      else waitingTasks.push(task);
     },
     countAnswer(res, bytes) {
-      if (!underWay.has(res)) return;
-      underWay.set(res, bytes);
-      notTaken += bytes;
+      if (!pending.has(res)) return;
+      pending.set(res, bytes);
+      unsentBytes += bytes;
     },
     isStalled: () =>
-      pace.measure({
-        waiting: socket.writableLength,
-        taken: socket.bytesWritten - socket.writableLength,
+      stallDetector.isStalled({
+        unsentBytes: socket.writableLength,
+        sentBytes: socket.bytesWritten - socket.writableLength,
       }),
     isWaitingForBody() {
       const isSilent = socket.bytesRead === bytesReadBefore;
       bytesReadBefore = socket.bytesRead;
-      const [only] = underWay.keys();
-      return isSilent && underWay.size === 1 && only?.req.complete === false;
+      const [only] = pending.keys();
+      return isSilent && pending.size === 1 && only?.req.complete === false;
     },
   };
 }

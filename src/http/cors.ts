@@ -1,4 +1,5 @@
-// Spec §4.12, decisions 0.7: what a browser lets a page of an allowed origin do and read.
+// Spec §4.12: what a browser lets a page of an allowed origin do and read.
+import type { ReplyHeaders } from '../core/message.ts';
 
 const GRANT = {
   'Access-Control-Allow-Credentials': 'true',
@@ -11,12 +12,15 @@ const GRANT = {
 };
 
 /** Nothing without an Origin, or for one that was refused. */
-export type Cors = (allowedOrigin: string | undefined) => Readonly<Record<string, string>>;
+export type GetCorsHeaders = (allowedOrigin: string | undefined) => ReplyHeaders;
 
-/** `headers` are further ones that pages may send. */
-export function createCors(headers: readonly string[]): Cors {
-  const allowed = [GRANT['Access-Control-Allow-Headers'], ...headers].join(', ');
+/** `furtherHeaders` are those that pages may send beside the service's own. */
+export function createCors(furtherHeaders: readonly string[]): GetCorsHeaders {
+  const allowed = [GRANT['Access-Control-Allow-Headers'], ...furtherHeaders].join(', ');
   const grant = { ...GRANT, 'Access-Control-Allow-Headers': allowed };
-  return (allowedOrigin) =>
-    allowedOrigin === undefined ? {} : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
+  return function getCorsHeaders(allowedOrigin) {
+    return allowedOrigin === undefined
+      ? {}
+      : { 'Access-Control-Allow-Origin': allowedOrigin, ...grant };
+  };
 }

@@ -1,6 +1,9 @@
-// Spec §4.1: a path is matched as it was sent, character by character.
+// Spec §4.1: what a path leads to. It is matched as it was sent, character by character.
 import type { Endpoint } from '../core/endpoint.ts';
 import { fail } from '../core/errors/gateway-error.ts';
+import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import type { Site } from '../features/site/site.ts';
+import { prefersHtml } from './accept.ts';
 
 /** The endpoints of one path. */
 export interface Route {
@@ -14,13 +17,51 @@ export interface Route {
   readonly isNavigation: boolean;
 }
 
-export type Router = (path: string) => Route | undefined;
-
-export function createRouter(endpoints: readonly Endpoint[]): Router {
-  const routes = new Map<string, Route>();
-  for (const { path } of endpoints) routes.set(path, createRoute(path, endpoints));
-  return (path) => routes.get(path);
+export interface Destination {
+  /** Undefined for pages, and where nothing is. */
+  readonly route: Route | undefined;
+  /** Value of the metrics' label `route`: from a fixed set, whatever callers ask for. */
+  readonly label: string;
+  /** A page of the site, for GET and HEAD. */
+  readonly page: Reply | undefined;
 }
+
+export interface Router {
+  findDestination(request: GatewayRequest): Destination;
+  /**
+   * What answers where there is no route.
+   *
+   * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
+   */
+  findPage(request: GatewayRequest, destination: Destination): Reply;
+}
+
+export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
+  const destinations = new Map<string, Destination>();
+  for (const { path } of endpoints) {
+    destinations.set(path, {
+      route: createRoute(path, endpoints),
+      label: path,
+      page: undefined,
+    });
+  }
+
+  return {
+    findDestination(request) {
+      const known = destinations.get(request.path);
+      if (known !== undefined) return known;
+      const page = site.find(request.path, header(request, 'if-none-match'));
+      return page ? { route: undefined, label: '/**', page } : NOWHERE;
+    },
+    findPage(request, { page }) {
+      if (page === undefined) return findNotFoundPage(request, site);
+      const isRead = request.method === 'GET' || request.method === 'HEAD';
+      return isRead ? page : fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
+    },
+  };
+}
+
+const NOWHERE: Destination = { route: undefined, label: 'unmatched', page: undefined };
 
 /** @throws GatewayError `method_not_allowed`. HEAD is GET without a body. */
 export function findEndpoint({ endpoints, allow }: Route, method: string): Endpoint {
@@ -41,4 +82,22 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
     isProbe: endpoints.some(({ isProbe }) => isProbe),
     isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
   };
+}
+
+/** A page where `Accept` prefers HTML. */
+function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
+  if (!isDecodable(request.path)) {
+    fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
+  }
+  const page = prefersHtml(header(request, 'accept')) ? site.notFoundPage() : undefined;
+  return page ?? fail('not_found');
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,11 +1,9 @@
 // Spec §4.12: on every answer.
 import type { Config } from '../core/config/config.ts';
+import type { ReplyHeaders } from '../core/message.ts';
 
-export function securityHeaders({
-  environment,
-  baseUrl,
-}: Config['server']): Readonly<Record<string, string>> {
-  const overHttps = environment === 'production' && baseUrl.toLowerCase().startsWith('https:');
+export function createSecurityHeaders({ environment, baseUrl }: Config['server']): ReplyHeaders {
+  const isHttps = environment === 'production' && baseUrl.toLowerCase().startsWith('https:');
   return {
     'X-Content-Type-Options': 'nosniff',
     'X-Frame-Options': 'DENY',
@@ -13,7 +11,7 @@ export function securityHeaders({
     'Referrer-Policy': 'strict-origin-when-cross-origin',
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'cross-origin',
-    ...(overHttps && {
+    ...(isHttps && {
       'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
     }),
   };

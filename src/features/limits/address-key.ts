@@ -1,12 +1,12 @@
-// Decisions 10: what is counted for an address. A site gets a /64 of IPv6, so its 2^64 addresses are
+// What is counted for an address (Spec §8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
 // one caller.
 import { isIPv6 } from 'node:net';
 import { canonicalizeAddress } from '../../core/address.ts';
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
-export function addressKey(address: string): string {
+export function toAddressKey(address: string): string {
   if (!isIPv6(address)) return address;
-  const prefix = leadingGroups(address).join(':');
+  const prefix = findLeadingGroups(address).join(':');
   return `${canonicalizeAddress(`${prefix}::`) ?? address}/64`;
 }
 
@@ -14,12 +14,12 @@ const PREFIX_GROUPS = 4;
 const GROUPS = 8;
 
 /** The first four of the eight groups, zeros that `::` stands for included. */
-function leadingGroups(address: string): readonly string[] {
+function findLeadingGroups(address: string): readonly string[] {
   const [head = '', tail] = address.split('::');
-  const first = groupsOf(head);
-  const last = groupsOf(tail ?? '');
+  const first = splitGroups(head);
+  const last = splitGroups(tail ?? '');
   const zeros = new Array<string>(Math.max(0, GROUPS - first.length - last.length)).fill('0');
   return [...first, ...zeros, ...last].slice(0, PREFIX_GROUPS);
 }
 
-const groupsOf = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));
+const splitGroups = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));

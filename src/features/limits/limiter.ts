@@ -1,7 +1,8 @@
-// Spec §8, decisions 10: a request is counted by its address, and by what turns out to send it.
+// Spec §8: a request is counted by its address, and by who turns out to send it.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import type { Log } from '../../core/log.ts';
+import type { ReplyHeaders } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type {
   LimitWindow,
@@ -10,19 +11,18 @@ import type {
   Store,
   Verdict,
 } from '../../core/store/store.ts';
-import { limitHeaders } from './headers.ts';
-import { createRefusals } from './refusals.ts';
-import { createRefuse } from './refuse.ts';
+import { createLimitErrors, createLimitHeaders } from './limit-error.ts';
+import { createRememberedRefusals } from './remembered-refusals.ts';
 import {
-  addressWindow,
   type Caller,
-  callerWindows,
-  refusedWindow,
-  subOf,
-  userWindow,
+  createAddressWindow,
+  createCallerWindows,
+  createInvalidWindow,
+  createUserWindow,
+  getSub,
 } from './windows.ts';
 
-/** One request on its way through the windows of its group. */
+/** The check of one request against the windows of its group. */
 export interface LimitCheck {
   /**
    * Counts the address before it is known who calls, where finding that out costs something.
@@ -31,34 +31,32 @@ export interface LimitCheck {
    */
   countAddress(): Promise<void>;
   /**
-   * What was sent does not hold: it counts for all such requests. Where these are too many, its
+   * Counts what was sent among the invalid requests of all callers. Where these are too many, its
    * address is not counted either, so that made-up addresses do not fill the store.
    */
-  countRefused(): Promise<void>;
+  countInvalid(): Promise<void>;
   /**
    * Asked before the body is read.
    *
    * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
    */
-  refuseRemembered(caller: Caller): void;
+  checkRememberedRefusal(caller: Caller): void;
   /**
-   * Counts in the windows that have not counted yet, in all or in none, and reads the session. A
-   * refusal takes the address's entry back.
+   * Counts in the windows that have not counted yet, in all or in none, and reads the session in the
+   * same step of the store. A refusal takes the address's entry back.
    *
    * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
    * `global_rate_limit_exceeded`.
    */
-  admit(caller: Caller, sessionId?: string): Promise<SessionLookup>;
+  admitAndReadSession(caller: Caller, sessionId: string | undefined): Promise<SessionLookup>;
   /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
-  headers(): Readonly<Record<string, string>> | undefined;
+  headers(): ReplyHeaders | undefined;
 }
 
-/**
- * Begins the check of one request.
- *
- * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered.
- */
-export type Limiter = (group: LimitGroup, clientIp: string) => LimitCheck;
+export interface Limiter {
+  /** @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered. */
+  startCheck(group: LimitGroup, clientIp: string): LimitCheck;
+}
 
 export interface LimiterDeps {
   readonly store: Store;
@@ -68,7 +66,7 @@ export interface LimiterDeps {
 }
 
 /** What the store said of some windows; no verdict when it could not be asked. */
-interface Asked extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
+interface CountAnswer extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
   readonly session: SessionLookup;
 }
 
@@ -80,95 +78,105 @@ export function createLimiter(
   rules: Readonly<Record<LimitGroup, LimitRule>>,
   { store, clock, metrics, log }: LimiterDeps,
 ): Limiter {
-  const refusals = createRefusals(clock);
-  const refuse = createRefuse(clock, metrics, log);
-  let failing = false;
-  let failedAt = Number.NEGATIVE_INFINITY;
+  const refusals = createRememberedRefusals(clock);
+  const createLimitError = createLimitErrors(clock, metrics, log);
+  const reportOutage = createOutageReport(clock, log);
 
-  async function ask(windows: readonly LimitWindow[], sessionId?: string): Promise<Asked> {
+  async function countInStore(
+    windows: readonly LimitWindow[],
+    sessionId?: string,
+  ): Promise<CountAnswer> {
     try {
-      const { session, limitFailure, ...counted } = await store.countRequestAndReadSession(
-        windows,
-        sessionId,
-      );
-      note(limitFailure);
-      return { ...counted, session: { record: session } };
+      const answer = await store.countRequestAndReadSession(windows, sessionId);
+      const { session, limitFailure, ...count } = answer;
+      reportOutage(limitFailure);
+      return { ...count, session: { record: session } };
     } catch (failure) {
-      note(failure);
+      reportOutage(failure);
       return { session: { failure } };
     }
   }
 
-  function note(failure: unknown): void {
+  return {
+    startCheck(group, clientIp) {
+      const rule = rules[group];
+      const addressWindow = createAddressWindow(rule, clientIp);
+      let addressVerdict: Verdict | undefined;
+      let addressEntry: string | undefined;
+      let isAddressCounted = false;
+
+      function checkRemembered(window: LimitWindow | undefined, user?: string): void {
+        const refusal = window && refusals.find(window.key);
+        if (refusal !== undefined) throw createLimitError(rule, refusal, { clientIp, user });
+      }
+
+      /** @throws GatewayError for a refusal, which is remembered where it is one caller's. */
+      async function count(windows: readonly LimitWindow[], user?: string, sessionId?: string) {
+        const answer = await countInStore(windows, sessionId);
+        const { verdict } = answer;
+        if (verdict?.isAdmitted !== false) return answer;
+        const window = windows.find(({ scope }) => scope === verdict.scope);
+        if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
+        await uncountAddress();
+        throw createLimitError(rule, verdict, { clientIp, user });
+      }
+
+      async function uncountAddress(): Promise<void> {
+        if (addressEntry === undefined) return;
+        // The window has room again, whatever was remembered of it.
+        refusals.forget(addressWindow.key);
+        // If that fails, the entry leaves the window by itself.
+        await store.uncountRequest(addressWindow.key, addressEntry).catch(() => {});
+      }
+
+      checkRemembered(addressWindow);
+      return {
+        async countAddress() {
+          if (isAddressCounted) return;
+          const { verdict, entry } = await count([addressWindow]);
+          isAddressCounted = true;
+          addressVerdict = verdict;
+          addressEntry = entry;
+        },
+        async countInvalid() {
+          const { verdict } = await countInStore([createInvalidWindow(rule)]);
+          if (verdict?.isAdmitted === false) await uncountAddress();
+          metrics.recordRateLimitCheck(group, false);
+        },
+        checkRememberedRefusal: (caller) =>
+          checkRemembered(createUserWindow(rule, caller), getSub(caller)),
+        async admitAndReadSession(caller, sessionId) {
+          const callerWindows = createCallerWindows(rule, caller);
+          const windows = isAddressCounted ? callerWindows : [addressWindow, ...callerWindows];
+          const { verdict, session } = await count(windows, getSub(caller), sessionId);
+          if (!isAddressCounted) addressVerdict = verdict;
+          metrics.recordRateLimitCheck(group, false);
+          return session;
+        },
+        headers: () => addressVerdict && createLimitHeaders(addressVerdict),
+      };
+    },
+  };
+}
+
+/** Says once in the log that limits are not enforced, and once that they are again. */
+function createOutageReport(clock: Clock, log: Log) {
+  let isFailing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  return function reportOutage(failure: unknown): void {
     if (failure !== undefined) {
       failedAt = clock.monotonic();
-      if (failing) return;
-      failing = true;
+      if (isFailing) return;
+      isFailing = true;
       log.error(
         'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
         { cause: failure },
       );
-    } else if (failing && clock.monotonic() - failedAt > RECOVERED_MS) {
-      failing = false;
+    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      isFailing = false;
       log.info('Rate limits are enforced again: the store answers.');
     }
-  }
-
-  return function check(group, clientIp) {
-    const rule = rules[group];
-    const address = addressWindow(rule, clientIp);
-    let counted: Verdict | undefined;
-    let entry: string | undefined;
-    let pending: readonly LimitWindow[] = [address];
-
-    function refuseAgain(window: LimitWindow | undefined, user?: string): void {
-      const refusal = window && refusals.find(window.key);
-      if (refusal !== undefined) throw refuse(rule, refusal, { clientIp, user });
-    }
-
-    /** @throws GatewayError for a refusal, which is remembered where it is one caller's. */
-    async function count(windows: readonly LimitWindow[], user?: string, sessionId?: string) {
-      const asked = await ask(windows, sessionId);
-      const { verdict } = asked;
-      if (verdict?.isAdmitted !== false) return asked;
-      const window = windows.find(({ scope }) => scope === verdict.scope);
-      if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
-      await withdraw();
-      throw refuse(rule, verdict, { clientIp, user });
-    }
-
-    async function withdraw(): Promise<void> {
-      if (entry === undefined) return;
-      // The window has room again, whatever was remembered of it.
-      refusals.forget(address.key);
-      // If that fails, the entry leaves the window by itself.
-      await store.uncountRequest(address.key, entry).catch(() => {});
-    }
-
-    refuseAgain(address);
-    return {
-      async countAddress() {
-        if (pending.length === 0) return;
-        const asked = await count(pending);
-        pending = [];
-        counted = asked.verdict;
-        entry = asked.entry;
-      },
-      async countRefused() {
-        const { verdict } = await ask([refusedWindow(rule)]);
-        if (verdict?.isAdmitted === false) await withdraw();
-        metrics.recordRateLimitCheck(group, false);
-      },
-      refuseRemembered: (caller) => refuseAgain(userWindow(rule, caller), subOf(caller)),
-      async admit(caller, sessionId) {
-        const windows = [...pending, ...callerWindows(rule, caller)];
-        const { verdict, session } = await count(windows, subOf(caller), sessionId);
-        if (pending.length > 0) counted = verdict;
-        metrics.recordRateLimitCheck(group, false);
-        return session;
-      },
-      headers: () => counted && limitHeaders(counted),
-    };
   };
 }
 
@@ -176,9 +184,9 @@ export function createLimiter(
 export function createUnlimited(store: Store): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
-    countRefused: async () => {},
-    refuseRemembered: () => {},
-    async admit(_caller, sessionId) {
+    countInvalid: async () => {},
+    checkRememberedRefusal: () => {},
+    async admitAndReadSession(_caller, sessionId) {
       if (sessionId === undefined) return { record: undefined };
       try {
         return { record: await store.readSession(sessionId) };
@@ -188,5 +196,5 @@ export function createUnlimited(store: Store): Limiter {
     },
     headers: () => undefined,
   };
-  return () => check;
+  return { startCheck: () => check };
 }

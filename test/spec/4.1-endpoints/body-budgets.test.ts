@@ -349,7 +349,7 @@ test('§12 bytes count while a call waits for the store, also when its caller ha
     await expect.poll(() => heldUp).toBe(8);
     for (const { socket } of gone) socket.resetAndDestroy();
     const next = await send();
-    await expect.poll(() => next.received).toMatch(/^HTTP\/1\.1 503 [\s\S]*running leave no room/);
+    await expect.poll(() => next.received).toMatch(/^HTTP\/1\.1 503 [\s\S]*Your running calls/);
     admissions.emit('go on');
     // And still while the calls run, whoever has left.
     await expect.poll(() => entered).toBe(8);

@@ -1,16 +1,20 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderSite } from '../../../scripts/render-site.ts';
+import { systemClock } from '../../../src/core/clock.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
 import { createSite, type Site } from '../../../src/features/site/site.ts';
 import { createCors } from '../../../src/http/cors.ts';
 import { createPipeline } from '../../../src/http/pipeline.ts';
+import { openBody } from '../../../src/http/read-body.ts';
 import { createRouter } from '../../../src/http/router.ts';
-import { createAdmittingCheck } from '../../support/gateway/limit-check.ts';
+import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 
 const PROVIDERS = [
@@ -249,14 +253,15 @@ describe('documentation pages', () => {
 describe('documentation pages over HTTP', () => {
   async function ask(method: string, path: string, headers: Record<string, string> = {}) {
     const answer = createPipeline({
-      router: createRouter([]),
-      site,
+      router: createRouter([], site),
       checkHost: () => {},
-      cors: createCors([]),
+      getCorsHeaders: createCors([]),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
-      limiter: () => createAdmittingCheck(),
-      bearer: async () => undefined,
+      limiter: createAdmittingLimiter(),
+      authenticate: async () => undefined,
+      readBody: () => Promise.reject(),
+      clock: systemClock,
       securityHeaders: { 'X-Frame-Options': 'DENY' },
     });
     const request: GatewayRequest = {
@@ -267,9 +272,8 @@ describe('documentation pages over HTTP', () => {
       clientIp: 'unknown',
       signal: () => new AbortController().signal,
     };
-    const readBody = () => Promise.reject();
-    const isRead = () => false;
-    return answer({ request, authority: undefined, readBody, isRead, age: () => 0 });
+    const body = openBody(new IncomingMessage(new Socket()));
+    return answer({ request, authority: undefined, body, receivedAt: 0 });
   }
 
   test('§4.12 a page carries the security headers', async () => {

@@ -7,13 +7,13 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { JSONRPC } from '../../../src/core/errors/render.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
 import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/core/sse.ts';
-import type { Served } from '../../../src/http/access-log.ts';
+import type { AnsweredRequest } from '../../../src/http/access-log.ts';
 import { createCors } from '../../../src/http/cors.ts';
 import { createPipeline, type Pipeline } from '../../../src/http/pipeline.ts';
 import { createRouter } from '../../../src/http/router.ts';
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
-import { createAdmittingCheck } from '../../support/gateway/limit-check.ts';
+import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { sendRaw } from '../../support/gateway/raw-http.ts';
@@ -117,7 +117,7 @@ interface Running {
   readonly port: number;
   readonly clock: ReturnType<typeof manualClock>;
   readonly errors: () => readonly LogLine[];
-  readonly served: readonly Served[];
+  readonly served: readonly AnsweredRequest[];
   /** Resolves once so many requests were recorded. */
   recorded(count: number): Promise<void>;
   /** How many times of waiting for a stream have neither ended nor been cancelled. */
@@ -141,22 +141,20 @@ async function start(handles: Readonly<Record<string, Handle>>): Promise<Running
   });
 }
 
-async function serve(answer: Pipeline): Promise<Running> {
+async function serve(answerRequest: Pipeline): Promise<Running> {
   const manual = manualClock();
   const events = new EventEmitter();
   const { log, lines } = collectLog();
-  const served: Served[] = [];
+  const served: AnsweredRequest[] = [];
   const waits = new Set<object>();
   const server = createHttpServer({
-    answer,
-    clientIp: () => 'unknown',
-    record(one) {
+    answerRequest,
+    findClientIp: () => 'unknown',
+    logRequest(one) {
       served.push(one);
       events.emit('served');
     },
     securityHeaders: {},
-    maxBodyBytes: 1000,
-    maxBodyValues: 1000,
     maxHeaderBytes: 16_384,
     maxConnections: 0,
     clock: {
@@ -416,24 +414,28 @@ describe('what a stream sends', () => {
     const source = createSource();
     const { port } = await serve(
       createPipeline({
-        router: createRouter([
-          {
-            kind: 'protected',
-            method: 'GET',
-            path: '/stream',
-            errors: JSONRPC,
-            limit: 'mcp',
-            sessionIdOf: () => undefined,
-            handle: () => streamed(source),
-          },
-        ]),
-        site: { find: () => undefined, notFoundPage: () => undefined },
+        router: createRouter(
+          [
+            {
+              kind: 'protected',
+              method: 'GET',
+              path: '/stream',
+              errors: JSONRPC,
+              limit: 'mcp',
+              sessionIdOf: () => undefined,
+              handle: () => streamed(source),
+            },
+          ],
+          { find: () => undefined, notFoundPage: () => undefined },
+        ),
         checkHost: () => {},
-        cors: createCors([]),
+        getCorsHeaders: createCors([]),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
-        limiter: () => createAdmittingCheck({ 'X-RateLimit-Limit': '7' }),
-        bearer: async () => undefined,
+        limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
+        authenticate: async () => undefined,
+        readBody: () => Promise.reject(),
+        clock: manualClock(),
         securityHeaders: { 'X-Frame-Options': 'DENY' },
       }),
     );

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createReplyPace } from '../../../src/http/reply-pace.ts';
+import { createStallDetector } from '../../../src/http/stall-detector.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
@@ -144,11 +144,11 @@ describe('a caller who reads no replies', () => {
 describe('how fast replies must be read', () => {
   /** Seconds after which a caller is cut off who takes so many bytes at each of these seconds. */
   function cutOffAfter(bytes: number, every = 1): number | undefined {
-    const pace = createReplyPace();
+    const detector = createStallDetector();
     let taken = 0;
     for (let second = 0; second <= 300; second++) {
       if (second % every === 0) taken += bytes;
-      if (pace.measure({ waiting: 1, taken })) return second;
+      if (detector.isStalled({ unsentBytes: 1, sentBytes: taken })) return second;
     }
     return undefined;
   }
@@ -165,12 +165,12 @@ describe('how fast replies must be read', () => {
   });
 
   test('§12 who had nothing to take begins anew', () => {
-    const pace = createReplyPace();
+    const detector = createStallDetector();
     for (let time = 0; time < 10; time++) {
       for (let second = 0; second < 29; second++) {
-        expect(pace.measure({ waiting: 1, taken: 0 })).toBe(false);
+        expect(detector.isStalled({ unsentBytes: 1, sentBytes: 0 })).toBe(false);
       }
-      expect(pace.measure({ waiting: 0, taken: 0 })).toBe(false);
+      expect(detector.isStalled({ unsentBytes: 0, sentBytes: 0 })).toBe(false);
     }
   });
 });

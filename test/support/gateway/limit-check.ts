@@ -1,10 +1,12 @@
-import type { LimitCheck } from '../../../src/features/limits/limiter.ts';
+import type { Limiter } from '../../../src/features/limits/limiter.ts';
 
-/** The check of a request that no limit refuses, with what its headers say. */
-export const createAdmittingCheck = (headers?: Readonly<Record<string, string>>): LimitCheck => ({
-  countAddress: async () => {},
-  countRefused: async () => {},
-  refuseRemembered: () => {},
-  admit: async () => ({ record: undefined }),
-  headers: () => headers,
+/** A limiter that refuses nothing, with what its headers say. */
+export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>>): Limiter => ({
+  startCheck: () => ({
+    countAddress: async () => {},
+    countInvalid: async () => {},
+    checkRememberedRefusal: () => {},
+    admitAndReadSession: async () => ({ record: undefined }),
+    headers: () => headers,
+  }),
 });

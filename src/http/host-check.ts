@@ -1,4 +1,4 @@
-// Spec §4.12, decisions 1 and 2: the Host check, against DNS rebinding.
+// Spec §4.12: the Host check, against DNS rebinding.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
 import { LOOPBACK_HOSTS } from '../core/loopback.ts';
@@ -24,12 +24,12 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
   const base = new URL(server.baseUrl);
   const defaultPort = base.protocol === 'https:' ? '443' : '80';
   const basePort = base.port || defaultPort;
-  const anyPort = new Set(server.environment === 'production' ? [] : LOOPBACK_HOSTS);
-  const exact = new Set([`${base.hostname}:${basePort}`]);
+  const namesWithAnyPort = new Set(server.environment === 'production' ? [] : LOOPBACK_HOSTS);
+  const exactHosts = new Set([`${base.hostname}:${basePort}`]);
   for (const entry of http.allowedHosts) {
     const [, name = '', port] = HOST.exec(entry) ?? [];
-    if (port === undefined) anyPort.add(name);
-    else exact.add(`${name}:${port}`);
+    if (port === undefined) namesWithAnyPort.add(name);
+    else exactHosts.add(`${name}:${port}`);
   }
 
   /** As an operator writes them. */
@@ -40,13 +40,13 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
     if (!host || host.includes(',')) {
       fail('bad_request', { details: 'The request must have exactly one Host header.' });
     }
-    const written = host.toLowerCase();
-    if (authority !== undefined && authority.toLowerCase() !== written) {
+    const lowerCase = host.toLowerCase();
+    if (authority !== undefined && authority.toLowerCase() !== lowerCase) {
       fail('bad_request', { details: 'The Host header differs from the request target.' });
     }
     if (isProbe) return;
-    const [, name = '', port = defaultPort] = HOST.exec(written) ?? [];
-    if (!anyPort.has(name) && !exact.has(`${name}:${port}`))
-      fail('invalid_host', { facts: { found: written.slice(0, 200), expected } });
+    const [, name = '', port = defaultPort] = HOST.exec(lowerCase) ?? [];
+    if (!namesWithAnyPort.has(name) && !exactHosts.has(`${name}:${port}`))
+      fail('invalid_host', { facts: { found: lowerCase.slice(0, 200), expected } });
   };
 }

@@ -1,13 +1,10 @@
-// Replies that the transport gives by itself, and that end their connections.
+// Errors that the transport answers by itself, and that end their connections.
 import type { GatewayError } from '../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../core/errors/render.ts';
-import type { Reply } from '../core/message.ts';
+import type { Reply, ReplyHeaders } from '../core/message.ts';
 
 /** The reply with the headers of every reply, to be the connection's last. */
-export function lastReply(
-  error: GatewayError,
-  securityHeaders: Readonly<Record<string, string>>,
-): Reply {
+export function renderTransportError(error: GatewayError, securityHeaders: ReplyHeaders): Reply {
   const reply = renderError(error, JSONRPC);
   return {
     ...reply,
@@ -21,12 +18,12 @@ export function lastReply(
   };
 }
 
-/** The same as bytes, for a connection on which node:http does not answer any more. */
-export function lastBytes(
+/** The same as it goes over the wire, for a connection on which node:http does not answer any more. */
+export function serializeTransportError(
   error: GatewayError,
-  securityHeaders: Readonly<Record<string, string>>,
+  securityHeaders: ReplyHeaders,
 ): string {
-  const { status, headers = {}, body } = lastReply(error, securityHeaders);
+  const { status, headers = {}, body } = renderTransportError(error, securityHeaders);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${error.row.jsonrpc?.message}\r\n${lines.join('')}\r\n${body}`;
 }

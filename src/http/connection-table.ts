@@ -1,23 +1,30 @@
-// Decisions 10, "Bounds": how many connections there may be, and which are closed for others.
+// How many connections there may be, and which are closed for others (reference §12).
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { type Connection, createConnection } from './connection.ts';
 
-export interface Connections {
-  /** Notes a connection that was accepted; at the limit it closes the one that is idle longest. */
+export interface ConnectionTable {
+  /** Adds a connection that was accepted; at the limit it closes the one that is idle longest. */
   open(socket: Socket): void;
-  of(socket: Socket): Connection;
-  /** Whether it is within the limit: only one that came while all others were busy is not. */
-  hasPlace(connection: Connection): boolean;
-  /** From now on each is closed when its requests are over. */
+  get(socket: Socket): Connection;
+  /**
+   * Whether it is within the limit, now that others may have become idle: only one that came while
+   * all others were busy is not.
+   */
+  claimPlace(connection: Connection): boolean;
+  /** Whether the connection ends with its next reply: while draining, and beyond the limit. */
+  endsWithReply(connection: Connection): boolean;
+  /** From now on every reply ends its connection. */
+  startDraining(): void;
+  /** From now on each is closed as soon as its requests are over. */
   startClosing(): void;
   /** Closes those without a request. */
   closeIdle(): void;
   closeAll(): void;
 }
 
-export interface ConnectionsOptions {
+export interface ConnectionTableOptions {
   /** `MAX_CONNECTIONS`; 0 = no limit. */
   readonly max: number;
   readonly clock: Clock;
@@ -28,23 +35,28 @@ export interface ConnectionsOptions {
  * Beyond the limit while all are busy: somebody may ask for /health, the others are told why not. So
  * many that a probe has its time even while thousands a second come.
  */
-const MAX_BEYOND = 1024;
+const MAX_BEYOND_LIMIT = 1024;
 
 const MEASURE_MS = 1000;
 const WARN_MS = 60_000;
 
-export function createConnections({ max, clock, log }: ConnectionsOptions): Connections {
+export function createConnectionTable({
+  max,
+  clock,
+  log,
+}: ConnectionTableOptions): ConnectionTable {
   const known = new WeakMap<Socket, Connection>();
   const all = new Set<Connection>();
   const busy = new Set<Connection>();
   /** The one that is idle longest comes first. */
   const idle = new Set<Connection>();
-  const beyond = new Set<Connection>();
+  const beyondLimit = new Set<Connection>();
   /** Busy ones that only wait for a body: next to be closed when none is idle. */
-  const waiting = new Set<Connection>();
+  const waitingForBody = new Set<Connection>();
   let isMeasuring = false;
+  let isDraining = false;
   let isClosing = false;
-  let warnedAt = Number.NEGATIVE_INFINITY;
+  const warnOfLimit = createLimitWarning(max, clock, log);
 
   function create(socket: Socket): Connection {
     const connection = createConnection(socket, {
@@ -57,10 +69,10 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
       },
       onIdle() {
         busy.delete(connection);
-        waiting.delete(connection);
+        waitingForBody.delete(connection);
         if (!all.has(connection)) return;
         if (isClosing) socket.destroySoon();
-        else if (!beyond.has(connection)) idle.add(connection);
+        else if (!beyondLimit.has(connection)) idle.add(connection);
       },
     });
     known.set(socket, connection);
@@ -68,7 +80,7 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
   }
 
   function forget(connection: Connection): void {
-    for (const set of [all, idle, beyond, waiting]) set.delete(connection);
+    for (const set of [all, idle, beyondLimit, waitingForBody]) set.delete(connection);
   }
 
   function close(connection: Connection): void {
@@ -76,7 +88,7 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
     connection.socket.destroy();
   }
 
-  /** At once, with what its caller has not taken: the system would keep that for minutes. */
+  /** At once, with what its caller has not read: the system would keep that for minutes. */
   function reset(connection: Connection): void {
     forget(connection);
     connection.socket.resetAndDestroy();
@@ -84,27 +96,17 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
 
   /** False when all are busy. */
   function closeLongestIdle(): boolean {
-    const [longest] = idle.size > 0 ? idle : waiting;
+    const [longest] = idle.size > 0 ? idle : waitingForBody;
     if (longest !== undefined) close(longest);
     return longest !== undefined;
   }
 
   function makeRoomFor(newest: Connection): void {
-    warn();
+    warnOfLimit(busy.size);
     if (closeLongestIdle()) return;
-    beyond.add(newest);
-    const [oldest] = beyond;
-    if (beyond.size > MAX_BEYOND && oldest !== undefined) close(oldest);
-  }
-
-  function warn(): void {
-    const now = clock.monotonic();
-    if (now - warnedAt < WARN_MS) return;
-    warnedAt = now;
-    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
-      connections: max,
-      busy: busy.size,
-    });
+    beyondLimit.add(newest);
+    const [oldest] = beyondLimit;
+    if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) close(oldest);
   }
 
   function measureLater(): void {
@@ -114,11 +116,19 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
       isMeasuring = false;
       for (const connection of busy) {
         if (connection.isStalled()) reset(connection);
-        else if (connection.isWaitingForBody() && all.has(connection)) waiting.add(connection);
-        else waiting.delete(connection);
+        else if (connection.isWaitingForBody() && all.has(connection))
+          waitingForBody.add(connection);
+        else waitingForBody.delete(connection);
       }
       measureLater();
     });
+  }
+
+  function claimPlace(connection: Connection): boolean {
+    if (!beyondLimit.has(connection)) return true;
+    const hasPlace = all.size <= max || closeLongestIdle();
+    if (hasPlace) beyondLimit.delete(connection);
+    return hasPlace;
   }
 
   return {
@@ -127,14 +137,13 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
       all.add(connection);
       socket.once('close', () => forget(connection));
       if (max > 0 && all.size > max) makeRoomFor(connection);
-      if (!beyond.has(connection)) idle.add(connection);
+      if (!beyondLimit.has(connection)) idle.add(connection);
     },
-    of: (socket) => known.get(socket) ?? create(socket),
-    hasPlace(connection) {
-      if (!beyond.has(connection)) return true;
-      const hasPlace = all.size <= max || closeLongestIdle();
-      if (hasPlace) beyond.delete(connection);
-      return hasPlace;
+    get: (socket) => known.get(socket) ?? create(socket),
+    claimPlace,
+    endsWithReply: (connection) => isDraining || !claimPlace(connection),
+    startDraining() {
+      isDraining = true;
     },
     startClosing() {
       isClosing = true;
@@ -145,5 +154,20 @@ export function createConnections({ max, clock, log }: ConnectionsOptions): Conn
     closeAll() {
       for (const connection of all) close(connection);
     },
+  };
+}
+
+/** One line a minute at most. */
+function createLimitWarning(max: number, clock: Clock, log: Log) {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  return function warnOfLimit(busy: number): void {
+    const now = clock.monotonic();
+    if (now - warnedAt < WARN_MS) return;
+    warnedAt = now;
+    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
+      connections: max,
+      busy,
+    });
   };
 }

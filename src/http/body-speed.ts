@@ -1,42 +1,42 @@
-// Decisions 10: a body brings at least 1 KiB per second after its first 5 s.
+// A body must arrive at 1 KiB per second after its first 5 s (reference §12).
 
 /** How fast one body arrives. */
-export interface Pace {
+export interface SpeedMeter {
   count(bytes: number): void;
   /** To be called about once a second; says whether the body is too slow to go on. */
-  measure(now: number): boolean;
+  isTooSlow(now: number): boolean;
   /** Bytes per second, measured last; of a body that has just begun, Infinity. */
-  speed(): number;
+  bytesPerSecond(): number;
 }
 
 const GRACE_MS = 5000;
 const MIN_BYTES_PER_SECOND = 1024;
 /** Bytes that may be ahead of that: networks bring them in lumps. */
-const AHEAD_BYTES = 2048;
+const MAX_AHEAD_BYTES = 2048;
 /** Shorter times say nothing about speed. */
 const SHORTEST_MS = 500;
 
-export function beginPace(start: number): Pace {
-  let measuredAt = start;
-  let recent = 0;
-  let ahead = 0;
+export function createSpeedMeter(startedAt: number): SpeedMeter {
+  let measuredAt = startedAt;
+  let recentBytes = 0;
+  let aheadBytes = 0;
   let speed = Number.POSITIVE_INFINITY;
 
   return {
     count(bytes) {
-      recent += bytes;
+      recentBytes += bytes;
     },
-    measure(now) {
+    isTooSlow(now) {
       const elapsed = now - measuredAt;
       if (elapsed < SHORTEST_MS) return false;
-      speed = (recent * 1000) / elapsed;
-      ahead = Math.min(AHEAD_BYTES, ahead + recent);
+      speed = (recentBytes * 1000) / elapsed;
+      aheadBytes = Math.min(MAX_AHEAD_BYTES, aheadBytes + recentBytes);
       // One second at a time: a process that was busy for longer has not read what came meanwhile.
-      if (measuredAt - start >= GRACE_MS) ahead -= MIN_BYTES_PER_SECOND;
+      if (measuredAt - startedAt >= GRACE_MS) aheadBytes -= MIN_BYTES_PER_SECOND;
       measuredAt = now;
-      recent = 0;
-      return ahead < 0;
+      recentBytes = 0;
+      return aheadBytes < 0;
     },
-    speed: () => speed,
+    bytesPerSecond: () => speed,
   };
 }

@@ -1,9 +1,9 @@
-// Decisions 10: a refusal by address or user is remembered until its reset time. Entries of a window
+// A refusal by address or user is remembered until its reset time (reference §11). Entries of a window
 // only age, so it stays true, and a flood costs no look at tokens, bodies or the store.
 import type { Clock } from '../../core/clock.ts';
 import type { Verdict } from '../../core/store/store.ts';
 
-export interface Refusals {
+export interface RememberedRefusals {
   /** The refusal of this window as it is now; undefined when the window may admit again. */
   find(key: string): Verdict | undefined;
   remember(key: string, refusal: Verdict): void;
@@ -14,15 +14,15 @@ export interface Refusals {
 /** A bound for the memory that made-up addresses can take. */
 const MAX_REFUSALS = 10_000;
 
-export function createRefusals(clock: Clock): Refusals {
+export function createRememberedRefusals(clock: Clock): RememberedRefusals {
   const byKey = new Map<string, { readonly refusal: Verdict; readonly until: number }>();
 
   return {
     find(key) {
-      const kept = byKey.get(key);
-      if (kept === undefined) return undefined;
-      const resetInMs = kept.until - clock.monotonic();
-      if (resetInMs > 0) return { ...kept.refusal, resetInMs };
+      const remembered = byKey.get(key);
+      if (remembered === undefined) return undefined;
+      const resetInMs = remembered.until - clock.monotonic();
+      if (resetInMs > 0) return { ...remembered.refusal, resetInMs };
       byKey.delete(key);
       return undefined;
     },

@@ -1,14 +1,17 @@
-// Spec §7.2, decisions 10: what a refused request gets, and what an operator hears of it.
+// Spec §4.12, §7.2: what a response says of the limits, and what an operator is told of a refusal.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import { GatewayError } from '../../core/errors/gateway-error.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { LimitScope, Verdict } from '../../core/store/store.ts';
-import { limitHeaders, retryAfter } from './headers.ts';
 
 /** The error for a refusal, counted, and warned of where it is the first of its window. */
-export type Refuse = (rule: LimitRule, verdict: Verdict, from: RefusedCaller) => GatewayError;
+export type CreateLimitError = (
+  rule: LimitRule,
+  verdict: Verdict,
+  caller: RefusedCaller,
+) => GatewayError;
 
 /** For the log. */
 export interface RefusedCaller {
@@ -33,11 +36,15 @@ const VARIABLES: Readonly<Record<LimitScope, string>> = {
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 
-export function createRefuse(clock: Clock, metrics: Metrics, log: Log): Refuse {
+export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): CreateLimitError {
   const warnedUntil = new Map<LimitGroup, number>();
 
   /** One line for a group and window: a flood must not fill the log. */
-  function warnOnce({ group, prefix, windowMs }: LimitRule, verdict: Verdict, from: RefusedCaller) {
+  function warnOnce(
+    { group, prefix, windowMs }: LimitRule,
+    verdict: Verdict,
+    caller: RefusedCaller,
+  ) {
     const now = clock.monotonic();
     if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
     warnedUntil.set(group, now + windowMs);
@@ -45,19 +52,30 @@ export function createRefuse(clock: Clock, metrics: Metrics, log: Log): Refuse {
     const causes = verdict.scope === 'ip' ? USUAL_CAUSES : '';
     log.warn(
       `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it.${causes} Further refusals in this window are logged at debug.`,
-      { group, limit: verdict.limit, windowMs, ...from },
+      { group, limit: verdict.limit, windowMs, ...caller },
     );
   }
 
-  return function refuse(rule, verdict, from) {
+  return function createLimitError(rule, verdict, caller) {
     metrics.recordRateLimitCheck(rule.group, true);
     metrics.recordRateLimitHit(rule.group, verdict.scope);
-    warnOnce(rule, verdict, from);
-    const seconds = retryAfter(verdict);
+    warnOnce(rule, verdict, caller);
+    const seconds = toRetryAfter(verdict);
     return new GatewayError(ERRORS[verdict.scope], {
       details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed; try again in ${seconds} s.`,
       data: { retryAfter: seconds },
-      headers: { ...limitHeaders(verdict), 'Retry-After': String(seconds) },
+      headers: { ...createLimitHeaders(verdict), 'Retry-After': String(seconds) },
     });
   };
 }
+
+/** `X-RateLimit-*`. */
+export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({
+  'X-RateLimit-Limit': String(limit),
+  'X-RateLimit-Remaining': String(remaining),
+  // Rounded up: at that second the entry is gone for certain.
+  'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
+});
+
+/** Whole seconds until the oldest entry leaves the window, at least 1. */
+const toRetryAfter = ({ resetInMs }: Verdict): number => Math.max(1, Math.ceil(resetInMs / 1000));

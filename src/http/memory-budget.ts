@@ -1,9 +1,9 @@
-// Decisions 10, "Bounds": one budget of bytes of request bodies.
+// One budget of bytes that request bodies may take (reference §12).
 import { GatewayError } from '../core/errors/gateway-error.ts';
-import type { Pace } from './body-pace.ts';
+import type { SpeedMeter } from './body-speed.ts';
 
-export interface BodyBudget {
-  /** Notes a body that begins to arrive. */
+export interface MemoryBudget {
+  /** Adds a body that begins to arrive. */
   add(body: ArrivingBody): void;
   /** Counts bytes that have arrived. */
   count(bytes: number): void;
@@ -11,23 +11,23 @@ export interface BodyBudget {
   makeRoomFor(newest: ArrivingBody): void;
   /** The body arrives no longer; its bytes do not count any more. */
   remove(body: ArrivingBody): void;
-  /** Counts bytes of a complete body, whose call runs, until what is returned is called. */
+  /** Counts bytes of a complete body, whose call runs, until the returned function is called. */
   hold(bytes: number): () => void;
-  hasRoom(bytes: number): boolean;
+  hasRoomFor(bytes: number): boolean;
   isEmpty(): boolean;
 }
 
 export interface ArrivingBody {
   /** So far. */
   bytes: number;
-  /** Rises with each piece of any body. */
-  turn: number;
-  readonly pace: Pace;
+  /** When its last piece came: rises with each piece of any body. */
+  lastPiece: number;
+  readonly speed: SpeedMeter;
   /** Answers the request with this, and counts the body no longer. */
   drop(cause: GatewayError): void;
 }
 
-export function createBodyBudget(max: number): BodyBudget {
+export function createMemoryBudget(maxBytes: number): MemoryBudget {
   const arriving = new Set<ArrivingBody>();
   let arrivingBytes = 0;
   let heldBytes = 0;
@@ -40,9 +40,9 @@ export function createBodyBudget(max: number): BodyBudget {
       arrivingBytes += bytes;
     },
     makeRoomFor(newest) {
-      if (heldBytes + newest.bytes > max) newest.drop(noRoomBesideCalls());
-      while (heldBytes + arrivingBytes > max && arriving.size > 0) {
-        slowestOf(arriving)?.drop(tooSlowForRoom());
+      if (heldBytes + newest.bytes > maxBytes) newest.drop(createNoRoomError());
+      while (heldBytes + arrivingBytes > maxBytes && arriving.size > 0) {
+        findSlowest(arriving)?.drop(createSlowestError());
       }
     },
     remove(body) {
@@ -54,33 +54,35 @@ export function createBodyBudget(max: number): BodyBudget {
         heldBytes -= bytes;
       };
     },
-    hasRoom: (bytes) => heldBytes + arrivingBytes + bytes <= max,
+    hasRoomFor: (bytes) => heldBytes + arrivingBytes + bytes <= maxBytes,
     isEmpty: () => arriving.size === 0 && heldBytes === 0,
   };
 }
 
 /** Of several that are as slow, the one of which the longest nothing came. */
-function slowestOf(bodies: Iterable<ArrivingBody>): ArrivingBody | undefined {
+function findSlowest(bodies: Iterable<ArrivingBody>): ArrivingBody | undefined {
   let slowest: ArrivingBody | undefined;
   for (const body of bodies) if (slowest === undefined || isSlower(body, slowest)) slowest = body;
   return slowest;
 }
 
 function isSlower(one: ArrivingBody, other: ArrivingBody): boolean {
-  const [a, b] = [one.pace.speed(), other.pace.speed()];
-  return a === b ? one.turn < other.turn : a < b;
+  const [a, b] = [one.speed.bytesPerSecond(), other.speed.bytesPerSecond()];
+  return a === b ? one.lastPiece < other.lastPiece : a < b;
 }
 
 const headers = { Connection: 'close', 'Retry-After': '1' };
 
-const noRoomBesideCalls = () =>
+const createNoRoomError = () =>
   new GatewayError('overloaded', {
-    details: 'The calls of this user that are running leave no room for this body. Try again.',
+    details:
+      'Your running calls use all the memory that their request bodies may take. Try again when one of them has ended.',
     headers,
   });
 
-const tooSlowForRoom = () =>
+const createSlowestError = () =>
   new GatewayError('overloaded', {
-    details: 'Too many bodies are arriving, and this one was the slowest. Try again.',
+    details:
+      'Too many request bodies are arriving at the same time, and this one was the slowest. Try again.',
     headers,
   });

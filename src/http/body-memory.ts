@@ -1,0 +1,153 @@
+// The memory that request bodies take (reference §12): whose budget they count against, and which are
+// too slow to go on.
+import type { Clock } from '../core/clock.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
+import { createSpeedMeter } from './body-speed.ts';
+import { type ArrivingBody, createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
+
+/**
+ * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
+ * all with one where nobody has to log in, or a user's.
+ */
+export type BodyOwner = 'stranger' | 'anonymous' | { readonly sub: string };
+
+/**
+ * Counts a complete body of a user for as long as somebody works with it: until each function that
+ * this returned was called.
+ */
+export type HoldBody = () => () => void;
+
+export interface BodyMemory {
+  /** Counts a body that begins to arrive. `onDrop` is called when it must go, at most once. */
+  startBody(owner: BodyOwner, onDrop: (cause: GatewayError) => void): CountedBody;
+  /** How to hold a body that came at once; undefined where it does not fit beside the others. */
+  admitWhole(owner: BodyOwner, bytes: number): HoldBody | undefined;
+}
+
+export interface CountedBody {
+  count(bytes: number): void;
+  readonly hold: HoldBody;
+  /** The body does not arrive any more. */
+  end(): void;
+}
+
+export interface BodyMemoryOptions {
+  /** `MAX_BODY_BYTES`: one body always has room. */
+  readonly maxBodyBytes: number;
+  readonly clock: Clock;
+}
+
+const MEBIBYTE = 1_048_576;
+const STRANGERS_BYTES = 8 * MEBIBYTE;
+const ALL_BYTES = 64 * MEBIBYTE;
+const USER_BYTES = 8 * MEBIBYTE;
+
+/** Budgets of users that may be kept while nothing counts against them. */
+const MAX_EMPTY_BUDGETS = 1000;
+
+const MEASURE_MS = 1000;
+
+export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): BodyMemory {
+  const strangers = createMemoryBudget(STRANGERS_BYTES);
+  /** All but strangers. */
+  const all = createMemoryBudget(Math.max(ALL_BYTES, maxBodyBytes));
+  const users = new Map<string, MemoryBudget>();
+  const arriving = new Set<ArrivingBody>();
+  let pieces = 0;
+  let isMeasuring = false;
+
+  function measureLater(): void {
+    if (isMeasuring || arriving.size === 0) return;
+    isMeasuring = true;
+    clock.after(MEASURE_MS, () => {
+      isMeasuring = false;
+      const now = clock.monotonic();
+      for (const body of arriving) if (body.speed.isTooSlow(now)) body.drop(createTooSlowError());
+      measureLater();
+    });
+  }
+
+  function findBudget(sub: string): MemoryBudget {
+    const known = users.get(sub);
+    if (known !== undefined) return known;
+    const budget = createMemoryBudget(Math.max(USER_BYTES, maxBodyBytes));
+    users.set(sub, budget);
+    return budget;
+  }
+
+  /** Those who come again and again find theirs. */
+  function forgetIfEmpty(sub: string): void {
+    if (users.size > MAX_EMPTY_BUDGETS && users.get(sub)?.isEmpty()) users.delete(sub);
+  }
+
+  /** The smallest first. */
+  function findBudgets(owner: BodyOwner): readonly MemoryBudget[] {
+    if (owner === 'stranger') return [strangers];
+    return owner === 'anonymous' ? [all] : [findBudget(owner.sub), all];
+  }
+
+  return {
+    startBody(owner, onDrop) {
+      const budgets = findBudgets(owner);
+      const body: ArrivingBody = {
+        bytes: 0,
+        lastPiece: pieces++,
+        speed: createSpeedMeter(clock.monotonic()),
+        drop(cause) {
+          end();
+          onDrop(cause);
+        },
+      };
+      arriving.add(body);
+      for (const budget of budgets) budget.add(body);
+      measureLater();
+
+      function end(): void {
+        if (!arriving.delete(body)) return;
+        for (const budget of budgets) budget.remove(body);
+        if (typeof owner === 'object') forgetIfEmpty(owner.sub);
+      }
+
+      return {
+        count(bytes) {
+          body.bytes += bytes;
+          body.lastPiece = pieces++;
+          body.speed.count(bytes);
+          for (const budget of budgets) budget.count(bytes);
+          for (const budget of budgets) if (arriving.has(body)) budget.makeRoomFor(body);
+        },
+        end,
+        hold: typeof owner === 'object' ? createHold(owner.sub, body) : holdUncounted,
+      };
+    },
+    admitWhole(owner, bytes) {
+      if (typeof owner !== 'object') return holdUncounted;
+      return findBudget(owner.sub).hasRoomFor(bytes) ? createHold(owner.sub, { bytes }) : undefined;
+    },
+  };
+
+  function createHold(sub: string, body: Pick<ArrivingBody, 'bytes'>): HoldBody {
+    let holders = 0;
+    let releaseBytes = () => {};
+    return function hold() {
+      let isHeld = true;
+      if (holders++ === 0) releaseBytes = findBudget(sub).hold(body.bytes);
+      return function release() {
+        if (!isHeld) return;
+        isHeld = false;
+        if (--holders > 0) return;
+        releaseBytes();
+        forgetIfEmpty(sub);
+      };
+    };
+  }
+}
+
+/** Only bodies of users are counted while somebody works with them. */
+const holdUncounted: HoldBody = () => () => {};
+
+const createTooSlowError = () =>
+  new GatewayError('request_timeout', {
+    details: 'The request body arrived too slowly: after 5 s it must arrive at 1 KiB/s or faster.',
+    headers: { Connection: 'close' },
+  });

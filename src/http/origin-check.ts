@@ -1,0 +1,62 @@
+// Spec §4.12, §7.4: which origins may call.
+import type { Config } from '../core/config/config.ts';
+import { fail } from '../core/errors/gateway-error.ts';
+import { type GatewayRequest, header } from '../core/message.ts';
+
+const LOCAL_ORIGIN = /^http:\/\/(localhost|127\.0\.0\.1)(:\d{1,5})?$/;
+
+/** Whether the value of an `Origin` header is allowed. */
+export type IsAllowedOrigin = (origin: string) => boolean;
+
+export function createOriginCheck({
+  server,
+  http,
+}: Pick<Config, 'server' | 'http'>): IsAllowedOrigin {
+  const allowed = new Set([new URL(server.baseUrl).origin, ...http.allowedOrigins]);
+  const isLocalAllowed = server.environment !== 'production';
+
+  return function isAllowedOrigin(origin) {
+    const lowerCase = origin.toLowerCase();
+    return allowed.has(lowerCase) || (isLocalAllowed && LOCAL_ORIGIN.test(lowerCase));
+  };
+}
+
+export interface RequestOrigin {
+  /** Of the `Origin` header. */
+  readonly value: string | undefined;
+  readonly isAllowed: boolean;
+}
+
+export function readOrigin(request: GatewayRequest, isAllowed: IsAllowedOrigin): RequestOrigin {
+  const value = header(request, 'origin');
+  return { value, isAllowed: value !== undefined && isAllowed(value) };
+}
+
+/** @throws GatewayError `invalid_origin`. */
+export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
+  if (value !== undefined && !isAllowed) {
+    fail('invalid_origin', { facts: { found: value.slice(0, 200) } });
+  }
+}
+
+/**
+ * For the pages of a login, which are for the user's own eyes and hands. Cookies go along with requests
+ * of same-site pages, whatever their origin: a script there could read the question and answer it.
+ * Browsers say how each request came about (Fetch Metadata).
+ *
+ * @throws GatewayError `invalid_origin`.
+ */
+export function checkNavigation(request: GatewayRequest, ownOrigin: string): void {
+  const origin = header(request, 'origin');
+  const isForeign = origin !== undefined && origin !== ownOrigin;
+  // Programs that are no browsers send none, or the mode alone.
+  const isBrowser = header(request, 'sec-fetch-site') !== undefined;
+  const isNavigation =
+    header(request, 'sec-fetch-mode') === 'navigate' &&
+    header(request, 'sec-fetch-dest') === 'document';
+  if (!isForeign && (!isBrowser || isNavigation)) return;
+  fail('invalid_origin', {
+    details: 'This address must be opened in a browser; a script on a web page cannot call it.',
+    facts: { found: origin?.slice(0, 200) },
+  });
+}

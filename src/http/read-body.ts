@@ -1,0 +1,163 @@
+// Spec §4.4, §4.7, §4.8: request bodies, read once and bounded.
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../core/clock.ts';
+import { fail, GatewayError } from '../core/errors/gateway-error.ts';
+import { findExceededBound } from '../core/json-bounds.ts';
+import type { RequestBody } from '../core/message.ts';
+import { decodeUtf8 } from '../core/utf8.ts';
+import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
+import { createGrowingBuffer, type GrowingBuffer } from './growing-buffer.ts';
+
+/** A body that is still with the transport; whoever passes it on looks at nothing in it. */
+export interface IncomingBody {
+  readonly req: IncomingMessage;
+  /** Whether it was read to its end. */
+  isRead: boolean;
+  /** Ends the counting of its bytes on behalf of the request: answered, or its caller gone. */
+  release(): void;
+}
+
+export interface BodyRules {
+  readonly accepts: 'json' | 'json or form';
+  readonly owner: BodyOwner;
+  /** Where it is less than `MAX_BODY_BYTES`. */
+  readonly maxBytes?: number | undefined;
+}
+
+/**
+ * Called at most once for each body. Its bytes count against the owner's budget until it is released.
+ *
+ * @throws GatewayError `unsupported_media_type`, `body_too_large`, `incomplete_body`,
+ * `request_timeout`, `overloaded` or `parse_error`.
+ */
+export type BodyReader = (body: IncomingBody, rules: BodyRules) => Promise<RequestBody>;
+
+export interface BodyReaderOptions {
+  readonly maxBodyBytes: number;
+  /** `MAX_BODY_VALUES`. */
+  readonly maxBodyValues: number;
+  readonly clock: Clock;
+}
+
+const JSON_TYPE = 'application/json';
+const FORM_TYPE = 'application/x-www-form-urlencoded';
+
+/** Far more than anybody writes, far less than fills a stack. */
+const MAX_LEVELS = 200;
+
+export const openBody = (req: IncomingMessage): IncomingBody => ({
+  req,
+  isRead: false,
+  release: () => {},
+});
+
+export function createBodyReader(options: BodyReaderOptions): BodyReader {
+  const { maxBodyBytes, maxBodyValues, clock } = options;
+  const memory = createBodyMemory({ maxBodyBytes, clock });
+
+  /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
+  function readWhole(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
+    const { readableLength } = req;
+    // node:http says that a request is complete only when it has been read on from there.
+    const isThere = req.complete || readableLength === Number(req.headers['content-length']);
+    if (!isThere || req.destroyed) return undefined;
+    if (readableLength > maxBytes) throw createTooLargeError(maxBytes);
+    const hold = memory.admitWhole(owner, readableLength);
+    if (hold === undefined) return undefined;
+    const bytes: Buffer = req.read() ?? NO_BYTES;
+    // Nothing comes any more; that this ends is for node:http to see.
+    req.resume();
+    return { bytes, hold, end: () => {} };
+  }
+
+  async function readPieces(req: IncomingMessage, owner: BodyOwner, maxBytes: number) {
+    const buffer = createGrowingBuffer();
+    const { hold, end } = await collectPieces(req, owner, maxBytes, buffer);
+    return { bytes: buffer.take(), hold, end };
+  }
+
+  /** Resolves when all have arrived; what `buffer` then has is the body. */
+  function collectPieces(
+    req: IncomingMessage,
+    owner: BodyOwner,
+    maxBytes: number,
+    buffer: GrowingBuffer,
+  ) {
+    // Not for await: leaving such a loop early destroys the socket, and the answer with it. And not
+    // to the bytes: a call that waits keeps its request, and by these listeners the promise.
+    return new Promise<CountedBody>((resolve, reject) => {
+      const counted = memory.startBody(owner, stop);
+      let isOver = false;
+
+      function stop(cause: GatewayError): void {
+        isOver = true;
+        buffer.take();
+        counted.end();
+        reject(cause);
+      }
+
+      req.on('data', (piece: Buffer) => {
+        if (isOver) return;
+        buffer.append(piece);
+        if (buffer.byteLength() > maxBytes) stop(createTooLargeError(maxBytes));
+        else counted.count(piece.length);
+      });
+      req.on('end', () => {
+        if (isOver) return;
+        isOver = true;
+        resolve(counted);
+      });
+      // Always comes; an error made for nothing would cost more than the reading.
+      req.on('close', () => {
+        if (!isOver) stop(new GatewayError('incomplete_body'));
+      });
+      req.on('error', () => {});
+    });
+  }
+
+  return async function readBody(body, { accepts, owner, maxBytes = maxBodyBytes }) {
+    const { req } = body;
+    const limit = Math.min(maxBytes, maxBodyBytes);
+    const isForm = checkContentType(req, accepts) === FORM_TYPE;
+    if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
+    const { bytes, hold, end } =
+      readWhole(req, owner, limit) ?? (await readPieces(req, owner, limit));
+    body.isRead = true;
+    body.release = hold();
+    end();
+    const text = decodeUtf8(bytes) ?? fail('parse_error', { details: 'The body is not UTF-8.' });
+    return isForm
+      ? { type: 'form', text, hold }
+      : { type: 'json', value: parseJson(text, maxBodyValues), text, hold };
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+/** @throws GatewayError `unsupported_media_type`. */
+function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
+  const type = req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type === JSON_TYPE || (type === FORM_TYPE && accepts === 'json or form')) return type;
+  const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
+  return fail('unsupported_media_type', { details: `The Content-Type must be ${allowed}.` });
+}
+
+const createTooLargeError = (maxBytes: number) =>
+  new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });
+
+function parseJson(text: string, maxValues: number): unknown {
+  const exceeded = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });
+  if (exceeded === 'values') {
+    fail('body_too_large', {
+      details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,
+    });
+  }
+  if (exceeded === 'levels') {
+    fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    return fail('parse_error', { details: 'The body is not valid JSON.' });
+  }
+}

@@ -1,0 +1,81 @@
+// From what node:http parsed to plain data.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type GatewayRequest, header } from '../core/message.ts';
+import type { FindClientIp } from './client-ip.ts';
+import { type IncomingBody, openBody } from './read-body.ts';
+
+/** A request as it came in, with what only the transport knows. */
+export interface ReceivedRequest {
+  readonly request: GatewayRequest;
+  /** Authority of a request target in absolute form, else undefined. */
+  readonly authority: string | undefined;
+  /** For the body reader alone. */
+  readonly body: IncomingBody;
+  /** When the head arrived, by the clock's monotonic time. */
+  readonly receivedAt: number;
+}
+
+export function receiveRequest(
+  req: IncomingMessage,
+  res: ServerResponse,
+  {
+    receivedAt,
+    findClientIp,
+  }: { readonly receivedAt: number; readonly findClientIp: FindClientIp },
+): ReceivedRequest {
+  const { authority, path, query } = parseRequestTarget(req.url ?? '/');
+  let signal: AbortSignal | undefined;
+  return {
+    request: {
+      method: req.method ?? 'GET',
+      path,
+      query,
+      headers: req.headers,
+      clientIp: findClientIp({
+        forwardedFor: header(req, 'x-forwarded-for'),
+        realIp: header(req, 'x-real-ip'),
+        socket: req.socket.remoteAddress,
+      }),
+      signal: () => {
+        signal ??= createHangUpSignal(res);
+        return signal;
+      },
+    },
+    authority,
+    body: openBody(req),
+    receivedAt,
+  };
+}
+
+interface RequestTarget {
+  readonly authority: string | undefined;
+  readonly path: string;
+  readonly query: string;
+}
+
+/** RFC 9112 §3.2: the request target, taken apart and not decoded. */
+function parseRequestTarget(target: string): RequestTarget {
+  const [, authority, rest = target] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  const mark = rest.indexOf('?');
+  const path = mark === -1 ? rest : rest.slice(0, mark);
+  return {
+    authority,
+    path: path === '' ? '/' : path,
+    query: mark === -1 ? '' : rest.slice(mark + 1),
+  };
+}
+
+/** Runs the task when the reply has been sent or the connection has closed. */
+export function runWhenClosed(res: ServerResponse, task: () => void): void {
+  if (res.destroyed) task();
+  else res.once('close', task);
+}
+
+/** Aborted when the connection closes before the reply was sent. */
+function createHangUpSignal(res: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  runWhenClosed(res, () => {
+    if (!res.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}

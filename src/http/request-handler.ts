@@ -1,0 +1,128 @@
+// Requests of node:http to the pipeline, and its replies back.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../core/clock.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
+import type { Log } from '../core/log.ts';
+import type { Reply, ReplyHeaders } from '../core/message.ts';
+import type { LogRequest } from './access-log.ts';
+import type { FindClientIp } from './client-ip.ts';
+import type { Connection } from './connection.ts';
+import type { ConnectionTable } from './connection-table.ts';
+import type { Pipeline } from './pipeline.ts';
+import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
+import { createSendStream, sendWhole } from './send-reply.ts';
+import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './transfer-coding.ts';
+import { renderTransportError } from './transport-error.ts';
+
+export interface RequestHandlerDeps {
+  readonly connections: ConnectionTable;
+  readonly answerRequest: Pipeline;
+  readonly findClientIp: FindClientIp;
+  readonly logRequest: LogRequest;
+  readonly securityHeaders: ReplyHeaders;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** Requests of one connection that wait for their answers: each holds one in memory. */
+const MAX_PIPELINED = 64;
+/** How long a refused body is still read and dropped, so that its sender sees the answer. */
+const DISCARD_MS = 2000;
+
+/** Answered also while all connections are busy. */
+const LIVENESS_PATH = '/health';
+
+export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
+  const { connections, answerRequest, findClientIp, logRequest, securityHeaders, clock, log } =
+    deps;
+  const sendStream = createSendStream({ clock, log });
+
+  return function handleRequest(req, res) {
+    const connection = connections.get(req.socket);
+    if (req.socket.destroyed || connection.isClosing) return;
+    if (connection.startRequest(res) > MAX_PIPELINED) {
+      req.socket.destroy();
+      return;
+    }
+    const received = receiveRequest(req, res, { receivedAt: clock.monotonic(), findClientIp });
+    const error = findTransportError(req, connection, received.request.path);
+    if (error === undefined) connection.runWhenDrained(() => answer(req, res, received));
+    else refuse(req, res, received, error);
+  };
+
+  /** What is wrong with a request whatever it asks for. */
+  function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
+    if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
+    const isServed = path === LIVENESS_PATH || connections.claimPlace(connection);
+    return isServed ? undefined : createBusyError();
+  }
+
+  function answer(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
+    const { body } = received;
+    answerRequest(received)
+      .then(async ({ reply, route }) => {
+        const sent = send(req, res, reply);
+        if (body.isRead) runWhenClosed(res, body.release);
+        else discardBody(req);
+        if (sent) await sent.catch((cause: unknown) => breakOff(res, cause));
+        record(received, reply, route);
+      })
+      .catch((cause: unknown) => {
+        body.release();
+        breakOff(res, cause);
+      });
+  }
+
+  function refuse(
+    req: IncomingMessage,
+    res: ServerResponse,
+    received: ReceivedRequest,
+    error: GatewayError,
+  ): void {
+    connections.get(req.socket).isClosing = true;
+    const reply = renderTransportError(error, securityHeaders);
+    send(req, res, reply);
+    discardBody(req);
+    record(received, reply, 'unmatched');
+  }
+
+  function record({ request, receivedAt }: ReceivedRequest, reply: Reply, route: string): void {
+    const { method, path, clientIp } = request;
+    const seconds = (clock.monotonic() - receivedAt) / 1000;
+    logRequest({ method, path, clientIp, route, reply, seconds });
+  }
+
+  /** The head may be out already: only the end of the connection can tell that this failed. */
+  function breakOff(res: ServerResponse, cause: unknown): void {
+    log.error('A reply could not be sent; its connection is closed.', { cause });
+    res.destroy();
+  }
+
+  /** Of a stream, a promise that says when it has ended; rejected when it broke off. */
+  function send(req: IncomingMessage, res: ServerResponse, reply: Reply) {
+    const connection = connections.get(req.socket);
+    const { status, body, stream } = reply;
+    const headers = connections.endsWithReply(connection)
+      ? { ...reply.headers, Connection: 'close' }
+      : reply.headers;
+    if (stream) return sendStream(req, res, { status, headers, stream });
+    connection.countAnswer(res, Number(headers?.['Content-Length'] ?? 0));
+    sendWhole(req, res, { status, headers, body });
+    return undefined;
+  }
+
+  function discardBody(req: IncomingMessage): void {
+    req.resume();
+    if (req.complete || !hasBody(req)) return;
+    const cancel = clock.after(DISCARD_MS, () => req.destroy());
+    req.once('end', cancel);
+  }
+}
+
+const createBusyError = () =>
+  new GatewayError('overloaded', {
+    details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
+    headers: { 'Retry-After': '1' },
+  });

@@ -1,0 +1,109 @@
+// Replies to bytes: sent whole, or piece by piece for as long as their streams last.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Reply, ReplyHeaders } from '../core/message.ts';
+import { createStreamWriter, SLICE_BYTES, writeSlices } from './reply-writer.ts';
+
+interface WholeReply {
+  readonly status: number;
+  readonly headers: ReplyHeaders | undefined;
+  readonly body: Reply['body'] | undefined;
+}
+
+export function sendWhole(
+  { method }: IncomingMessage,
+  res: ServerResponse,
+  { status, headers, body = '' }: WholeReply,
+): void {
+  res.writeHead(status, headers);
+  if (method === 'HEAD' || res.destroyed || body.length <= SLICE_BYTES) {
+    res.end(body);
+    return;
+  }
+  void writeSlices(res, toBytes(body)).then(() => res.end());
+}
+
+/** A page is the same bytes for everybody: not copied. */
+const toBytes = (body: string | Uint8Array): Uint8Array =>
+  typeof body === 'string' ? Buffer.from(body) : body;
+
+export interface StreamedReply {
+  readonly status: number;
+  readonly headers: ReplyHeaders | undefined;
+  readonly stream: AsyncIterable<string>;
+}
+
+/**
+ * Resolves when everything was sent or the caller is gone; rejects with what the stream threw, and
+ * leaves it to the server to close the connection.
+ */
+export type SendStream = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  reply: StreamedReply,
+) => Promise<void>;
+
+export function createSendStream({
+  clock,
+  log,
+}: {
+  readonly clock: Clock;
+  readonly log: Log;
+}): SendStream {
+  return async function sendStream({ method }, res, { status, headers, stream }) {
+    const pieces = stream[Symbol.asyncIterator]();
+    const writer = createStreamWriter(res, clock);
+    let isOver = false;
+
+    async function sendAll(): Promise<void> {
+      res.writeHead(status, headers);
+      res.flushHeaders();
+      if (method === 'HEAD') endEarly();
+      for (let piece = await readNext(); piece !== undefined; piece = await readNext()) {
+        await writer.write(piece);
+      }
+      // Ending what has closed would make it look as if everything had been sent.
+      if (!res.closed) await writer.end();
+    }
+
+    /** Undefined when there is nothing more to send, or nobody to send it to. */
+    async function readNext(): Promise<string | undefined> {
+      if (isOver) return undefined;
+      writer.keepAlive();
+      const { done, value } = await pieces.next();
+      if (done) isOver = true;
+      return isOver ? undefined : value;
+    }
+
+    /** Not awaited: a generator's `return` waits for its pending `next`, which may never come. */
+    function endEarly(): void {
+      if (isOver) return;
+      isOver = true;
+      endIterator(pieces).catch((cause: unknown) => {
+        log.error('The source of a streamed reply could not be ended.', { cause });
+      });
+    }
+
+    try {
+      await runUnlessClosed(res, sendAll);
+    } finally {
+      writer.stop();
+      endEarly();
+    }
+  };
+}
+
+/** What `run` comes to, or nothing as soon as the caller is gone; later nobody looks at `run`. */
+function runUnlessClosed(res: ServerResponse, run: () => Promise<void>): Promise<void> {
+  if (res.destroyed) return Promise.resolve();
+  return new Promise<void>((resolve, reject) => {
+    res.once('close', resolve);
+    run().then(resolve, reject);
+  });
+}
+
+/** Async, so that what it throws is a rejection. */
+async function endIterator(pieces: AsyncIterator<string>): Promise<void> {
+  await pieces.return?.();
+}
