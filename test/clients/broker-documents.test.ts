@@ -82,7 +82,7 @@ test.each(CLIENTS)(
 );
 
 test.each(CLIENTS)(
-  '§4.6 broker: the log-in of official client %s from a foreign host is refused, and says why',
+  '§4.6 broker: the login of official client %s from a foreign host is refused, and says why',
   async (_version, connect) => {
     const url = await start(HOST);
     await expect(connect(url, 'https://other.example/client.json')).rejects.toThrow(

@@ -42,7 +42,7 @@ async function authorize({ client_id }: oauth.Client, further: Record<string, st
     ...further,
   }).toString();
   const back = await logInAs('ada', url, REDIRECT_URI);
-  if (back === undefined) throw new Error('The log-in went elsewhere.');
+  if (back === undefined) throw new Error('The login went elsewhere.');
   return { back, verifier };
 }
 

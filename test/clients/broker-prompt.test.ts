@@ -8,7 +8,7 @@ import { useShared } from '../support/lifetimes.ts';
 const service = useShared(() => startService({ mode: 'broker' }));
 
 test.each(['login', 'consent', 'select_account', 'login select_account'])(
-  '§4.6 broker: a log-in with prompt=%s comes back from the development provider with a code',
+  '§4.6 broker: a login with prompt=%s comes back from the development provider with a code',
   async (prompt) => {
     const url = authorizationUrl(service.baseUrl, await register(service.baseUrl), { prompt });
     const back = await logInAs('ada', url, REDIRECT_URI);

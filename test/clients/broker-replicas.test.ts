@@ -43,7 +43,7 @@ async function isAccepted(accessToken: string): Promise<boolean> {
   return answer.status === 200;
 }
 
-test('§4.6 broker: a log-in goes over three replicas, a step on each', async () => {
+test('§4.6 broker: a login goes over three replicas, a step on each', async () => {
   const client = await replicas.on(2).register();
   const since = replicas.served.length;
   const back = await logIn(client);
@@ -62,7 +62,7 @@ test('§4.6 broker: a log-in goes over three replicas, a step on each', async ()
   expect(await isAccepted(refreshed.json.access_token)).toBe(true);
 });
 
-test('§4.6 broker: a log-in survives a restart of all replicas before each of its steps', async () => {
+test('§4.6 broker: a login survives a restart of all replicas before each of its steps', async () => {
   const client = await replicas.on(0).register();
   const back = await logIn(client, replicas.restart);
   const { status, json } = await replicas.on(0).redeem(client, back);

@@ -20,7 +20,7 @@ const own = useShared(startLogInBrowser, INSTALLATION_MS);
 
 const atProvider = (on: LogInBrowser) => `${on.service.issuer}/login/**`;
 
-test('§4.6 consent: back after the approval leads to the provider again, where the log-in goes on', async () => {
+test('§4.6 consent: back after the approval leads to the provider again, where the login goes on', async () => {
   const page = await own.page();
   await own.ask(page);
   await approve(page);
@@ -74,7 +74,7 @@ test('§4.6 consent: two clicks on Approve are as good as one', async () => {
   await page.context().close();
 });
 
-test('§4.6 consent: two posts of the form at once lead to the provider, both, and both log-ins end well', async () => {
+test('§4.6 consent: two posts of the form at once lead to the provider, both, and both logins end well', async () => {
   const page = await own.page();
   await own.ask(page);
   const form = { ...(await fieldsOf(page)), decision: 'approve' };

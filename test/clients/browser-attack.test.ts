@@ -56,7 +56,7 @@ test.each(['no cookie', 'a cookie of its own'])(
 );
 
 test.each(['no cookie', 'a cookie of its own'])(
-  '§4.6 consent: a callback in a browser with %s is refused, and the log-in is over for its own, too',
+  '§4.6 consent: a callback in a browser with %s is refused, and the login is over for its own, too',
   async (has) => {
     const mine = await own.page();
     const seen = watch(mine);

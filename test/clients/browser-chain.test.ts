@@ -31,7 +31,7 @@ test('§4.6 consent: with a session at the provider, Approve leads to the client
   await page.context().close();
 });
 
-test('§4.6 consent: a provider that federates leads over other origins to its log-in and back', async () => {
+test('§4.6 consent: a provider that federates leads over other origins to its login and back', async () => {
   await own.service.restart({ OAUTH_AUTHORIZATION_URL: own.site.federatedUrl });
   const { neighbour, origin } = own.site;
   const { baseUrl, issuer } = own.service;

@@ -28,7 +28,7 @@ async function rowsOf(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(pairs));
 }
 
-test('§4.6 consent: the page says who asks, who vouches, where the log-in goes and what for', async () => {
+test('§4.6 consent: the page says who asks, who vouches, where the login goes and what for', async () => {
   const page = await own.page();
   await own.ask(page);
   expect(await heading(page)).toBe(ASKED);
@@ -102,7 +102,7 @@ test('§4.6 consent: a denial is not remembered', async () => {
   await page.context().close();
 });
 
-test('§4.6 consent: a second log-in in the same browser is not asked again, whatever is new is', async () => {
+test('§4.6 consent: a second login in the same browser is not asked again, whatever is new is', async () => {
   const page = await own.page();
   const second = `${own.redirectUri}/2`;
   const client = await own.register({ redirect_uris: [own.redirectUri, second] });

@@ -106,7 +106,7 @@ test('§4.8 browser: a page on another origin registers a client and reads the m
   await page.close();
 });
 
-test('§4.6 browser: authorize leads to the provider, its log-in, and back to the client', async () => {
+test('§4.6 browser: authorize leads to the provider, its login, and back to the client', async () => {
   const registered = await fetch(`${service.baseUrl}/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

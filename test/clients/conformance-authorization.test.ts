@@ -87,7 +87,7 @@ async function register(redirectUri: string): Promise<string> {
   return client_id;
 }
 
-/** In a browser that was never here: our question, the provider's log-in, and the tool's page. */
+/** In a browser that was never here: our question, the provider's login, and the tool's page. */
 async function logIn(url: string, redirectUri: string): Promise<void> {
   const page = await browser.newPage();
   await page.goto(url);

@@ -88,7 +88,7 @@ test.for(rows)(
 );
 
 test(
-  '§5 Inspector: without a token it says that the service asks for a log-in',
+  '§5 Inspector: without a token it says that the service asks for a login',
   SLOW,
   async ({ signal }) => {
     await expect(inspect(['--method', 'tools/list'], signal)).rejects.toMatchObject({

@@ -93,7 +93,7 @@ async function logIn(server: oauth.AuthorizationServer, client: oauth.Client) {
     resource: service.mcpUrl.href,
   }).toString();
   const back = await logInAs('ada', url, REDIRECT_URI);
-  if (back === undefined) throw new Error('The log-in went elsewhere.');
+  if (back === undefined) throw new Error('The login went elsewhere.');
   // Checks state, and iss against the metadata (RFC 9207).
   const parameters = oauth.validateAuthResponse(server, client, back, state);
   const answer = await oauth.authorizationCodeGrantRequest(

@@ -1,4 +1,4 @@
-// Log-in in the middle of negotiation: a 401 is no sign of an older server.
+// Login in the middle of negotiation: a 401 is no sign of an older server.
 import { expect, test } from 'vitest';
 import { createClientTestCatalog } from '../support/catalogs/client-test-catalog.ts';
 import { OFFICIAL_CLIENTS } from '../support/clients/official-clients.ts';

@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 const start = async (options?: ServiceOptions): Promise<Service> =>
   closeAfterTest(await startService(options));
 
-test('§1 official client 1.x: a refused call leads through discovery, registration and log-in to a session', async () => {
+test('§1 official client 1.x: a refused call leads through discovery, registration and login to a session', async () => {
   const { mcpUrl, baseUrl } = await start();
   const memory = createMemory();
   const { client, transport } = await connect(mcpUrl, memory);

@@ -142,7 +142,7 @@ describe('records of 0.1.0 in Redis', () => {
     expect(await store.zscore(set, old)).not.toBeNull();
   });
 
-  test('§2.2 a registered client begins a log-in', async () => {
+  test('§2.2 a registered client begins a login', async () => {
     const steps = createLoginSteps(gateway);
     const id = 'svc-AAAAAAAAAAA1';
     await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
@@ -151,7 +151,7 @@ describe('records of 0.1.0 in Redis', () => {
     expect(text).toContain('Old');
   });
 
-  test('§4.6 a log-in that began before ends here, and its code is good', async () => {
+  test('§4.6 a login that began before ends here, and its code is good', async () => {
     const id = 'svc-AAAAAAAAAAA2';
     await store.set(`dcr:client:${id}`, JSON.stringify(clientOf(id)), 'EX', DAY);
     const { verifier, challenge } = newPkce();

@@ -9,7 +9,7 @@ import { endPosterns, makeFolder, runPostern, startPostern } from '../support/ga
 
 afterEach(endPosterns);
 
-test('§5 the demo: without log-in there is no token to get, which it says', {
+test('§5 the demo: without login there is no token to get, which it says', {
   timeout: 60_000,
 }, async () => {
   const { port } = await startPostern({ AUTH_REQUIRED: 'false' });

@@ -152,7 +152,7 @@ describe('popups', () => {
   test.each([
     { popups: 'true', policy: 'unsafe-none' },
     { popups: 'false', policy: 'same-origin' },
-  ])('§4.12 OAUTH_POPUPS=$popups: $policy on the pages of the log-in only', async (row) => {
+  ])('§4.12 OAUTH_POPUPS=$popups: $policy on the pages of the login only', async (row) => {
     const steps = await start({ ...BROKER, OAUTH_POPUPS: row.popups });
     const client = await steps.register();
     const policyOf = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) =>

@@ -20,7 +20,7 @@ async function rewrite(key: string, change: (record: Record<string, unknown>) =>
   await broker.store.set(key, createSeal([SECRET]).seal(key, JSON.stringify(change(record))), 60);
 }
 
-test('§13 broker: what 0.1.0 left of a log-in is read, and it finds in ours what it needs', async () => {
+test('§13 broker: what 0.1.0 left of a login is read, and it finds in ours what it needs', async () => {
   broker = closeAfterTest(await startBroker({ OAUTH_STATE_SECRET: SECRET }));
   const { steps } = broker;
   const client = await steps.register();

@@ -72,7 +72,7 @@ describe('the way to the provider', () => {
     },
   );
 
-  test('§13 broker: what concerns the log-in page does', async () => {
+  test('§13 broker: what concerns the login page does', async () => {
     const { asked } = await steps.approve(client, { login_hint: 'ada', prompt: 'login' });
     expect(asked.searchParams.get('login_hint')).toBe('ada');
     expect(asked.searchParams.get('prompt')).toBe('login');
@@ -152,7 +152,7 @@ describe('the way to the provider', () => {
 });
 
 describe('consent', () => {
-  test('§13 broker: the page says who asks, who vouches, and where the log-in goes', async () => {
+  test('§13 broker: the page says who asks, who vouches, and where the login goes', async () => {
     const { text, headers } = await steps.authorize(client);
     for (const shown of ['Test', 'nobody', 'client.example', 'openid', 'profile']) {
       expect(text).toContain(shown);

@@ -111,7 +111,7 @@ test('§14 client documents: a document that is refused is not kept either', asy
   expect(await requestsOf(fail)).toBe(1);
 });
 
-test('§14 client documents: a failure is logged once, not for every log-in', async () => {
+test('§14 client documents: a failure is logged once, not for every login', async () => {
   host.answer((res) => res.writeHead(404).end());
   const before = started.lines.length;
   for (let call = 0; call < 10; call++) await documents.find(id).catch(() => {});

@@ -49,7 +49,7 @@ const answer = (status: number, body: object) =>
 const asked = () => upstream.received.length;
 const last = () => Object.fromEntries(upstream.received.at(-1)?.form ?? []);
 
-/** A log-in that brings a refresh token. */
+/** A login that brings a refresh token. */
 async function refreshTokenOf(owner: Client, token: string): Promise<string> {
   answer(200, { access_token: access, token_type: 'Bearer', refresh_token: token });
   const { status } = await steps.redeem(owner, await steps.logIn(owner));
@@ -82,7 +82,7 @@ describe('authorization codes', () => {
     expect(json).toEqual({ access_token: access, token_type: 'Bearer' });
   });
 
-  test('§4.7 broker: an ID token of another log-in (nonce): 400 invalid_grant', async () => {
+  test('§4.7 broker: an ID token of another login (nonce): 400 invalid_grant', async () => {
     const claims = Buffer.from(JSON.stringify({ nonce: 'another' })).toString('base64url');
     const back = await steps.logIn(client);
     answer(200, { access_token: access, id_token: `e30.${claims}.x` });

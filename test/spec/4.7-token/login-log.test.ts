@@ -21,7 +21,7 @@ async function redeem(client: Client, mode: string): Promise<void> {
 
 describe('what is logged of a login', () => {
   test.each(['broker', 'proxy'])(
-    '§4.7 log: a log-in has client and user, in %s mode',
+    '§4.7 log: a login has client and user, in %s mode',
     async (mode) => {
       broker = closeAfterTest(await startBroker({ OAUTH_MODE: mode }));
       const { steps, gateway } = broker;

@@ -559,7 +559,7 @@ describe('what each provider is asked', () => {
     expect(authorizationExtras(settings(provider), 'openid x', [MCP])).toEqual({
       scope: ['openid', 'x', ...added].join(' '),
       authorization: parameters[provider],
-      // Google's are of the log-in page.
+      // Google's are of the login page.
       token: provider === 'google' ? [] : parameters[provider],
     });
   });

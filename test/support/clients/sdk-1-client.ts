@@ -1,4 +1,4 @@
-// The official client 1.x with everything in memory, and a log-in without a browser.
+// The official client 1.x with everything in memory, and a login without a browser.
 import {
   type OAuthClientProvider,
   UnauthorizedError,

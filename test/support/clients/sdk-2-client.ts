@@ -1,4 +1,4 @@
-// The official client 2.x with everything in memory, and a log-in without a browser.
+// The official client 2.x with everything in memory, and a login without a browser.
 import {
   Client,
   type OAuthClientProvider,

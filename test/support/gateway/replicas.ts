@@ -19,7 +19,7 @@ export interface Replicas {
   readonly log: readonly LogLine[];
   /** `POST /oauth/token 2`: what was asked of which replica, oldest first. */
   readonly served: readonly string[];
-  /** A log-in of which each step goes to the replica of this number. */
+  /** A login of which each step goes to the replica of this number. */
   on(replica: number): ReturnType<typeof createLoginSteps>;
   /** Ends all of them, then starts them again. */
   restart(): Promise<void>;

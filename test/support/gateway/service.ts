@@ -38,7 +38,7 @@ export interface ServiceOptions {
   readonly deps?: Partial<Deps>;
 }
 
-/** Where nobody listens: the log-in helper stops before it gets there. */
+/** Where nobody listens: the login helper stops before it gets there. */
 export const REDIRECT_URI = 'http://127.0.0.1:9/callback';
 
 /** Limits that no test runs into. */

@@ -31,7 +31,7 @@ export interface Broker {
   asked(): number;
   /** The last form that it got. */
   last(): Readonly<Record<string, string>>;
-  /** A log-in that brings a refresh token. */
+  /** A login that brings a refresh token. */
   refreshTokenOf(client: Client, token: string): Promise<string>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// A log-in through a broker-mode gateway in a real browser, with a client on a site of its own.
+// A login through a broker-mode gateway in a real browser, with a client on a site of its own.
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { type Service, type ServiceOptions, startService } from '../gateway/service.ts';
 import { openBrowser } from '../tools/chromium.ts';

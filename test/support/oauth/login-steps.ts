@@ -1,4 +1,4 @@
-// A log-in through a broker-mode gateway, one step at a time: what a browser and a client send.
+// A login through a broker-mode gateway, one step at a time: what a browser and a client send.
 import { createHash, randomBytes } from 'node:crypto';
 import type { TestGateway, TestResponse } from '../gateway/gateway.ts';
 
