@@ -2,8 +2,9 @@
 // question, and a cancellation, come to another one than the call.
 import { expect, test } from 'vitest';
 import { createClientTestCatalog } from '../support/catalogs/client-test-catalog.ts';
+import type { OfficialClient } from '../support/clients/official-client.ts';
 import { CLIENT_STEPS } from '../support/clients/official-client-steps.ts';
-import { OFFICIAL_CLIENTS, type OfficialClient } from '../support/clients/official-clients.ts';
+import { OFFICIAL_CLIENTS } from '../support/clients/official-clients.ts';
 import { startReplicas } from '../support/gateway/replicas.ts';
 import { useShared } from '../support/lifetimes.ts';
 

@@ -5,7 +5,8 @@ import {
   TODAY,
   TOMORROW,
 } from '../support/catalogs/client-test-catalog.ts';
-import { OFFICIAL_CLIENTS, type OfficialClient } from '../support/clients/official-clients.ts';
+import type { OfficialClient } from '../support/clients/official-client.ts';
+import { OFFICIAL_CLIENTS } from '../support/clients/official-clients.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 

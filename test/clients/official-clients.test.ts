@@ -1,8 +1,9 @@
 // Every official client in every era, logged in for real, and the same steps for each.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createClientTestCatalog } from '../support/catalogs/client-test-catalog.ts';
+import type { OfficialClient } from '../support/clients/official-client.ts';
 import { CLIENT_STEPS } from '../support/clients/official-client-steps.ts';
-import { OFFICIAL_CLIENTS, type OfficialClient } from '../support/clients/official-clients.ts';
+import { OFFICIAL_CLIENTS } from '../support/clients/official-clients.ts';
 import { startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
 

@@ -1,6 +1,6 @@
 // One valid request of every method in either era, for the rich catalogue.
 
-import type { Sample } from '../../support/fuzz/mutations.ts';
+import type { Sample } from '../../support/fuzz/mutation-steps.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 
 type Params = Extract<Sample['message'], { readonly [key: string]: unknown }>;

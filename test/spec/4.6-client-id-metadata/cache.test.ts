@@ -1,7 +1,8 @@
 // OAuth Client ID Metadata Documents §5.2: how long a document is kept, and how rarely it is fetched.
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { documentAnswer, startClientDocuments } from '../../support/oauth/document-host.ts';
+import { startClientDocuments } from '../../support/oauth/client-documents.ts';
+import { documentAnswer } from '../../support/oauth/document-host.ts';
 
 const NOW = 1_800_000_000_000;
 const at = (seconds: number) => new Date(NOW + seconds * 1000).toUTCString();

@@ -1,11 +1,8 @@
 // OAuth Client ID Metadata Documents: which URLs may be a client id, and what a document may say.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/refusal.ts';
-import {
-  documentAnswer,
-  REDIRECT,
-  startClientDocuments,
-} from '../../support/oauth/document-host.ts';
+import { startClientDocuments } from '../../support/oauth/client-documents.ts';
+import { documentAnswer, REDIRECT } from '../../support/oauth/document-host.ts';
 
 const HOSTS = ['client.example', 'claude.ai', 'xn--bcher-kva.example'];
 const URL_ID = 'https://client.example/oauth/client.json';

@@ -7,12 +7,8 @@ import { systemClock } from '../../../src/core/clock.ts';
 import { createPublicNetwork } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { isPublicAddress } from '../../../src/features/oauth/client-id-metadata/public-address.ts';
 import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/refusal.ts';
-import {
-  documentAnswer,
-  PUBLIC,
-  startClientDocuments,
-  startDocumentHost,
-} from '../../support/oauth/document-host.ts';
+import { startClientDocuments } from '../../support/oauth/client-documents.ts';
+import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 
 let started: Awaited<ReturnType<typeof startClientDocuments>>;
 let { documents, host } = {} as typeof started;

@@ -10,11 +10,11 @@ import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
 import { useFresh } from '../../support/lifetimes.ts';
+import { redirectUris } from '../../support/oauth/client-documents.ts';
 import {
   type DocumentHost,
   documentAnswer,
   PUBLIC,
-  redirectUris,
   startDocumentHost,
 } from '../../support/oauth/document-host.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';

@@ -16,12 +16,8 @@ import {
 } from '../../support/gateway/gateway.ts';
 import { collectLog, type LogLine } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
-import {
-  documentAnswer,
-  PUBLIC,
-  redirectUris,
-  startDocumentHost,
-} from '../../support/oauth/document-host.ts';
+import { redirectUris } from '../../support/oauth/client-documents.ts';
+import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { startProxy } from '../../support/oauth/proxy.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';

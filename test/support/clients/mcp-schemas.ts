@@ -1,10 +1,10 @@
 // The published JSON schemas of the MCP revisions. They are not ours to copy: the conformance tool
 // carries them within its one file, and they are cut out of it there.
 import { readFile, realpath } from 'node:fs/promises';
-import { runInNewContext } from 'node:vm';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ConformanceTool } from '../tools/conformance.ts';
+import { type Definition, findPublishedSchemas, type Published } from './published-schemas.ts';
 
 /** Every list is empty if nothing is wrong; else `<definition>/<member>: <what is wrong>`. */
 export interface McpSchemas {
@@ -14,21 +14,6 @@ export interface McpSchemas {
   responseProblems(revision: string, method: string, message: unknown): readonly string[];
   /** A notification, or a request, that the server sends. */
   messageProblems(revision: string, message: unknown): readonly string[];
-}
-
-/** What is looked at here; the rest is ajv's. */
-interface Definition {
-  readonly $ref?: string;
-  readonly const?: unknown;
-  readonly properties?: Readonly<Record<string, Definition>>;
-  readonly allOf?: readonly Definition[];
-  readonly anyOf?: readonly Definition[];
-}
-
-interface Published {
-  readonly $schema: string;
-  readonly definitions?: Readonly<Record<string, Definition>>;
-  readonly $defs?: Readonly<Record<string, Definition>>;
 }
 
 interface Revision {
@@ -58,7 +43,8 @@ const MAY_ASK_FOR_INPUT: readonly string[] = ['tools/call', 'prompts/get', 'reso
 export async function loadMcpSchemas({ script }: ConformanceTool): Promise<McpSchemas> {
   const source = await readFile(await realpath(script), 'utf8');
   const revisions = new Map<string, Revision>();
-  for (const [name, published] of publishedSchemas(source)) revisions.set(name, compile(published));
+  for (const [name, published] of findPublishedSchemas(source))
+    revisions.set(name, compile(published));
 
   function revisionOf(name: string): Revision {
     const revision = revisions.get(name);
@@ -177,79 +163,20 @@ function compile(published: Published): Revision {
 
   function check(definition: string, value: unknown): readonly string[] {
     const validate = validatorOf(definition);
-    return validate(value) ? [] : (validate.errors ?? []).map((error) => told(definition, error));
+    return validate(value)
+      ? []
+      : (validate.errors ?? []).map((error) => describeError(definition, error));
   }
 
   return { definitions: $defs, check };
 }
 
-function told(definition: string, { instancePath, message, keyword, params }: ErrorObject): string {
+function describeError(
+  definition: string,
+  { instancePath, message, keyword, params }: ErrorObject,
+): string {
   const detail = keyword === 'const' || keyword === 'enum' ? ` ${JSON.stringify(params)}` : '';
   return `${definition}${instancePath}: ${message ?? 'is invalid'}${detail}`;
-}
-
-const SCHEMA = /([\w$]+)=(\{\$schema:`[^`]+`,(?:definitions|\$defs):\{)/g;
-const BY_REVISION =
-  /\{"2025-03-26":([\w$]+),"2025-06-18":([\w$]+),"2025-11-25":([\w$]+),\[([\w$]+)\]:([\w$]+)\}/;
-
-/**
- * By revision, as the tool itself says which is which.
- * @throws when the tool is not built as this one is: other schemas, or no such table.
- */
-function publishedSchemas(source: string): ReadonlyMap<string, Published> {
-  const [, march, june, november, latest, july] = BY_REVISION.exec(source) ?? [];
-  if (!march || !june || !november || !july || !source.includes(`${latest}=\`2026-07-28\``))
-    throw new Error('The conformance tool has no table of schemas by revision any more.');
-  const found = new Map(
-    [...source.matchAll(SCHEMA)].map(({ 1: name, 2: opening = '', 0: all, index }) => [
-      name,
-      index + all.length - opening.length,
-    ]),
-  );
-  const expected = { '2025-03-26': march, '2025-06-18': june, '2025-11-25': november };
-  const names = Object.entries({ ...expected, '2026-07-28': july });
-  const at = names.map(([revision, name]) => [revision, found.get(name)] as const);
-  const published = at.flatMap(([revision, start]) =>
-    start === undefined ? [] : [[revision, evaluate(objectAt(source, start))] as const],
-  );
-  if (published.length !== names.length || found.size !== names.length)
-    throw new Error(
-      `The conformance tool carries ${found.size} schemas, of them ${published.length} of the ${names.length} revisions ${names.map(([revision]) => revision).join(', ')}.`,
-    );
-  return new Map(published);
-}
-
-/** The text of the object literal that begins at `start`. */
-function objectAt(source: string, start: number): string {
-  const stringOrBrace = /(["'`])(?:\\.|(?!\1)[^\\])*\1|[{}]/gs;
-  stringOrBrace.lastIndex = start;
-  let depth = 0;
-  for (let token = stringOrBrace.exec(source); token; token = stringOrBrace.exec(source)) {
-    if (token[0] === '{') depth += 1;
-    if (token[0] === '}') depth -= 1;
-    if (depth === 0) return source.slice(start, stringOrBrace.lastIndex);
-  }
-  throw new Error('A schema of the conformance tool has no end.');
-}
-
-/** A literal knows no names: there is nothing that it could reach. */
-function evaluate(literal: string): Published {
-  const published: Published = JSON.parse(runInNewContext(`JSON.stringify(${literal})`, {}));
-  return withFractions(published);
-}
-
-/**
- * The generator of 2025-06-18 and 2025-11-25 wrote `integer` for the bounds and the default of a
- * number to be asked for; their text says number, and so does 2026-07-28's schema.
- */
-function withFractions(published: Published): Published {
-  return JSON.parse(
-    JSON.stringify(published, (name, value) =>
-      name === 'NumberSchema'
-        ? JSON.parse(JSON.stringify(value).replaceAll('"type":"integer"', '"type":"number"'))
-        : value,
-    ),
-  );
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,7 +1,7 @@
 // What every official client does, in whatever era and over however many replicas.
 import { expect } from 'vitest';
 import { type ClientTestCatalog, TODAY, TOMORROW } from '../catalogs/client-test-catalog.ts';
-import type { OfficialClient, OfficialClientRow } from './official-clients.ts';
+import type { OfficialClient, OfficialClientRow } from './official-client.ts';
 
 type Step = (
   client: OfficialClient,

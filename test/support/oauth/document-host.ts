@@ -9,11 +9,7 @@ import {
 } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
-import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
-import type { RedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
-import { type ManualClock, manualClock } from '../gateway/clock.ts';
-import { collectLog, type LogLine } from '../gateway/log.ts';
 
 /** A public address; in these tests it leads to the host. */
 export const PUBLIC = '93.184.216.34';
@@ -121,27 +117,6 @@ export async function startDocumentHost(options: DocumentHostOptions): Promise<D
     },
   };
 }
-
-/** The features' client documents, with a host for `client.example` and further names. */
-export async function startClientDocuments(
-  allowedHosts: readonly string[] = ['client.example'],
-  names: readonly string[] = ['client.example'],
-) {
-  const host = await startDocumentHost({ names });
-  const clock: ManualClock = manualClock(1_800_000_000_000);
-  const { log, lines } = collectLog();
-  const open = (network: Network = host.network, hosts = allowedHosts) =>
-    createClientDocuments({ allowedHosts: hosts, redirectUris, clock, log, network });
-  return { host, clock, lines: lines as readonly LogLine[], open, documents: open() };
-}
-
-/** What they allow is tested with registration. */
-export const redirectUris: RedirectUriRules = {
-  baseUrl: 'https://gw.example',
-  schemes: [],
-  ipv6Loopback: false,
-  refusesAnswers: false,
-};
 
 /** Answers with a document for the requested path, a good one but for `members`. */
 export const documentAnswer =

@@ -1,0 +1,28 @@
+// The client documents of the service, with a host for `client.example` and further names.
+import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
+import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
+import type { RedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
+import { type ManualClock, manualClock } from '../gateway/clock.ts';
+import { collectLog, type LogLine } from '../gateway/log.ts';
+import { startDocumentHost } from './document-host.ts';
+
+/** The features' client documents, with a host for `client.example` and further names. */
+export async function startClientDocuments(
+  allowedHosts: readonly string[] = ['client.example'],
+  names: readonly string[] = ['client.example'],
+) {
+  const host = await startDocumentHost({ names });
+  const clock: ManualClock = manualClock(1_800_000_000_000);
+  const { log, lines } = collectLog();
+  const open = (network: Network = host.network, hosts = allowedHosts) =>
+    createClientDocuments({ allowedHosts: hosts, redirectUris, clock, log, network });
+  return { host, clock, lines: lines as readonly LogLine[], open, documents: open() };
+}
+
+/** What they allow is tested with registration. */
+export const redirectUris: RedirectUriRules = {
+  baseUrl: 'https://gw.example',
+  schemes: [],
+  ipv6Loopback: false,
+  refusesAnswers: false,
+};
