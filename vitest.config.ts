@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/tools/longest-first.ts';
 
 export default defineConfig({
   // The catalogue and the examples import the package by its name, and get its source (tsconfig.json, paths).
@@ -16,6 +17,7 @@ export default defineConfig({
     isolate: false,
     // Many tests wait for other processes: one worker more than there are cores.
     maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/tools/global-setup.ts'],
     reporters: ['default', './test/support/tools/summary-reporter.ts'],
     // A browser on a busy machine takes its time; nothing here asserts by the clock.
