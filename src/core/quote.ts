@@ -2,9 +2,9 @@
 export const MAX_QUOTED = 400;
 
 /** A value from elsewhere as JSON, cut where it is long, to be shown in a sentence. */
-export function quote(value: unknown): string {
+export function quote(value: unknown, maxLength = MAX_QUOTED): string {
   const text = jsonOf(value);
-  return text.length <= MAX_QUOTED ? text : `${text.slice(0, MAX_QUOTED)}…`;
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
 }
 
 /** JSON nests as deep as it likes when it is parsed, not when it is written. */

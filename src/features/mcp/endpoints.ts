@@ -8,7 +8,7 @@ import { isObject } from '../../core/json.ts';
 import { type GatewayRequest, header, jsonValueOf, type Reply } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
-import { createCall, type EraHandler, sessionIdOf } from './calls/call.ts';
+import { createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
 import {
   getRequestId,
   type JsonRpcMessage,
@@ -32,20 +32,24 @@ export interface McpEndpointsDeps {
   readonly eras: Readonly<Record<Era, EraHandler>>;
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
-  readonly streams: SessionStreams | undefined;
+  readonly sessionStreams: SessionStreams | undefined;
   readonly metrics: Metrics;
   /** Headers of a 401; undefined when nobody has to log in. */
   readonly challenge: Readonly<Record<string, string>> | undefined;
 }
 
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { eras, sessions, streams, metrics, challenge } = deps;
+  const { eras, sessions, sessionStreams, metrics, challenge } = deps;
   return [
     { ...PROTECTED, method: 'POST', body: 'json', handle: post },
     { ...PROTECTED, method: 'DELETE', handle: endSession },
-    streams === undefined
+    sessionStreams === undefined
       ? { ...MCP, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
-      : { ...PROTECTED, method: 'GET', handle: (call: ProtectedCall) => openStream(call, streams) },
+      : {
+          ...PROTECTED,
+          method: 'GET',
+          handle: (call: ProtectedCall) => openStream(call, sessionStreams),
+        },
   ];
 
   async function post(protectedCall: ProtectedCall): Promise<Reply> {
@@ -65,12 +69,12 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
   }
 
   async function endSession({ request, ...call }: ProtectedCall): Promise<Reply> {
-    const sessionId = sessionIdOf(request) ?? fail('missing_session_id');
+    const sessionId = readSessionHeader(request) ?? fail('missing_session_id');
     // Asked first, so that a session that has expired is counted as such.
     const session = await sessions.read(sessionId, call);
     const hasEnded = session && (await sessions.end(session.sessionId, call.user));
     if (!hasEnded) fail('session_to_end_not_found');
-    await streams?.end(session.sessionId);
+    await sessionStreams?.end(session.sessionId);
     return { status: 204 };
   }
 
@@ -78,7 +82,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     { request, ...call }: ProtectedCall,
     { open }: SessionStreams,
   ): Promise<Reply> {
-    const id = sessionIdOf(request) ?? fail('missing_session_id');
+    const id = readSessionHeader(request) ?? fail('missing_session_id');
     const { sessionId } = (await sessions.read(id, call)) ?? fail('session_not_found');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
@@ -111,7 +115,7 @@ const PROTECTED = {
   limit: 'mcp',
   /** Nothing that cannot be a session id reaches the store. */
   sessionIdOf(request) {
-    const sessionId = sessionIdOf(request);
+    const sessionId = readSessionHeader(request);
     return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
   },
 } as const satisfies Partial<ProtectedEndpoint>;

@@ -56,7 +56,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const questions = createQuestions({ replicas, store, clock, prefix });
   const notificationStreams = createNotificationStreams(clock);
   const resourceUpdates = createResourceUpdates({ catalog, clock, log });
-  const streams = hasStreams
+  const sessionStreams = hasStreams
     ? createSessionStreams({
         catalog,
         store,
@@ -69,22 +69,22 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       })
     : undefined;
   const runMethod = createRunMethod({ service, maxPerUser: config.maxCallsPerUser, clock });
-  const methodsOf = (era: Era) =>
+  const createEraMethods = (era: Era) =>
     createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
   const eras = {
     session: createSessionEra({
       catalog,
-      methods: methodsOf('session'),
+      methods: createEraMethods('session'),
       runMethod,
       sessions,
       replicas,
       questions,
-      streams,
+      sessionStreams,
       service,
     }),
     stateless: createStatelessEra({
       catalog,
-      methods: methodsOf('stateless'),
+      methods: createEraMethods('stateless'),
       runMethod,
       requestState: createRequestState(seal, clock),
       notificationStreams,
@@ -95,7 +95,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   };
 
   return {
-    endpoints: createMcpEndpoints({ eras, sessions, streams, metrics, challenge }),
+    endpoints: createMcpEndpoints({ eras, sessions, sessionStreams, metrics, challenge }),
     countSessions: sessions.countActive,
     stopWaiting() {
       notificationStreams.close();

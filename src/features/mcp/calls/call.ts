@@ -55,7 +55,7 @@ export function createCall(
   return {
     request,
     user,
-    sessionId: sessionIdOf(request),
+    sessionId: readSessionHeader(request),
     session,
     stream: createResponseStream(acceptsEventStream(request), id),
     holdBody: body.hold,
@@ -70,5 +70,5 @@ export function createCall(
   };
 }
 
-export const sessionIdOf = (request: GatewayRequest): string | undefined =>
+export const readSessionHeader = (request: GatewayRequest): string | undefined =>
   header(request, 'mcp-session-id');

@@ -1,6 +1,7 @@
 // Spec §4.4: the methods that both eras share, in one table.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
+import { quote } from '../../../core/quote.ts';
 import type {
   Arguments,
   Catalog,
@@ -49,7 +50,7 @@ export function failUnknownMethod(
   const hint = STREAMED.has(method)
     ? '; it needs MCP_STREAMS=true, and resources that announce their changes'
     : '';
-  return fail(key, { details: `Unknown method ${JSON.stringify(method.slice(0, 100))}${hint}` });
+  return fail(key, { details: `Unknown method ${quote(method, 100)}${hint}` });
 }
 
 const STREAMED = new Set(['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen']);

@@ -33,10 +33,10 @@ export interface Questions {
   close(): void;
 }
 
-/** People take their time; whoever has left does not come back. */
+/** Long enough for a person to answer. */
 const ANSWER_TIMEOUT_MS = 300_000;
 
-/** Answers come no later than this. */
+/** Of the note which replica waits; a little longer than an answer may take. */
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 /** One question under way. */
@@ -64,7 +64,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
   const waiters = new Map<string, Waiter>();
 
   function receiveHere(sessionId: string, id: string, answer: unknown): boolean {
-    const waiter = waiters.get(waiterKey(sessionId, id));
+    const waiter = waiters.get(toWaiterKey(sessionId, id));
     waiter?.receive(answer);
     return waiter !== undefined;
   }
@@ -101,7 +101,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
 
   async function askAll(call: Call, sessionId: string, requests: ClientRequests) {
     const named = Object.entries(requests).map(([name, request]) => {
-      // What JSON cannot say fails here, and not when it is on its way.
+      // A request that JSON cannot say fails here, before anything is sent.
       JSON.stringify(request);
       return { name, request, id: generateQuestionId() };
     });
@@ -112,7 +112,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     );
     const questions = named.map(({ name, request, id }) => ({
       name,
-      ...sendQuestion(call, waiterKey(sessionId, id), id, request),
+      ...sendQuestion(call, toWaiterKey(sessionId, id), id, request),
     }));
     try {
       return Object.fromEntries(
@@ -141,7 +141,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     },
     async receiveAnswer(sessionId, { id, result }) {
       if (!isQuestionId(id) || receiveHere(sessionId, id, result)) return;
-      // Only to who waits for it: nobody can make replicas talk about what was never asked.
+      // Sent only to the replica that asked: what nobody asked for is sent to none.
       const key = questionKey(prefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
@@ -154,7 +154,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
   };
 }
 
-const waiterKey = (sessionId: string, id: string): string => `${sessionId} ${id}`;
+const toWaiterKey = (sessionId: string, id: string): string => `${sessionId} ${id}`;
 
 function createDeferred() {
   let resolve: (value: unknown) => void = () => {};

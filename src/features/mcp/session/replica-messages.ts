@@ -43,13 +43,13 @@ export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): 
   return {
     async seal(channel, message) {
       const text = JSON.stringify({ sentAt: clock.now(), message });
-      return `${VERSION}.${(await seal()).seal(sealContextOf(channel), text)}`;
+      return `${VERSION}.${(await seal()).seal(toSealContext(channel), text)}`;
     },
     async open(channel, text) {
       const [, version, nonce] = SEALED_MESSAGE.exec(text) ?? [];
       if (version === undefined || nonce === undefined) return 'unreadable';
       if (version !== VERSION) return 'other_version';
-      const opened = (await seal()).open(sealContextOf(channel), text.slice(VERSION.length + 1));
+      const opened = (await seal()).open(toSealContext(channel), text.slice(VERSION.length + 1));
       const { sentAt, message } = (opened && parseObject(opened)) || {};
       if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
@@ -58,7 +58,7 @@ export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): 
   };
 }
 
-const sealContextOf = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
+const toSealContext = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
 
 /**
  * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one

@@ -34,21 +34,21 @@ export interface ReplicasDeps {
 export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps): Replicas {
   const { clock, log } = deps;
   const ownName = randomUUID();
-  const channelOf = (name: string) => `${channel}:${name}`;
+  const toChannel = (name: string) => `${channel}:${name}`;
   const messages = createReplicaMessages(seal, clock);
   const countDropped = createDropCounter(deps);
   const listeners = new Set<(message: ReplicaMessage) => void>();
-  // The key may have to be fetched: whatever comes meanwhile waits, so that nothing overtakes.
+  // The key may have to be fetched: messages that come meanwhile wait, so that they stay in order.
   const sealInOrder = createSequence();
   const openInOrder = createSequence();
-  const unsubscribers = [channel, channelOf(ownName)].map((name) =>
+  const unsubscribers = [channel, toChannel(ownName)].map((name) =>
     store.subscribe(name, (text) => void openInOrder(() => receive(name, text))),
   );
   let isClosed = false;
 
   async function receive(name: string, text: string): Promise<void> {
     const opened = await messages.open(name, text).catch((cause: unknown) => {
-      // As lost as what is sent while Redis is away.
+      // Lost like a message that is sent while Redis is down.
       log.debug(
         'A message from another replica was lost: the key that opens it cannot be read from the store now.',
         { cause },
@@ -59,7 +59,7 @@ export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps):
     else for (const listener of listeners) callListener(listener, opened);
   }
 
-  /** What one listener throws is not the business of the next. */
+  /** What one listener throws must not keep the message from the next. */
   function callListener(
     listener: (message: ReplicaMessage) => void,
     message: ReplicaMessage,
@@ -76,7 +76,7 @@ export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps):
   return {
     ownName,
     async send(message, name) {
-      const to = name === undefined ? channel : channelOf(name);
+      const to = name === undefined ? channel : toChannel(name);
       await store.publish(to, await sealInOrder(() => messages.seal(to, message)));
     },
     listen: (listener) => void listeners.add(listener),

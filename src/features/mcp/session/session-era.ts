@@ -35,13 +35,14 @@ export interface SessionEraDeps {
   readonly replicas: Replicas;
   readonly questions: Questions;
   /** Undefined without `MCP_STREAMS`. */
-  readonly streams: SessionStreams | undefined;
+  readonly sessionStreams: SessionStreams | undefined;
   readonly service: ServiceInfo;
 }
 
 export function createSessionEra(deps: SessionEraDeps): EraHandler {
-  const { catalog, methods, runMethod, sessions, replicas, questions, service, streams } = deps;
-  const sessionMethods = createSessionMethods({ catalog, sessions, streams });
+  const { catalog, methods, runMethod, sessions, replicas, questions, service, sessionStreams } =
+    deps;
+  const sessionMethods = createSessionMethods({ catalog, sessions, sessionStreams });
   const cancellations = createCancellations(replicas);
 
   return {
@@ -62,12 +63,12 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     const session = readInitialize(params);
     const { sessionId, endedIds } = await sessions.create(user, session);
     // As after DELETE; nobody waits for it, and it never rejects.
-    for (const endedId of endedIds) void streams?.end(endedId);
+    for (const endedId of endedIds) void sessionStreams?.end(endedId);
     const { name, version } = service;
     return toResultResponse(
       {
         protocolVersion: session.protocolVersion,
-        capabilities: listCapabilities(catalog, streams !== undefined),
+        capabilities: listCapabilities(catalog, sessionStreams !== undefined),
         serverInfo: { name, version },
         ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
       },

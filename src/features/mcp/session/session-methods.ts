@@ -12,7 +12,7 @@ export interface SessionMethodsDeps {
   readonly catalog: Catalog;
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
-  readonly streams: SessionStreams | undefined;
+  readonly sessionStreams: SessionStreams | undefined;
 }
 
 export type SessionMethod = (
@@ -25,7 +25,7 @@ export type SessionMethod = (
 export function createSessionMethods({
   catalog,
   sessions,
-  streams,
+  sessionStreams,
 }: SessionMethodsDeps): ReadonlyMap<string, SessionMethod> {
   const methods = new Map<string, SessionMethod>([['ping', async () => {}]]);
 
@@ -40,12 +40,12 @@ export function createSessionMethods({
     });
   }
 
-  if (catalog.offers.subscriptions && streams !== undefined) {
+  if (catalog.offers.subscriptions && sessionStreams !== undefined) {
     methods.set('resources/subscribe', async (params, { sessionId }) =>
-      streams.subscribe(sessionId, readString(params, 'uri')),
+      sessionStreams.subscribe(sessionId, readString(params, 'uri')),
     );
     methods.set('resources/unsubscribe', async (params, { sessionId }) =>
-      streams.unsubscribe(sessionId, readString(params, 'uri')),
+      sessionStreams.unsubscribe(sessionId, readString(params, 'uri')),
     );
   }
 

@@ -52,7 +52,7 @@ function checkVersion(headerValue: string | undefined, claim: unknown): void {
   checkHeader('MCP-Protocol-Version', headerValue, claimed);
 }
 
-/** To whom claims a revision of sessions, others of them are no help. */
+/** A client that claims a revision with sessions but sends no initialize needs one without. */
 const listSupportedFor = (claimed: string): readonly string[] =>
   findEra(claimed) === 'session'
     ? SUPPORTED_VERSIONS.filter((version) => findEra(version) === 'stateless')

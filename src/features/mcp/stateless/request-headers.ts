@@ -3,6 +3,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, header } from '../../../core/message.ts';
+import { quote } from '../../../core/quote.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
 import type { Method } from '../calls/methods.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
@@ -59,21 +60,22 @@ const isSameNumber = (value: string | undefined, argument: number): boolean =>
   Number.isSafeInteger(argument) &&
   Number(value) === argument;
 
+/** Characters of a value that an error shows. */
+const MAX_SHOWN = 100;
+
 function failMismatch(name: string, value: string | undefined, bodyValue: unknown): never {
   const problem =
     value === undefined
-      ? `is missing; it must be ${toShortJson(bodyValue)}, as in the body`
-      : `is ${toShortJson(value)}, but the body has ${toShortJson(bodyValue)}`;
+      ? `is missing; it must be ${quote(bodyValue, MAX_SHOWN)}, as in the body`
+      : `is ${quote(value, MAX_SHOWN)}, but the body has ${quote(bodyValue, MAX_SHOWN)}`;
   return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
 }
-
-const toShortJson = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 100);
 
 /** Values that a header cannot carry come as `=?base64?…?=`. */
 function decodeHeader(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
-  const text = base64 === undefined ? checkPrintable(value) : decodeBase64(base64);
+  const text = base64 === undefined ? readPrintable(value) : decodeBase64(base64);
   return (
     text ??
     fail('header_mismatch', {
@@ -82,7 +84,7 @@ function decodeHeader(name: string, value: string | undefined): string | undefin
   );
 }
 
-const checkPrintable = (value: string): string | undefined =>
+const readPrintable = (value: string): string | undefined =>
   /^[\t\x20-\x7E]*$/.test(value) ? value : undefined;
 
 function decodeBase64(base64: string): string | undefined {

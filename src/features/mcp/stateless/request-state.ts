@@ -43,7 +43,7 @@ export function toBoundCall(
   return { sub: user?.sub, method, name, uri, arguments: args };
 }
 
-/** Long enough for somebody to look something up, or to have lunch. */
+/** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
 /** `seal` may wait for the shared store, once. */

@@ -2,6 +2,7 @@
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
 import { findNearestName } from '../../../../core/nearest-name.ts';
+import { quote } from '../../../../core/quote.ts';
 
 /** One thing that is wrong, and where. */
 interface Problem {
@@ -13,9 +14,10 @@ interface Problem {
   readonly description: string;
 }
 
-/** More is no help to a model, and nobody can make the service, or its log, recite at length. */
+/** A model needs no more, and no caller can make the service write long answers or log lines. */
 const MAX_PROBLEMS = 20;
 const MAX_PROBLEM = 300;
+const MAX_VALUE = 100;
 
 /** Of alternatives many errors make one problem. */
 const MAX_ERRORS = 200;
@@ -95,21 +97,22 @@ const describeByAjv = ({ message }: ErrorObject): string => message ?? 'does not
 const DESCRIPTIONS: Readonly<Record<string, (error: ErrorObject) => string>> = {
   type: ({ params, data }) => `must be ${listTypes(params.type)}, not ${describeValue(data)}`,
   enum: ({ params }) => describeEnum(params.allowedValues),
-  const: ({ params }) => `must be ${toShortJson(params.allowedValue)}`,
+  const: ({ params }) => `must be ${quote(params.allowedValue, MAX_VALUE)}`,
   additionalProperties: (error) => describeUnknownMember(error, error.params.additionalProperty),
   unevaluatedProperties: (error) => describeUnknownMember(error, error.params.unevaluatedProperty),
-  propertyNames: ({ params }) => `must not have the member ${toShortJson(params.propertyName)}`,
+  propertyNames: ({ params }) =>
+    `must not have the member ${quote(params.propertyName, MAX_VALUE)}`,
   'false schema': () => 'is not allowed',
   oneOf: () => 'must have exactly one of its forms',
   anyOf: () => 'has none of its forms',
 };
 
 function describeUnknownMember({ parentSchema, data }: ErrorObject, name: unknown): string {
-  const refused = `must not have the member ${toShortJson(name)}`;
+  const refused = `must not have the member ${quote(name, MAX_VALUE)}`;
   const properties = isObject(parentSchema?.properties) ? Object.keys(parentSchema.properties) : [];
   const free = properties.filter((property) => !isObject(data) || !Object.hasOwn(data, property));
   const meant = findNearestName(String(name), free);
-  if (meant !== undefined) return `${refused}; did you mean ${toShortJson(meant)}?`;
+  if (meant !== undefined) return `${refused}; did you mean ${quote(meant, MAX_VALUE)}?`;
   return properties.length === 0 ? refused : `${refused}; it may have ${properties.join(', ')}`;
 }
 
@@ -118,12 +121,12 @@ function describeMember(schema: ErrorObject['parentSchema'], name: unknown): str
   const member = isObject(schema?.properties) ? schema.properties[String(name)] : undefined;
   if (!isObject(member)) return undefined;
   if (Array.isArray(member.enum)) return describeEnum(member.enum);
-  if ('const' in member) return `must be ${toShortJson(member.const)}`;
+  if ('const' in member) return `must be ${quote(member.const, MAX_VALUE)}`;
   return 'type' in member ? `must be ${listTypes(member.type)}` : undefined;
 }
 
 const describeEnum = (values: unknown): string =>
-  `must be one of ${Array.isArray(values) ? values.map(toShortJson).join(', ') : toShortJson(values)}`;
+  `must be one of ${Array.isArray(values) ? values.map((value) => quote(value, MAX_VALUE)).join(', ') : quote(values, MAX_VALUE)}`;
 
 const listTypes = (type: unknown): string =>
   (Array.isArray(type) ? type : [type])
@@ -134,10 +137,8 @@ const listTypes = (type: unknown): string =>
 function describeValue(value: unknown): string {
   if (typeof value === 'string') return 'a string';
   if (Array.isArray(value)) return 'an array';
-  return isObject(value) ? 'an object' : toShortJson(value);
+  return isObject(value) ? 'an object' : quote(value, MAX_VALUE);
 }
-
-const toShortJson = (value: unknown): string => truncate(JSON.stringify(value) ?? 'undefined', 100);
 
 /** RFC 6901. */
 const escapePointer = (name: unknown): string =>

@@ -2,6 +2,7 @@
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
 import { findNearestName } from '../../../../core/nearest-name.ts';
+import { quote } from '../../../../core/quote.ts';
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
 
@@ -20,7 +21,7 @@ export function describeSchemaMistake(
   if (first === undefined) return undefined;
   const path = first.instancePath.split('/').slice(1).map(unescapePointer);
   const value = path.reduce(getMember, schema);
-  const place = `${owner}${path.map(toPathStep).join('')} is ${toShortJson(value)}`;
+  const place = `${owner}${path.map(toPathStep).join('')} is ${quote(value, MAX_VALUE)}`;
   if (isTypePlace(path) && (typeof value === 'string' || value === null)) {
     const near = findNearestType(String(value));
     const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
@@ -106,7 +107,9 @@ const SUMMARIES: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf']);
 
 const describeError = ({ message, params }: ErrorObject): string => {
   const allowed: unknown = params.allowedValues;
-  const list = Array.isArray(allowed) ? `: ${allowed.map(toShortJson).join(', ')}` : '';
+  const list = Array.isArray(allowed)
+    ? `: ${allowed.map((value) => quote(value, MAX_VALUE)).join(', ')}`
+    : '';
   return `${message ?? 'is not allowed'}${list}`;
 };
 
@@ -127,9 +130,4 @@ function toPathStep(key: string): string {
 function isTypePlace(path: readonly string[]): boolean {
   const last = /^\d+$/.test(path.at(-1) ?? '') ? path.length - 2 : path.length - 1;
   return path[last] === 'type' && path[last - 1] !== 'properties';
-}
-
-function toShortJson(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text;
 }

@@ -1,5 +1,6 @@
 // Spec §2.4–§2.7: tools, prompts and resources defined in this process.
 import { fail } from '../../../../core/errors/gateway-error.ts';
+import { quote } from '../../../../core/quote.ts';
 import type { Catalog, Completion, Context, Cursor, Page } from '../catalog.ts';
 import type { CacheHint } from '../content.ts';
 import type { MirroredParam } from '../descriptions.ts';
@@ -26,6 +27,9 @@ const PAGE_SIZE = 250;
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_COMPLETIONS = 100;
+
+/** Characters of a name that an error shows. */
+const MAX_NAME = 200;
 
 /** The lists are the same for everybody, and change only with a deploy. */
 const LIST_CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
@@ -180,10 +184,7 @@ const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
   mimeType === undefined ? {} : { mimeType };
 
 const failUnknown = (kind: string, name: string): never =>
-  fail('invalid_params', { details: `Unknown ${kind} ${quoteName(name)}` });
+  fail('invalid_params', { details: `Unknown ${kind} ${quote(name, MAX_NAME)}` });
 
 const failUnknownResource = (uri: string): never =>
-  fail('invalid_params', { details: `Unknown resource ${quoteName(uri)}`, data: { uri } });
-
-const quoteName = (name: string) =>
-  JSON.stringify(name.length > 200 ? `${name.slice(0, 200)}…` : name);
+  fail('invalid_params', { details: `Unknown resource ${quote(uri, MAX_NAME)}`, data: { uri } });

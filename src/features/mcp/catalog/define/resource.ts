@@ -62,9 +62,9 @@ export function defineResource(
 
 /**
  * Defines resources whose URIs follow a template (RFC 6570: `{name}` stands for one segment,
- * `{+name}` for several). `read` and `complete` have the variables that the template names. Values come percent-decoded, from the caller: a path made of them must be
- * checked. What `read` does not know is `undefined`: the caller is told that there is no such
- * resource.
+ * `{+name}` for several). `read` and `complete` have the variables that the template names. Values come
+ * percent-decoded, from the caller: a path made of them must be checked. `read` returns `undefined` for
+ * what it does not know: the caller is told that there is no such resource.
  *
  * @throws DefinitionError at once, when a member is missing or not known, or the template or a name
  * in `complete` not valid.
