@@ -91,6 +91,9 @@ const listen = (server: Server, port: number, host: string): Promise<AddressInfo
     server.once('error', reject);
     server.listen(port, host, () => {
       server.off('error', reject);
-      resolve(server.address() as AddressInfo);
+      const address = server.address();
+      // A text is the path of a socket file, and null is for a server that does not listen.
+      if (typeof address === 'object' && address !== null) resolve(address);
+      else reject(new Error('The server does not listen on a port'));
     });
   });

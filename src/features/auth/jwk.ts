@@ -1,6 +1,6 @@
 // RFC 7517: which keys of a set can verify signatures, and with what.
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
-import { isObject, type JsonObject } from '../../core/json.ts';
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { isObject, isStringArray, type JsonObject } from '../../core/json.ts';
 import { algorithms } from './algorithms.ts';
 import { hasRocaWeakness } from './weak-rsa-key.ts';
 
@@ -50,16 +50,20 @@ const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>
 
 /** Public members only: a private key that a provider shows by mistake is not taken as one. */
 function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined {
-  const jwk = kty === 'RSA' ? { kty, n, e } : kty === 'EC' ? { kty, crv, x, y } : { kty, crv, x };
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') return undefined;
+  const members: JsonObject = kty === 'RSA' ? { n, e } : kty === 'EC' ? { crv, x, y } : { crv, x };
+  if (!hasStringsOnly(members)) return undefined;
   try {
-    // node:crypto checks the members' types and that a point lies on its curve.
-    const key = createPublicKey({ key: jwk as JsonWebKey, format: 'jwk' });
+    // node:crypto checks that they are there, and that a point lies on its curve.
+    const key = createPublicKey({ key: { kty, ...members }, format: 'jwk' });
     return key.asymmetricKeyType === 'rsa' && hasRocaWeakness(readModulus(key)) ? undefined : key;
   } catch {
     return undefined;
   }
 }
+
+const hasStringsOnly = (members: JsonObject): members is Readonly<Record<string, string>> =>
+  isStringArray(Object.values(members));
 
 const readModulus = (key: KeyObject): bigint =>
   BigInt(`0x${Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')}`);

@@ -1,6 +1,7 @@
 // Sessions by the time they are due, all of them, and those of one user. The times may lag behind
 // touches; whoever needs them right puts them again.
 import type { Database, RootDatabase } from 'lmdb';
+import { isObject } from '../../json.ts';
 import { hashSha256 } from '../../sha256.ts';
 
 /** What writes is to be called inside a transaction. */
@@ -51,7 +52,7 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
 
   return {
     has: (id) => times.get(id) !== undefined,
-    size: () => (times.getStats() as { entryCount: number }).entryCount,
+    size: () => countEntries(times.getStats()),
     put(id, dueAt, userId) {
       remove(id, userId);
       times.put(id, dueAt);
@@ -65,4 +66,10 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
       [...ofUsers.getKeys({ ...rangeOf(userId), limit })].map(([, dueAt, id]) => ({ id, dueAt })),
     countOfUser: (userId) => ofUsers.getKeysCount(rangeOf(userId)),
   };
+}
+
+/** The types of lmdb leave open what the statistics hold. */
+function countEntries(stats: unknown): number {
+  if (isObject(stats) && typeof stats.entryCount === 'number') return stats.entryCount;
+  throw new Error('lmdb does not say how many entries there are');
 }

@@ -91,7 +91,7 @@ function readReply(
   suffix: string,
 ): RequestCountAndSession {
   if (!Array.isArray(reply)) throw new Error('Redis answered the limit script with no list');
-  const [index, admitted, entries, oldest, now, fields] = reply as unknown[];
+  const [index, admitted, entries, oldest, now, fields]: readonly unknown[] = reply;
   const window = windows[Number(index) - 1];
   const isAdmitted = admitted === 1;
   const resetAt = Number(oldest) + (window?.windowMs ?? 0);

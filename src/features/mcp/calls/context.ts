@@ -93,12 +93,12 @@ export function createContext(
  * What is made when a tool looks at it. On a prototype that all calls share: with accessors of their
  * own they outlived their calls, and collecting them was a quarter of a call's work.
  */
-const MADE_ON_USE = {
-  get client(): ClientCapabilities {
-    return toReaders(this).readCapabilities();
+const MADE_ON_USE: Pick<CallContext, 'client' | 'signal'> & ThisType<Readers> = {
+  get client() {
+    return this.readCapabilities();
   },
-  get signal(): AbortSignal {
-    return toReaders(this).readSignal();
+  get signal() {
+    return this.readSignal();
   },
 };
 
@@ -106,8 +106,6 @@ interface Readers {
   readCapabilities(): ClientCapabilities;
   readSignal(): AbortSignal;
 }
-
-const toReaders = (context: unknown): Readers => context as Readers;
 
 const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
   LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);
