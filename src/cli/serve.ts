@@ -1,5 +1,5 @@
 import type { Config } from '../core/config/config.ts';
-import { describeMisspelled, findMisspelled } from '../core/config/misspelled.ts';
+import { describeMisspelled, findMisspelledVariables } from '../core/config/misspelled.ts';
 import { createLog } from '../core/log.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
@@ -31,7 +31,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
       variables: listSettings(envFile),
     });
   }
-  for (const misspelled of findMisspelled(process.env)) {
+  for (const misspelled of findMisspelledVariables(process.env)) {
     const { variable, nearest } = misspelled;
     log.warn(describeMisspelled(misspelled), { variable, nearest });
   }

@@ -211,5 +211,5 @@ test('§5 .env: a wrong setting in it stops the start', async () => {
   await writeFileIn(cwd, '.env', 'LOG_LEVEL=loud\n');
   const { code, stderr } = await runPostern(ANONYMOUS, { cwd });
   expect(code).toBe(1);
-  expect(stderr).toContain('LOG_LEVEL: "loud" is not allowed');
+  expect(stderr).toContain('LOG_LEVEL: "loud" is not valid');
 });

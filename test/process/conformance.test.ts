@@ -42,7 +42,7 @@ test('§2.4 conformance: its settings are the service’s own', SLOW, async () =
   );
   expect(code).toBe(1);
   expect(stderr).toContain('OIDC_ISSUER is missing');
-  expect(stderr).toContain('PORT: "many" is not allowed');
+  expect(stderr).toContain('PORT: "many" is not valid');
   expect(await dataIn(temporary)).toEqual([]);
 });
 

@@ -66,6 +66,6 @@ test.each([
 
 test('§5 npm start: a start that fails fails npm, too, and says why', SLOW, async () => {
   const npm = await startPostern({ PORT: '0' }, { npm: true }).catch(String);
-  expect(npm).toMatch(/PORT: "0" is not allowed/);
+  expect(npm).toMatch(/PORT: "0" is not valid/);
   expect(npm).toMatch(/OIDC_ISSUER is missing/);
 });

@@ -57,7 +57,7 @@ test.each(['start', 'dev'])(
       const variable = line.split(':')[0] ?? '';
       const given = variable === 'REDIS_URL' ? '(not shown)' : JSON.stringify(wrong[variable]);
       expect(line).toContain(given);
-      expect(line).toMatch(/ is not allowed; allowed is \S.+\.$/);
+      expect(line).toMatch(/ is not valid. It must be \S.+\.$/);
     }
     expect(postern.stderr).not.toContain('hunter2');
   },
@@ -89,7 +89,7 @@ test.each([
   {
     what: 'a provider’s URL carries a password',
     env: { OIDC_ISSUER: 'https://me:hunter2-idp@idp.example' },
-    line: /^OIDC_ISSUER: the value given \(not shown\) is not allowed/,
+    line: /^OIDC_ISSUER: the value given \(not shown\) is not valid/,
   },
 ])('§10 start-up: one line and exit code 1 when $what', async ({ env, line }) => {
   const postern = await runPostern({ ...env, OAUTH_CLIENT_SECRET: SECRETS.OAUTH_CLIENT_SECRET });
@@ -197,7 +197,7 @@ test('§10 start-up: a BASE_URL that ends in /mcp is one line that says what to 
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([
     expect.stringMatching(
-      /^BASE_URL: "http:\/\/localhost\/mcp" .*set BASE_URL=http:\/\/localhost /,
+      /^BASE_URL: "http:\/\/localhost\/mcp" .*Set BASE_URL=http:\/\/localhost /,
     ),
   ]);
 });

@@ -9,9 +9,9 @@ import { readOutboundConfig } from './groups/outbound.ts';
 import { readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
 import { readStoreConfig } from './groups/store.ts';
-import { describeMisspelled, findMisspelled } from './misspelled.ts';
+import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
 import { findProblems } from './problems.ts';
-import { createRead, type Env, findVariable } from './read-env.ts';
+import { createReader, type Env, findVariable } from './read-env.ts';
 
 /**
  * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.
@@ -19,11 +19,11 @@ import { createRead, type Env, findVariable } from './read-env.ts';
  * @throws ConfigError with every problem at once.
  */
 export function loadConfig(env: Env): Config {
-  const read = createRead(env);
+  const read = createReader(env);
   const problems = findProblems(read, env);
   if (problems.length > 0) {
     // The one that was misspelled may be the one that is missing.
-    throw new ConfigError([...problems, ...findMisspelled(env).map(describeMisspelled)]);
+    throw new ConfigError([...problems, ...findMisspelledVariables(env).map(describeMisspelled)]);
   }
   const store = readStoreConfig(read);
   const provider = readProviderConfig(read);

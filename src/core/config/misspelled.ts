@@ -10,10 +10,10 @@ export interface MisspelledVariable {
 }
 
 export const describeMisspelled = ({ variable, nearest }: MisspelledVariable): string =>
-  `${variable} is set and is no setting of Postern; did you mean ${nearest}?`;
+  `${variable} is set, but Postern has no such setting. Did you mean ${nearest}?`;
 
 /** Never with their values, which may be secrets. */
-export const findMisspelled = (env: Env): readonly MisspelledVariable[] =>
+export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[] =>
   Object.keys(env).flatMap((variable) => {
     const nearest = KNOWN.has(variable) ? undefined : findNearestSetting(variable);
     return nearest === undefined ? [] : [{ variable, nearest }];

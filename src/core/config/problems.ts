@@ -2,11 +2,12 @@
 // do not go together.
 import { isLoopbackHost } from '../loopback.ts';
 import { clientSettings } from './groups/clients.ts';
-import { needsStateSecret, oauthSettings } from './groups/oauth.ts';
-import { isBroker } from './groups/oauth-mode.ts';
+import { isBrokerMode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
 import { providerSettings } from './groups/provider.ts';
+import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
+import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { storeSettings } from './groups/store.ts';
 import { PROVIDER_CHECKS } from './provider-problems.ts';
 import { type Env, findVariable } from './read-env.ts';
@@ -17,18 +18,18 @@ export function findProblems(read: Read, env: Env): readonly string[] {
   const invalid = SETTINGS.flatMap((setting) => describeInvalidValue(setting, env) ?? []);
   // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
-  const checks = [...CHECKS, ...PROVIDER_CHECKS, checkProxy];
+  const checks = [...CHECKS, ...PROVIDER_CHECKS];
   return [...invalid, ...checks.flatMap((check) => check(read, isMissing) ?? [])];
 }
 
 function describeInvalidValue(setting: Setting<unknown>, env: Env): string | undefined {
-  const { rule, secret } = setting;
+  const { rule, isSecret } = setting;
   const given = findVariable(setting, env);
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
   // A URL with user info may hold a password, too.
-  const isHidden = secret || given.text.includes('@');
+  const isHidden = isSecret || given.text.includes('@');
   const shown = isHidden ? 'the value given (not shown)' : JSON.stringify(given.text);
-  return `${given.name}: ${shown} is not allowed; allowed is ${rule.allowed}.`;
+  return `${given.name}: ${shown} is not valid. It must be ${rule.allowed}.`;
 }
 
 type IsMissing = (setting: Setting<unknown>) => boolean;
@@ -36,48 +37,55 @@ type IsMissing = (setting: Setting<unknown>) => boolean;
 type Check = (read: Read, isMissing: IsMissing) => string | undefined;
 
 const CHECKS: readonly Check[] = [
-  (read, isMissing) =>
-    read(serverSettings.authRequired) && isMissing(providerSettings.issuer)
-      ? 'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider (or AUTH_REQUIRED=false for local development). To try it without a provider: postern dev'
-      : undefined,
+  function checkIssuer(read, isMissing) {
+    return read(serverSettings.authRequired) && isMissing(providerSettings.issuer)
+      ? 'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev'
+      : undefined;
+  },
 
-  // The endpoint is BASE_URL/mcp: the one word would be there twice.
+  // The endpoint is BASE_URL/mcp: the address would end in /mcp/mcp.
   function checkPath(read) {
     const baseUrl = read(serverSettings.baseUrl);
     const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
     return right === baseUrl
       ? undefined
-      : `BASE_URL: ${JSON.stringify(baseUrl)} ends in /mcp, which is added to it; set BASE_URL=${right} (clients then connect to ${right}/mcp).`;
+      : `BASE_URL: ${JSON.stringify(baseUrl)} ends in /mcp, which Postern adds itself. Set BASE_URL=${right} (clients then connect to ${right}/mcp).`;
   },
 
   // RFC 8414 §2: an issuer is https; on this machine http does.
   function checkOwnIssuer(read) {
     const baseUrl = read(serverSettings.baseUrl);
     const { protocol, hostname } = new URL(baseUrl);
-    return !isBroker(read) || protocol === 'https:' || isLoopbackHost(hostname)
+    return !isBrokerMode(read) || protocol === 'https:' || isLoopbackHost(hostname)
       ? undefined
-      : `BASE_URL: ${JSON.stringify(baseUrl)} is not allowed with OAUTH_MODE=broker; allowed is https, or http on localhost, 127.0.0.1 or [::1].`;
+      : `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
   },
 
-  (read, isMissing) =>
-    isBroker(read) && isMissing(providerSettings.clientId)
-      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs the client registered at the provider.'
-      : undefined,
+  function checkClientId(read, isMissing) {
+    return isBrokerMode(read) && isMissing(clientId)
+      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider.'
+      : undefined;
+  },
 
-  (read, isMissing) =>
-    isBroker(read) && !read(serverSettings.authRequired) && isMissing(providerSettings.issuer)
+  function checkBrokerIssuer(read, isMissing) {
+    return isBrokerMode(read) &&
+      !read(serverSettings.authRequired) &&
+      isMissing(providerSettings.issuer)
       ? 'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it.'
-      : undefined,
+      : undefined;
+  },
 
-  (read, isMissing) =>
-    needsStateSecret(read) &&
-    read(storeSettings.redisUrl) !== undefined &&
-    isMissing(oauthSettings.stateSecrets)
-      ? 'OAUTH_STATE_SECRET is missing: all replicas need the same one (at least 32 bytes; for example the output of openssl rand -base64 48).'
-      : undefined,
+  function checkStateSecret(read, isMissing) {
+    const isShared = read(storeSettings.redisUrl) !== undefined;
+    return isShared && needsStateSecret(read) && isMissing(stateSecrets)
+      ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48.'
+      : undefined;
+  },
+
+  function checkDocumentHosts(read) {
+    const hasProxy = read(outboundSettings.httpsProxy) !== undefined;
+    return hasProxy && read(clientSettings.allowedHosts).includes('*')
+      ? 'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.'
+      : undefined;
+  },
 ];
-
-const checkProxy: Check = (read) =>
-  read(outboundSettings.httpsProxy) !== undefined && read(clientSettings.allowedHosts).includes('*')
-    ? 'CIMD_ALLOWED_HOSTS: * is not allowed with HTTPS_PROXY or HTTP_PROXY, because the proxy looks the hosts up, and the gateway cannot refuse addresses inside your network. Name the hosts.'
-    : undefined;

@@ -1,8 +1,8 @@
 // What can never work with a provider is refused at start, with the reason.
 import { brokerSettings } from './groups/broker.ts';
-import { oauthSettings } from './groups/oauth.ts';
-import { isBroker } from './groups/oauth-mode.ts';
+import { isBrokerMode } from './groups/oauth-mode.ts';
 import { providerSettings, readProfile } from './groups/provider.ts';
+import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
 import type { Read } from './setting.ts';
 
@@ -20,39 +20,39 @@ export const PROVIDER_CHECKS: readonly ProviderCheck[] = [
 
   function checkAudience(read) {
     return read(serverSettings.authRequired) && read(providerSettings.audience).length === 0
-      ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}; set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.`
+      ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.`
       : undefined;
   },
 
   function checkAudienceClaim(read) {
     return read(providerSettings.audienceClaim) === 'client_id' && handsOutIdTokens(read)
-      ? 'OIDC_AUDIENCE_CLAIM=client_id does not go with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.'
+      ? 'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.'
       : undefined;
   },
 
   function checkAccessToken(read) {
     return readProfile(read).opaque && !handsOutIdTokens(read)
-      ? `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, nobody else can check them.`
+      ? `OAUTH_ACCESS_TOKEN=access_token cannot work with ${nameProvider(read)}: its access tokens are opaque, so the gateway cannot check them.`
       : undefined;
   },
 
   function checkMode(read) {
     return needsBroker(read)
-      ? `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque and can be checked by the provider only; set OAUTH_MODE=broker, where they get the ID token.`
+      ? `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get the ID token.`
       : undefined;
   },
 
   function checkTokenUrl(read) {
-    const isForwarded = !isBroker(read) && read(oauthSettings.tokenUrl) !== undefined;
+    const isForwarded = !isBrokerMode(read) && read(providerClientSettings.tokenUrl) !== undefined;
     return isForwarded && handsOutIdTokens(read) && !needsBroker(read)
-      ? `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${nameProvider(read)}) and OAUTH_MODE=proxy, which hands out the provider's answer as it is; set OAUTH_MODE=broker.`
+      ? `OAUTH_TOKEN_URL cannot be used with OAUTH_ACCESS_TOKEN=id_token (${nameProvider(read)}) and OAUTH_MODE=proxy, which returns the provider's answer unchanged. Set OAUTH_MODE=broker.`
       : undefined;
   },
 
   function checkAddedScopes(read) {
     const { neededScope } = readProfile(read);
     const scopes = read(brokerSettings.addedScopes);
-    if (!isBroker(read) || neededScope === undefined) return undefined;
+    if (!isBrokerMode(read) || neededScope === undefined) return undefined;
     return scopes.some((scope) => neededScope.form.test(scope))
       ? undefined
       : `OAUTH_ADDED_SCOPES: ${JSON.stringify(scopes.join(' '))} is not enough with ${nameProvider(read)}: ${neededScope.why}.`;
@@ -61,7 +61,7 @@ export const PROVIDER_CHECKS: readonly ProviderCheck[] = [
   function checkAddedParameters(read) {
     return read(brokerSettings.resourceParameter) === 'audience' &&
       read(brokerSettings.addedParameters).some(([name]) => name === 'audience')
-      ? 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends as well; leave one of them out.'
+      ? 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too. Remove one of them.'
       : undefined;
   },
 ];
@@ -72,13 +72,13 @@ const handsOutIdTokens = (read: Read): boolean => read(providerSettings.accessTo
 
 /** Only there clients get another token than the access token. */
 const needsBroker = (read: Read): boolean =>
-  read(serverSettings.authRequired) && !isBroker(read) && readProfile(read).opaque === true;
+  read(serverSettings.authRequired) && !isBrokerMode(read) && readProfile(read).opaque === true;
 
 function explainClientAudience(read: Read): string {
   if (read(providerSettings.audienceClaim) === 'client_id') {
-    return 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was made for';
+    return 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to';
   }
   return handsOutIdTokens(read)
-    ? 'OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which are made for the client'
-    : `tokens of ${nameProvider(read)} are made for the client`;
+    ? 'OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which name the client'
+    : `tokens of ${nameProvider(read)} name the client`;
 }

@@ -158,7 +158,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     audience: 'client_id',
     issuer: {
       form: /^https:\/\/(issuer-)?cognito-idp\.[a-z0-9-]+\.amazonaws\.com(\.cn)?\/[\w-]+_[0-9A-Za-z]+$/,
-      why: 'it must be that of the user pool, https://cognito-idp.<region>.amazonaws.com/<pool id>, not the domain of the log-in page',
+      why: 'it must be that of the user pool, https://cognito-idp.<region>.amazonaws.com/<pool id>, not the domain of the login page',
     },
   },
 

@@ -1,5 +1,5 @@
 // From environment variables to the values of settings.
-import type { Read, Setting } from './setting.ts';
+import { type Read, readDefault, type Setting } from './setting.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -8,7 +8,7 @@ export interface GivenVariable {
   readonly text: string;
 }
 
-/** What the environment says of the setting. An empty variable counts as unset, as compose files pass them. */
+/** What the environment says of the setting. An empty variable counts as unset: compose files pass them. */
 export function findVariable(
   { variable, alias }: Setting<unknown>,
   env: Env,
@@ -21,10 +21,10 @@ export function findVariable(
 }
 
 /** Reads settings from the variables; for a value that is not allowed it reads the default. */
-export function createRead(env: Env): Read {
+export function createReader(env: Env): Read {
   return function read<T>(setting: Setting<T>): T {
     const given = findVariable(setting, env);
     const value = given && setting.rule.parse(given.text);
-    return value ?? setting.default.value(read);
+    return value ?? readDefault(setting, read);
   };
 }

@@ -5,7 +5,7 @@ import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
 /** How a setting's text is read. `parse` returns undefined for what is not allowed. */
 export interface Rule<T> {
   parse(text: string): T | undefined;
-  /** What is allowed, to follow "allowed is". */
+  /** What is allowed, to follow "It must be". */
   readonly allowed: string;
 }
 
@@ -26,7 +26,7 @@ export const integer = (min: number, max: number): Rule<number> => ({
 
 export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
   parse: (text) => values.find((value) => value === text),
-  allowed: values.join(', '),
+  allowed: values.join(', ').replace(/, (?=[^,]*$)/, ' or '),
 });
 
 /** An absolute http(s) URL without user info or fragment, kept as it was given. */
@@ -94,7 +94,7 @@ export const listenAddress: Rule<string> = {
 export const trustProxy: Rule<TrustProxy> = {
   parse: parseTrustProxy,
   allowed:
-    'all, none, a number of proxies from 1 to 100, or a comma list of addresses and CIDR ranges',
+    'all, none, a number of proxies from 1 to 100, or a comma-separated list of addresses and CIDR ranges',
 };
 
 export const scope: Rule<string> = {

@@ -1,48 +1,50 @@
-// What a setting is: one environment variable, told once.
+// What a setting is: an environment variable, declared once, as a row of its group in groups/.
 import type { Rule } from './rules.ts';
 
-/** One environment variable; a row of its group in groups/. */
 export interface Setting<T> {
   readonly variable: string;
   /** Read where the variable is not set: other programs know the setting by both names. */
   readonly alias?: string;
   readonly rule: Rule<T>;
   readonly default: Default<T>;
-  readonly help: string;
+  /** One line of Markdown, for the table of the documentation. */
+  readonly summary: string;
+  /** What there is to know beyond it. */
+  readonly details?: string;
+  /** The only `OAUTH_MODE` in which it has an effect. */
+  readonly mode?: 'broker' | 'proxy';
   /** Never printed, not even when it is wrong. */
-  readonly secret?: true;
+  readonly isSecret?: true;
 }
 
 /** The value of a setting: what the environment says, or the default. */
 export type Read = <T>(setting: Setting<T>) => T;
 
-export interface Default<T> {
-  /** As the documentation shows it; empty when there is none. */
-  readonly text: string;
-  /** Whether `text` is what one would set, and no description. */
-  readonly isValue: boolean;
-  readonly value: (read: Read) => T;
+export type Default<T> = FixedDefault<T> | ComputedDefault<T>;
+
+interface FixedDefault<T> {
+  readonly value: T;
+  /** As it would be written in the environment, where `String(value)` is not that. */
+  readonly text?: string;
 }
 
-/** Finds the type of the setting from its rule and its default. */
-export const setting = <T>(row: Setting<T>): Setting<T> => row;
-
-/** A default that is always the same; `text` where `String` does not say it as a variable would. */
-export const fixed = <const T>(value: T, text = String(value)): Default<T> => ({
-  text,
-  isValue: true,
-  value: () => value,
-});
+/** A default that depends on other settings. */
+interface ComputedDefault<T> {
+  readonly compute: (read: Read) => T;
+  /** What it mostly is, in Markdown. */
+  readonly text: string;
+  /** What it is otherwise, and when (`in broker mode`). */
+  readonly exceptions?: readonly (readonly [text: string, when: string])[];
+}
 
 /** The setting may be left out; its value is undefined then. */
-export const none: Default<undefined> = { text: '', isValue: false, value: () => undefined };
+export const NO_DEFAULT: FixedDefault<undefined> = { value: undefined, text: '' };
 
-/** A default that other settings decide, and how the documentation tells it. */
-export const derived = <T>(text: string, value: (read: Read) => T): Default<T> => ({
-  text,
-  isValue: false,
-  value,
-});
+/** Infers the type of the value from the rule and the default. */
+export const defineSetting = <const T>(row: Setting<T>): Setting<T> => row;
+
+export const readDefault = <T>(setting: Setting<T>, read: Read): T =>
+  'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
 
 /** The value of a setting that the checks at start have found to be there. */
 export function requireValue<T>(value: T | undefined, { variable }: Setting<unknown>): T {

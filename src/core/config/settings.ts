@@ -4,9 +4,10 @@ import { clientSettings } from './groups/clients.ts';
 import { httpSettings } from './groups/http.ts';
 import { limitSettings } from './groups/limits.ts';
 import { mcpSettings } from './groups/mcp.ts';
-import { oauthSettings } from './groups/oauth.ts';
+import { loginSettings } from './groups/oauth.ts';
 import { outboundSettings } from './groups/outbound.ts';
 import { providerSettings } from './groups/provider.ts';
+import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
 import { storeSettings } from './groups/store.ts';
 import type { Setting } from './setting.ts';
@@ -19,13 +20,14 @@ export interface SettingGroup {
 
 export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Server', settings: Object.values(serverSettings) },
-  { title: 'HTTP', settings: Object.values(httpSettings) },
+  { title: 'Requests', settings: Object.values(httpSettings) },
   { title: 'Store', settings: Object.values(storeSettings) },
-  { title: 'MCP sessions and streams', settings: Object.values(mcpSettings) },
+  { title: 'Sessions and calls', settings: Object.values(mcpSettings) },
   { title: 'OpenID provider', settings: Object.values(providerSettings) },
-  { title: 'Login', settings: Object.values(oauthSettings) },
+  { title: 'Client at the provider', settings: Object.values(providerClientSettings) },
+  { title: 'Login', settings: Object.values(loginSettings) },
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
-  { title: 'OAuth clients', settings: Object.values(clientSettings) },
+  { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Outbound network', settings: Object.values(outboundSettings) },
   { title: 'Rate limits', settings: limitSettings },
 ];

@@ -24,7 +24,7 @@ export function logStartWarnings(config: Config, log: Log): void {
   if (config.auth.required) {
     if (config.oauth.mode === 'proxy') logWhoCanLogIn(config.oauth, log);
   } else if (isOnThisMachine(config.server.host)) {
-    log.info('AUTH_REQUIRED=false lets everybody in on this machine.', {
+    log.info('AUTH_REQUIRED=false lets in everyone on this machine.', {
       host: config.server.host,
     });
   }
@@ -40,19 +40,19 @@ const RISKS: readonly Risk[] = [
   {
     isPresent: ({ server }) => !server.isBaseUrlSet && isEveryAddress(server.host),
     warning:
-      'BASE_URL is not set, while the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or HOST=127.0.0.1.',
+      'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
   },
   {
     isPresent: ({ auth, server }) => !auth.required && !isOnThisMachine(server.host),
     warning:
-      'AUTH_REQUIRED=false lets everybody in who reaches this address. Remove it, or set HOST=127.0.0.1.',
+      'AUTH_REQUIRED=false lets in everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
   },
   {
     // The confused deputy: whoever registers a client could ride on a user's login at the provider.
     isPresent: ({ oauth }) =>
       oauth.mode === 'broker' && oauth.consent.kind === 'off' && isOpen(oauth),
     warning:
-      'OAUTH_CONSENT=off: whoever registers a client can log in by it as any user who follows a link. Set OAUTH_CONSENT=page, or DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
+      'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
   },
 ];
 
@@ -61,51 +61,51 @@ const PUBLIC_RISKS: readonly Risk[] = [
   {
     isPresent: ({ server }) => server.environment !== 'production',
     warning:
-      'NODE_ENV is not production: localhost is accepted as Host and Origin, and browsers are not told to insist on https. Set NODE_ENV=production.',
+      'NODE_ENV is not production: localhost is accepted as Host and Origin, and browsers are not told to use https only. Set NODE_ENV=production.',
   },
   {
     isPresent: ({ server }) => isPlainHttp(server.baseUrl),
     warning:
-      'BASE_URL is an http address: tokens travel unencrypted. Put TLS in front and set BASE_URL to the https address.',
+      'BASE_URL is an http address: tokens travel unencrypted. Put a TLS proxy in front, and set BASE_URL to the https address.',
   },
   {
     isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.issuer),
     warning:
-      "OIDC_ISSUER is an http address: anybody on the way to it can replace the provider's keys and forge tokens. Set it to an https address.",
+      'OIDC_ISSUER is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
   },
   {
     isPresent: ({ oauth }) => isPlainHttp(oauth.provider?.jwksUrl),
     warning:
-      "OIDC_JWKS_URL is an http address: anybody on the way to it can replace the provider's keys and forge tokens. Set it to an https address.",
+      'OIDC_JWKS_URL is an http address: anyone between the gateway and the provider can replace its keys and forge tokens. Set it to an https address.',
   },
   {
     isPresent: ({ limits }) => !limits.enabled,
     warning:
-      'RATE_LIMIT_ENABLED=false: nothing limits how often anybody may call. Remove it; the limits can be raised one by one.',
+      'RATE_LIMIT_ENABLED=false: callers are not limited. Remove it; each limit can be raised separately.',
   },
   {
     isPresent: ({ oauth }) => oauth.clientIdMetadata.allowedHosts.includes('*'),
     warning:
-      'CIMD_ALLOWED_HOSTS=* lets every website be a client, and callers choose the hosts that this service asks for documents. List the hosts of the clients that you use.',
+      'CIMD_ALLOWED_HOSTS=* accepts clients from any website, and lets callers choose the hosts that the gateway fetches documents from. List the hosts of the clients that you use.',
   },
   {
     isPresent: ({ oauth }) => oauth.mode === 'broker' && oauth.allowedScopes.includes('*'),
     warning:
-      'OAUTH_ALLOWED_SCOPES=* lets every client ask for all that your client may have at the provider. List the scopes that all clients may have.',
+      'OAUTH_ALLOWED_SCOPES=* lets every client ask for everything that your client may do at the provider. List the scopes that all clients may have.',
   },
   {
     isPresent: ({ http }) => http.trustProxy.kind === 'all',
     warning:
-      'TRUST_PROXY=all believes anybody about their address, which rate limits go by. Set it to the number or the networks of your proxies, or to none.',
+      'TRUST_PROXY=all lets callers claim any address, and rate limits count by address. Set it to the number or the networks of your proxies, or to none.',
   },
   {
     isPresent: ({ oauth }) => oauth.mode === 'proxy' && isOpen(oauth),
     warning:
-      'OAUTH_MODE=proxy with open registration: anybody can register a client, and the provider does not ask the user again for each. Set OAUTH_MODE=broker, which does, or DCR_ACCESS_TOKEN.',
+      'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
   },
 ];
 
-/** Whether anybody can bring a client along. */
+/** Whether anyone can bring a client of their own. */
 const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
   registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
 
@@ -121,12 +121,12 @@ function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   );
   if (missing.length > 0) {
     log.info(
-      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which finds the URLs by OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. Without it the service accepts tokens that clients got elsewhere.`,
+      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. Without it, the service only accepts tokens that clients got elsewhere.`,
       { missing },
     );
   } else if (oauth.metadataIssuer === 'upstream') {
     log.info(
-      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) will not log in, and the provider must know the redirect URI of each that does. OAUTH_MODE=broker lets all of them in.',
+      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) refuse to log in, and the provider must know the redirect URI of every other client. OAUTH_MODE=broker works with all of them.',
     );
   }
 }

@@ -1,6 +1,6 @@
 // The seal for what a login leaves in the store.
 import type { Clock } from '../clock.ts';
-import type { StateSecret } from '../config/groups/oauth.ts';
+import type { StateSecret } from '../config/groups/state-secret.ts';
 import type { Log } from '../log.ts';
 import { createSeal, type Seal } from './seal.ts';
 import { loadOrCreateSecretFile } from './secret-file.ts';

@@ -209,7 +209,7 @@ describe('start-up errors of broker mode', () => {
     {
       what: 'another mode',
       env: { ...BROKER, OAUTH_MODE: 'both' },
-      says: 'OAUTH_MODE: "both" is not allowed',
+      says: 'OAUTH_MODE: "both" is not valid',
     },
   ])('§5 $what: one sentence that names the variable', ({ env, says }) => {
     expect(problems(env)).toEqual([expect.stringContaining(says)]);

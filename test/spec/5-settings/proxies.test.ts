@@ -88,7 +88,7 @@ describe('the settings of a proxy', () => {
         expect(problems).toEqual([
           expect.stringMatching(
             new RegExp(
-              `^${variable}: the value given \\(not shown\\) is not allowed; allowed is http://host:port`,
+              `^${variable}: the value given \\(not shown\\) is not valid\\. It must be http://host:port`,
             ),
           ),
         ]);

@@ -31,9 +31,9 @@ describe('what is missing', () => {
   test('§10 a misspelt variable is named beside what is wrong', () => {
     expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([
       expect.stringMatching(
-        /^OIDC_ISSUER is missing: .*To try it without a provider: postern dev$/,
+        /^OIDC_ISSUER is missing: .*To try Postern without a provider, run: postern dev$/,
       ),
-      'OIDC_ISSUR is set and is no setting of Postern; did you mean OIDC_ISSUER?',
+      'OIDC_ISSUR is set, but Postern has no such setting. Did you mean OIDC_ISSUER?',
     ]);
     expect(problemsOf({ OIDC_ISSUER: ISSUER, OAUTH_CLIENT: 'x' })).toEqual([]);
   });
@@ -53,7 +53,7 @@ describe('what is missing', () => {
     for (const authRequired of ['true', 'false']) {
       const env = { ...right, AUTH_REQUIRED: authRequired, [variable]: value };
       expect(problemsOf(env)).toEqual([
-        expect.stringMatching(`^${variable}: .* is not allowed; allowed is `),
+        expect.stringMatching(`^${variable}: .* is not valid. It must be `),
       ]);
     }
   });
@@ -223,7 +223,7 @@ describe('start-up errors', () => {
       for (const given of wrong) {
         const problems = problemsOf({ OIDC_ISSUER: ISSUER, [variable]: given });
         expect(problems).toHaveLength(1);
-        expect(problems[0]).toMatch(new RegExp(`^${variable}: .* is not allowed; allowed is .+`));
+        expect(problems[0]).toMatch(new RegExp(`^${variable}: .* is not valid. It must be .+`));
         if (variable !== 'REDIS_URL') expect(problems[0]).toContain(JSON.stringify(given));
       }
     },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
-import { findMisspelled } from '../../../src/core/config/misspelled.ts';
+import { findMisspelledVariables } from '../../../src/core/config/misspelled.ts';
 import { SETTINGS } from '../../../src/core/config/settings.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -158,7 +158,7 @@ describe('BASE_URL', () => {
     '§10 BASE_URL=%s is an error that says what to set',
     (baseUrl) => {
       expect(problemsOf(baseUrl)).toEqual([
-        expect.stringMatching(/^BASE_URL: .* ends in \/mcp.*set BASE_URL=https:\/\/gw\.example \(/),
+        expect.stringMatching(/^BASE_URL: .* ends in \/mcp.*Set BASE_URL=https:\/\/gw\.example \(/),
       ]);
     },
   );
@@ -202,12 +202,12 @@ describe('misspelt variables', () => {
     ['SHUTDOWN_DELAY', 'SHUTDOWN_DELAY_MS'],
     ['SERVICE_DISPLAYNAME', 'SERVICE_DISPLAY_NAME'],
   ])('§10 %s: the nearest is %s', (variable, nearest) => {
-    expect(findMisspelled({ [variable]: 'x' })).toEqual([{ variable, nearest }]);
+    expect(findMisspelledVariables({ [variable]: 'x' })).toEqual([{ variable, nearest }]);
   });
 
   test('§10 every setting is known', () => {
     const all = SETTINGS.map(({ variable }) => [variable, 'x'] as const);
-    expect(findMisspelled(Object.fromEntries(all))).toEqual([]);
+    expect(findMisspelledVariables(Object.fromEntries(all))).toEqual([]);
   });
 
   const FOREIGN = `
@@ -237,6 +237,6 @@ describe('misspelt variables', () => {
     .split(/\s+/);
 
   test.each(FOREIGN)('§10 %s is no misspelt setting', (variable) => {
-    expect(findMisspelled({ [variable]: 'x' })).toEqual([]);
+    expect(findMisspelledVariables({ [variable]: 'x' })).toEqual([]);
   });
 });

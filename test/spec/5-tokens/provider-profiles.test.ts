@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { brokerSettings } from '../../../src/core/config/groups/broker.ts';
 import { providerSettings } from '../../../src/core/config/groups/provider.ts';
+import { providerClientSettings } from '../../../src/core/config/groups/provider-client.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
-import { createRead } from '../../../src/core/config/read-env.ts';
+import { createReader } from '../../../src/core/config/read-env.ts';
 import {
   authorizationExtras,
   handedOut,
@@ -46,14 +47,14 @@ const minimal = (provider: Provider, env: Env = {}): Env => ({
 
 /** The settings that a profile has a default for, as they are read. */
 function readValues(env: Env) {
-  const read = createRead(env);
+  const read = createReader(env);
   return {
     provider: read(providerSettings.provider),
     addedScopes: read(brokerSettings.addedScopes),
     addedParameters: read(brokerSettings.addedParameters),
     resourceParameter: read(brokerSettings.resourceParameter),
     accessToken: read(providerSettings.accessToken),
-    clientAuth: read(providerSettings.clientAuth),
+    clientAuth: read(providerClientSettings.clientAuth),
     audienceClaim: read(providerSettings.audienceClaim),
     audience: read(providerSettings.audience),
   };
@@ -233,7 +234,7 @@ describe('start-up errors by provider', () => {
   ])('§5 providers: a wrong $variable is named', ({ variable, wrong }) => {
     for (const given of wrong) {
       expect(problemsOf(minimal('generic', { [variable]: given })), given).toEqual([
-        expect.stringContaining(`${variable}: ${JSON.stringify(given)} is not allowed`),
+        expect.stringContaining(`${variable}: ${JSON.stringify(given)} is not valid`),
       ]);
     }
   });
@@ -342,27 +343,27 @@ describe('start-up errors by provider', () => {
     }
   });
 
-  const CLIENT = 'set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.';
+  const CLIENT = 'Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.';
   test.each<{ what: string; env: Env; says: string }>([
     {
       what: 'ID tokens without a client',
       env: minimal('generic', { OAUTH_ACCESS_TOKEN: 'id_token', OAUTH_CLIENT_ID: '' }),
-      says: `OIDC_AUDIENCE is missing: OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which are made for the client; ${CLIENT}`,
+      says: `OIDC_AUDIENCE is missing: OAUTH_ACCESS_TOKEN=id_token hands out ID tokens, which name the client. ${CLIENT}`,
     },
     {
       what: 'the claim client_id without a client',
       env: minimal('generic', { OIDC_AUDIENCE_CLAIM: 'client_id', OAUTH_CLIENT_ID: '' }),
-      says: `OIDC_AUDIENCE is missing: OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was made for; ${CLIENT}`,
+      says: `OIDC_AUDIENCE is missing: OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to. ${CLIENT}`,
     },
     {
       what: 'a provider that names the client, without one',
       env: minimal('entra', { OAUTH_CLIENT_ID: '' }),
-      says: `OIDC_AUDIENCE is missing: tokens of OIDC_PROVIDER=entra are made for the client; ${CLIENT}`,
+      says: `OIDC_AUDIENCE is missing: tokens of OIDC_PROVIDER=entra name the client. ${CLIENT}`,
     },
     {
       what: 'the claim client_id with ID tokens',
       env: minimal('cognito', { OAUTH_ACCESS_TOKEN: 'id_token' }),
-      says: 'OIDC_AUDIENCE_CLAIM=client_id does not go with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
+      says: 'OIDC_AUDIENCE_CLAIM=client_id cannot be used with OAUTH_ACCESS_TOKEN=id_token: ID tokens name the client in aud.',
     },
     {
       what: 'opaque access tokens',
@@ -388,7 +389,7 @@ describe('start-up errors by provider', () => {
         OAUTH_MODE: '',
         OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token',
       }),
-      says: 'set OAUTH_MODE=broker, where they get the ID token.',
+      says: 'Set OAUTH_MODE=broker, where clients get the ID token.',
     },
     {
       what: 'Entra in broker mode without a scope of an API',
@@ -398,7 +399,7 @@ describe('start-up errors by provider', () => {
     {
       what: 'audience sent twice',
       env: minimal('auth0', { OAUTH_ADDED_PARAMETERS: 'audience=https://api.example.com' }),
-      says: 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends as well',
+      says: 'OAUTH_ADDED_PARAMETERS names audience, which OAUTH_RESOURCE_PARAMETER=audience sends, too',
     },
   ])('§5 providers: $what is refused', ({ env, says }) => {
     expect(problemsOf(env)).toEqual([expect.stringContaining(says)]);

@@ -2,8 +2,8 @@
 import { ONE_YEAR_SECONDS } from '../durations.ts';
 import type { Parameter, ResourceParameter } from '../provider-profiles.ts';
 import { integer, list, NONE, oneOf, type Rule, scope } from '../rules.ts';
-import { fixed, type Read, setting } from '../setting.ts';
-import { ofProfile } from './provider.ts';
+import { defineSetting, type Read } from '../setting.ts';
+import { chooseByProvider } from './provider.ts';
 
 export interface BrokerRequestConfig {
   /** What clients may ask for; others are left out. `*` for any. */
@@ -23,7 +23,7 @@ const scopes: Rule<readonly string[]> = {
     const read = text.split(/[\s,]+/).filter((one) => one !== '');
     return read.length > 0 && read.every(scope.parse) ? read : undefined;
   },
-  allowed: 'a space or comma list of scopes, or none',
+  allowed: 'a list of scopes, separated by spaces or commas, or none',
 };
 
 /** What the gateway decides on itself, or what could carry another request past it. */
@@ -42,47 +42,59 @@ const parameters: Rule<readonly Parameter[]> = {
       : undefined;
   },
   allowed:
-    'name=value&name=value, each name once, or none; not what the gateway itself sends (client_id, redirect_uri, response_type, response_mode, state, nonce, scope, resource, code_challenge, request and the like)',
+    'name=value&name=value, each name once and none that the gateway sends itself (such as client_id, redirect_uri, state, scope), or none',
 };
 
 const NINETY_DAYS_SECONDS = 7_776_000;
 
 export const brokerSettings = {
-  allowedScopes: setting({
+  allowedScopes: defineSetting<readonly string[]>({
     variable: 'OAUTH_ALLOWED_SCOPES',
-    rule: list(scope, 'a comma list of scopes, or * for any'),
-    default: fixed(['openid', 'profile', 'email', 'offline_access']),
-    help: 'Scopes that clients may ask for with OAUTH_MODE=broker; others are left out. Every client uses what your client at the provider may do: add only what all of them may have. Those of OAUTH_ADDED_SCOPES are asked for in any case.',
+    rule: list(scope, 'a comma-separated list of scopes, or * for any'),
+    default: { value: ['openid', 'profile', 'email', 'offline_access'] },
+    summary: 'The scopes that clients may ask for.',
+    details:
+      'Others are left out of the request to the provider. All clients use what your client at the provider may do: add only what all of them may have. Those of OAUTH_ADDED_SCOPES are always asked for.',
+    mode: 'broker',
   }),
-  addedScopes: setting({
+  addedScopes: defineSetting({
     variable: 'OAUTH_ADDED_SCOPES',
     rule: scopes,
-    default: ofProfile(
+    default: chooseByProvider(
       (profile) => profile.scopes,
       (names) => names.join(' ') || NONE,
     ),
-    help: 'Scopes asked for beside those that the client names, in place of the default. OAUTH_MODE=broker only.',
+    summary: 'Scopes to ask for beside those that the client names.',
+    mode: 'broker',
   }),
-  addedParameters: setting({
+  addedParameters: defineSetting({
     variable: 'OAUTH_ADDED_PARAMETERS',
     rule: parameters,
-    default: ofProfile(
+    default: chooseByProvider(
       (profile) => profile.parameters,
       (pairs) => pairs.map((pair) => pair.join('=')).join('&') || NONE,
     ),
-    help: 'Further parameters of the authorization request, in place of the default. OAUTH_MODE=broker only.',
+    summary: 'Further parameters of the authorization request to the provider.',
+    details:
+      'Not those that the gateway sends itself: `client_id`, `redirect_uri`, `response_type`, `response_mode`, `state`, `nonce`, `scope`, `resource`, `code_challenge`, `request` and the like.',
+    mode: 'broker',
   }),
-  resourceParameter: setting<ResourceParameter>({
+  resourceParameter: defineSetting<ResourceParameter>({
     variable: 'OAUTH_RESOURCE_PARAMETER',
     rule: oneOf('resource', 'audience', NONE),
-    default: ofProfile((profile) => profile.resource),
-    help: "Under which name the provider is told whom tokens are for (RFC 8707), in every request: the ones of OIDC_AUDIENCE that the client's resource names, else the first URI of OIDC_AUDIENCE, else BASE_URL/mcp. none tells it nothing. OAUTH_MODE=broker only.",
+    default: chooseByProvider((profile) => profile.resource),
+    summary: 'The parameter that tells the provider what a token is for (RFC 8707).',
+    details:
+      "It is in every request. Its value is what the client's `resource` and OIDC_AUDIENCE have in common, else the first URI of OIDC_AUDIENCE, else `<BASE_URL>/mcp`. With `none` it is not sent.",
+    mode: 'broker',
   }),
-  refreshTtlSeconds: setting({
+  refreshTtlSeconds: defineSetting({
     variable: 'OAUTH_REFRESH_TTL_SECONDS',
     rule: integer(3600, ONE_YEAR_SECONDS * 10),
-    default: fixed(NINETY_DAYS_SECONDS),
-    help: 'Seconds for which the gateway remembers which client a refresh token belongs to; renewed on use. OAUTH_MODE=broker only.',
+    default: { value: NINETY_DAYS_SECONDS },
+    summary: 'Seconds for which a refresh token is bound to its client.',
+    details: 'Each use starts them again.',
+    mode: 'broker',
   }),
 };
 

@@ -1,8 +1,8 @@
 // Which clients are let in, and where they may be called back.
 import { ONE_YEAR_SECONDS, THIRTY_DAYS_SECONDS } from '../durations.ts';
-import { flag, integer, listOrNone, type Rule } from '../rules.ts';
-import { derived, fixed, none, type Read, setting } from '../setting.ts';
-import { isBroker } from './oauth-mode.ts';
+import { flag, integer, listOrNone, NONE, type Rule } from '../rules.ts';
+import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+import { chooseByMode } from './oauth-mode.ts';
 
 export interface ClientsConfig {
   readonly registration: RegistrationConfig;
@@ -63,51 +63,55 @@ const accessToken: Rule<string> = {
 const DOCUMENT_HOSTS = ['claude.ai', 'vscode.dev', 'chatgpt.com', 'zed.dev', 'cursor.com'];
 const SCHEMES = ['cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude'];
 
-/** The value with broker mode, nothing with the other. */
-const brokerList = (items: readonly string[]) =>
-  derived(`${items.join(', ')} with OAUTH_MODE=broker, else none`, (read): readonly string[] =>
-    isBroker(read) ? items : [],
-  );
-
-const trueForBroker = derived('true with OAUTH_MODE=broker, else false', isBroker);
+const writeList = (items: readonly string[]): string => items.join(',') || NONE;
 
 export const clientSettings = {
-  allowedHosts: setting({
+  allowedHosts: defineSetting<readonly string[]>({
     variable: 'CIMD_ALLOWED_HOSTS',
-    rule: listOrNone(documentHost, 'a comma list of host names, * for any, or none'),
-    default: brokerList(DOCUMENT_HOSTS),
-    help: 'Hosts whose client ID metadata documents (CIMD) are believed: a client_id that is an https URL there needs no registration.',
+    rule: listOrNone(documentHost, 'a comma-separated list of host names, * for any, or none'),
+    default: chooseByMode({ proxy: [], broker: DOCUMENT_HOSTS }, writeList),
+    summary: 'Hosts of clients that need no registration.',
+    details:
+      'A client whose `client_id` is an https URL on one of them is known by its client ID metadata document there (CIMD). `*` is not allowed with HTTPS_PROXY or HTTP_PROXY.',
   }),
-  anyLoopbackPort: setting({
-    variable: 'OAUTH_LOOPBACK_ANY_PORT',
-    rule: flag,
-    default: trueForBroker,
-    help: 'A client registered for a redirect URI on localhost, 127.0.0.1 or [::1] may come back to another port (RFC 8252 §7.3).',
-  }),
-  redirectSchemes: setting({
-    variable: 'OAUTH_REDIRECT_SCHEMES',
-    rule: listOrNone(scheme, 'a comma list of private-use schemes such as cursor, or none'),
-    default: brokerList(SCHEMES),
-    help: 'Schemes beside https that a redirect URI may have (RFC 8252 §7.1).',
-  }),
-  registrationTtlSeconds: setting({
+  registrationTtlSeconds: defineSetting({
     variable: 'DCR_CLIENT_TTL',
     rule: integer(60, ONE_YEAR_SECONDS * 10),
-    default: fixed(THIRTY_DAYS_SECONDS),
-    help: 'Seconds until a client of dynamic client registration (DCR, RFC 7591) must register again (30 days). With OAUTH_MODE=broker they count from its first token, and a client that never got one is forgotten after a day.',
+    default: { value: THIRTY_DAYS_SECONDS },
+    summary: 'Seconds until a registered client must register again.',
+    details:
+      'Dynamic client registration (DCR), RFC 7591. In broker mode they start with its first token, and a client that never got one is forgotten after a day.',
   }),
-  isRegistrationRenewed: setting({
+  isRegistrationRenewed: defineSetting({
     variable: 'DCR_RENEW',
     rule: flag,
-    default: trueForBroker,
-    help: 'Every token that a registered client gets starts its DCR_CLIENT_TTL anew.',
+    default: chooseByMode({ proxy: false, broker: true }),
+    summary: 'Whether every token starts the DCR_CLIENT_TTL of its client again.',
   }),
-  registrationAccessToken: setting({
+  registrationAccessToken: defineSetting({
     variable: 'DCR_ACCESS_TOKEN',
     rule: accessToken,
-    default: none,
-    help: 'Registration then needs this bearer token (RFC 7591 §3). Few clients can send one.',
-    secret: true,
+    default: NO_DEFAULT,
+    summary: 'A bearer token that registration then needs (RFC 7591 §3).',
+    details: 'Few clients can send one.',
+    isSecret: true,
+  }),
+  redirectSchemes: defineSetting<readonly string[]>({
+    variable: 'OAUTH_REDIRECT_SCHEMES',
+    rule: listOrNone(
+      scheme,
+      'a comma-separated list of private-use schemes such as cursor, or none',
+    ),
+    default: chooseByMode({ proxy: [], broker: SCHEMES }, writeList),
+    summary: 'Schemes of redirect URIs beside https (RFC 8252 §7.1).',
+  }),
+  anyLoopbackPort: defineSetting({
+    variable: 'OAUTH_LOOPBACK_ANY_PORT',
+    rule: flag,
+    default: chooseByMode({ proxy: false, broker: true }),
+    summary: 'Lets clients on this computer come back to another port than they registered.',
+    details:
+      'For redirect URIs on `localhost`, `127.0.0.1` or `[::1]` (RFC 8252 §7.3): desktop apps take another port each time.',
   }),
 };
 

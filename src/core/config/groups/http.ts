@@ -1,6 +1,6 @@
 // Which requests are let through, and how large they may be.
 import { host, integer, list, origin, trustProxy } from '../rules.ts';
-import { fixed, type Read, setting } from '../setting.ts';
+import { defineSetting, type Read } from '../setting.ts';
 import type { TrustProxy } from '../trust-proxy.ts';
 
 export interface HttpConfig {
@@ -19,50 +19,59 @@ export interface HttpConfig {
 }
 
 export const httpSettings = {
-  allowedOrigins: setting({
+  allowedOrigins: defineSetting<readonly string[]>({
     variable: 'ALLOWED_ORIGINS',
-    rule: list(origin, 'a comma list of origins such as https://app.example.com'),
-    default: fixed([]),
-    help: "Origins of browser clients. BASE_URL's own is always allowed; http://localhost:* and http://127.0.0.1:* are unless NODE_ENV=production.",
+    rule: list(origin, 'a comma-separated list of origins such as https://app.example.com'),
+    default: { value: [] },
+    summary: 'Origins of the browser clients that may call.',
+    details:
+      'The origin of BASE_URL is always allowed. So are `http://localhost:*` and `http://127.0.0.1:*`, unless NODE_ENV=production.',
   }),
-  allowedHosts: setting({
+  allowedHosts: defineSetting<readonly string[]>({
     variable: 'ALLOWED_HOSTS',
-    rule: list(
-      host,
-      'a comma list of hosts such as gateway.internal:8080; without a port any port is meant',
-    ),
-    default: fixed([]),
-    help: "Further values of the Host header beside BASE_URL's; without a port, any port. localhost, 127.0.0.1 and [::1] are allowed unless NODE_ENV=production.",
+    rule: list(host, 'a comma-separated list of hosts such as gateway.internal:8080'),
+    default: { value: [] },
+    summary: 'Further values of the `Host` header that are accepted.',
+    details:
+      'An entry without a port allows any port. The host of BASE_URL is always accepted. So are `localhost`, `127.0.0.1` and `[::1]`, unless NODE_ENV=production.',
   }),
-  trustProxy: setting<TrustProxy>({
+  trustProxy: defineSetting<TrustProxy>({
     variable: 'TRUST_PROXY',
     rule: trustProxy,
-    default: fixed({ kind: 'all' }, 'all'),
-    help: 'Whom to believe about the address of the caller. all: the first entry of X-Forwarded-For, else X-Real-IP. none: the socket. A number n: the n-th address from the right of X-Forwarded-For. Addresses and CIDR ranges: those proxies are skipped from the right.',
+    default: { value: { kind: 'all' }, text: 'all' },
+    summary: 'Which proxies to believe about the address of a caller.',
+    details:
+      '`all` takes the first entry of `X-Forwarded-For`, else `X-Real-IP`. `none` takes the address of the socket. A number takes the address at that place from the right of `X-Forwarded-For`. Addresses and CIDR ranges are your proxies: they are skipped from the right.',
   }),
-  maxBodyBytes: setting({
+  maxBodyBytes: defineSetting({
     variable: 'MAX_BODY_BYTES',
     rule: integer(1024, 104_857_600),
-    default: fixed(1_048_576),
-    help: 'Largest request body, in bytes; more is answered with 413.',
+    default: { value: 1_048_576 },
+    summary: 'The largest request body, in bytes.',
+    details: 'A larger one gets a 413.',
   }),
-  maxBodyValues: setting({
+  maxBodyValues: defineSetting({
     variable: 'MAX_BODY_VALUES',
     rule: integer(100, 10_000_000),
-    default: fixed(20_000),
-    help: 'Most JSON values (objects, arrays, strings, numbers, true, false, null) in a request body; more is answered with 413.',
+    default: { value: 20_000 },
+    summary: 'The most JSON values in a request body.',
+    details:
+      'Objects, arrays, strings, numbers, `true`, `false` and `null` count. A body with more gets a 413.',
   }),
-  maxTokenBytes: setting({
+  maxTokenBytes: defineSetting({
     variable: 'MAX_TOKEN_BYTES',
     rule: integer(1024, 131_072),
-    default: fixed(16_384),
-    help: 'Longest bearer token that is accepted, in bytes. Users in many groups have long tokens; a proxy in front must let such headers through too.',
+    default: { value: 16_384 },
+    summary: 'The longest access token, in bytes.',
+    details:
+      'Users in many groups have long tokens. A proxy in front must let headers of that length through, too.',
   }),
-  maxConnections: setting({
+  maxConnections: defineSetting({
     variable: 'MAX_CONNECTIONS',
     rule: integer(0, 10_000_000),
-    default: fixed(10_000),
-    help: 'Most open connections of this process. At the limit the connection that has been idle longest is closed. 0 means no limit.',
+    default: { value: 10_000 },
+    summary: 'The most open connections of this process; 0 for no limit.',
+    details: 'At the limit, the connection that has been idle longest is closed.',
   }),
 };
 

@@ -2,7 +2,7 @@
 
 import { THIRTY_DAYS_MS } from '../durations.ts';
 import { flag, integer } from '../rules.ts';
-import { fixed, none, type Read, type Setting, setting } from '../setting.ts';
+import { defineSetting, NO_DEFAULT, type Read, type Setting } from '../setting.ts';
 
 export type LimitsConfig =
   | { readonly enabled: false }
@@ -92,52 +92,53 @@ export type LimitGroup = (typeof GROUPS)[number]['group'];
 const MAX = 1_000_000_000;
 
 const windowSetting = ({ prefix, what, windowMs }: LimitRow) =>
-  setting({
+  defineSetting({
     variable: `${prefix}_RATE_LIMIT_WINDOW_MS`,
     rule: integer(1, THIRTY_DAYS_MS),
-    default: fixed<number>(windowMs),
-    help: `Sliding window for ${what}, in milliseconds.`,
+    default: { value: windowMs },
+    summary: `Length of the sliding window for ${what}, in milliseconds.`,
   });
 
 const maxSetting = ({ prefix, what, max }: LimitRow) =>
-  setting({
+  defineSetting({
     variable: `${prefix}_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
-    default: fixed<number>(max),
-    help: `Most ${what} per address and window.`,
+    default: { value: max },
+    summary: `The most ${what} per address and window.`,
   });
 
 const globalMaxSetting = ({ prefix, what, globalMax }: LimitRow) =>
-  setting({
+  defineSetting({
     variable: `${prefix}_GLOBAL_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
-    default: fixed<number>(globalMax),
-    help: `Most ${what} of all callers per window.`,
+    default: { value: globalMax },
+    summary: `The most ${what} of all callers per window.`,
   });
 
 const userMaxSetting = ({ prefix, what }: LimitRow) =>
-  setting({
+  defineSetting({
     variable: `${prefix}_USER_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
-    default: none,
-    help: `Most ${what} per user and window, counted beside the limit per address. Set it, and raise ${prefix}_RATE_LIMIT_MAX, where many users share one address (an office, a NAT). Unset: users are not counted.`,
+    default: NO_DEFAULT,
+    summary: `The most ${what} per user and window.`,
+    details: `Users are counted beside addresses. Set it, and raise ${prefix}_RATE_LIMIT_MAX, if many users share one address (an office, a NAT). If unset, users are not counted.`,
   });
 
-const enabled = setting({
+const enabled = defineSetting({
   variable: 'RATE_LIMIT_ENABLED',
   rule: flag,
-  default: fixed(true),
-  help: 'false switches all rate limits off.',
+  default: { value: true },
+  summary: '`false` turns off all rate limits.',
 });
 
-const settingsOf = (row: LimitRow): readonly Setting<unknown>[] => [
+const defineGroup = (row: LimitRow): readonly Setting<unknown>[] => [
   windowSetting(row),
   maxSetting(row),
   globalMaxSetting(row),
   ...(row.perUser ? [userMaxSetting(row)] : []),
 ];
 
-export const limitSettings: readonly Setting<unknown>[] = [enabled, ...GROUPS.flatMap(settingsOf)];
+export const limitSettings: readonly Setting<unknown>[] = [enabled, ...GROUPS.flatMap(defineGroup)];
 
 export function readLimitsConfig(read: Read): LimitsConfig {
   if (!read(enabled)) return { enabled: false };

@@ -1,8 +1,7 @@
 // Sessions, streams and calls of /mcp.
-
 import { ONE_YEAR_SECONDS } from '../durations.ts';
 import { anyText, flag, integer } from '../rules.ts';
-import { fixed, type Read, setting } from '../setting.ts';
+import { defineSetting, type Read } from '../setting.ts';
 
 export interface McpConfig {
   readonly sessions: SessionsConfig;
@@ -21,35 +20,40 @@ export interface SessionsConfig {
 }
 
 export const mcpSettings = {
-  sessionKeyPrefix: setting({
-    variable: 'MCP_SESSION_KEY_PREFIX',
-    rule: anyText,
-    default: fixed('mcp:session:'),
-    help: 'Prefix of the keys of MCP sessions.',
-  }),
-  sessionTtlSeconds: setting({
+  sessionTtlSeconds: defineSetting({
     variable: 'MCP_SESSION_TTL_SECONDS',
     rule: integer(60, ONE_YEAR_SECONDS),
-    default: fixed(86_400),
-    help: 'Seconds a session lives without a request; every accepted request starts them anew.',
+    default: { value: 86_400 },
+    summary: 'Seconds until a session without requests ends.',
+    details: 'Every accepted request starts them again.',
   }),
-  maxSessionsPerUser: setting({
+  maxSessionsPerUser: defineSetting({
     variable: 'MCP_USER_SESSIONS_MAX',
     rule: integer(0, 1_000_000),
-    default: fixed(1000),
-    help: 'Most sessions that one user may have. Opening one more ends the session that expires first. 0 means no limit.',
+    default: { value: 1000 },
+    summary: 'The most sessions of one user; 0 for no limit.',
+    details: 'Opening one more ends the session that would expire first.',
   }),
-  streams: setting({
+  sessionKeyPrefix: defineSetting({
+    variable: 'MCP_SESSION_KEY_PREFIX',
+    rule: anyText,
+    default: { value: 'mcp:session:' },
+    summary: 'What the keys of sessions in the store begin with.',
+  }),
+  streams: defineSetting({
     variable: 'MCP_STREAMS',
     rule: flag,
-    default: fixed(false),
-    help: 'true lets clients keep a stream open (GET /mcp, or subscriptions/listen) and subscribe to resources that tell when they change. Each stream holds a connection.',
+    default: { value: false },
+    summary: 'Lets clients keep a stream open and subscribe to resources.',
+    details: 'With `GET /mcp`, or `subscriptions/listen`. Each stream holds a connection.',
   }),
-  maxCallsPerUser: setting({
+  maxCallsPerUser: defineSetting({
     variable: 'MCP_USER_CALLS_MAX',
     rule: integer(0, 1_000_000),
-    default: fixed(64),
-    help: 'Most calls of one user that may be running for over a second at the same time, event streams aside; one more is answered with 429. 0 means no limit.',
+    default: { value: 64 },
+    summary: 'The most long calls of one user at the same time; 0 for no limit.',
+    details:
+      'Calls count once they have run for a second. Event streams do not count. One more call gets a 429.',
   }),
 };
 

@@ -1,12 +1,24 @@
-// OAUTH_MODE, by which the defaults of many other settings go.
+// OAUTH_MODE, which decides the defaults of many other settings.
 import { oneOf } from '../rules.ts';
-import { fixed, type Read, setting } from '../setting.ts';
+import { type Default, defineSetting, type Read } from '../setting.ts';
 
-export const mode = setting({
+export const mode = defineSetting({
   variable: 'OAUTH_MODE',
   rule: oneOf('proxy', 'broker'),
-  default: fixed('proxy'),
-  help: 'broker (recommended): the gateway is its own issuer, and the provider knows one redirect URI, BASE_URL/oauth/callback. proxy: clients are sent to the provider, which must know the redirect URI of each.',
+  default: { value: 'proxy' },
+  summary: 'How clients log in: `broker` (recommended) or `proxy`.',
+  details:
+    'With `broker` the gateway is an issuer of its own, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are sent to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
 });
 
-export const isBroker = (read: Read): boolean => read(mode) === 'broker';
+export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
+
+/** A default that differs between the modes. */
+export const chooseByMode = <T>(
+  values: { readonly proxy: T; readonly broker: T },
+  write: (value: T) => string = String,
+): Default<T> => ({
+  compute: (read) => values[read(mode)],
+  text: `\`${write(values.proxy)}\``,
+  exceptions: [[`\`${write(values.broker)}\``, 'in broker mode']],
+});

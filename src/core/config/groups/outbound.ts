@@ -1,6 +1,6 @@
 // How the gateway gets out, where only a proxy does: the variables that other programs read, too.
 import type { Rule } from '../rules.ts';
-import { derived, fixed, none, type Read, setting } from '../setting.ts';
+import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
 /** The way out of the network, with the names that other programs have for it, too. */
 export interface OutboundConfig {
@@ -36,34 +36,40 @@ function isDecodable(text: string): boolean {
 /** As lenient as other programs are: an entry that means nothing here matches nothing. */
 const hosts: Rule<readonly string[]> = {
   parse: (text) => text.split(/[\s,]+/).filter((entry) => entry !== ''),
-  allowed: 'a comma list of hosts, host:port, addresses and CIDR ranges, or * for every host',
+  allowed:
+    'a comma-separated list of hosts, host:port, addresses and CIDR ranges, or * for every host',
 };
 
-const httpProxy = setting({
+const httpProxy = defineSetting({
   variable: 'HTTP_PROXY',
   alias: 'http_proxy',
   rule: proxyUrl,
-  default: none,
-  help: 'Proxy by which http URLs of the provider are reached. Also read as http_proxy. Addresses of this machine never go through a proxy.',
-  secret: true,
+  default: NO_DEFAULT,
+  summary: 'The proxy for http URLs of the provider.',
+  details: 'Also read as `http_proxy`. Addresses of this machine never go through a proxy.',
+  isSecret: true,
 });
 
 export const outboundSettings = {
   httpProxy,
-  httpsProxy: setting({
+  httpsProxy: defineSetting<string | undefined>({
     variable: 'HTTPS_PROXY',
     alias: 'https_proxy',
     rule: proxyUrl,
-    default: derived('', (read) => read(httpProxy)),
-    help: 'Proxy by which https URLs of the provider and the metadata documents of clients are reached (by CONNECT). Also read as https_proxy. Unset: HTTP_PROXY is used. Not together with CIMD_ALLOWED_HOSTS=*.',
-    secret: true,
+    default: { text: 'HTTP_PROXY', compute: (read) => read(httpProxy) },
+    summary: 'The proxy for https URLs, by CONNECT.',
+    details:
+      'Those of the provider, and of the metadata documents of clients. Also read as `https_proxy`. Not together with CIMD_ALLOWED_HOSTS=*.',
+    isSecret: true,
   }),
-  noProxy: setting({
+  noProxy: defineSetting<readonly string[]>({
     variable: 'NO_PROXY',
     alias: 'no_proxy',
     rule: hosts,
-    default: fixed([]),
-    help: 'Hosts that are reached without the proxy: example.com means the host and all below it, .example.com only those below it. Also read as no_proxy.',
+    default: { value: [] },
+    summary: 'Hosts that are reached without the proxy.',
+    details:
+      '`example.com` is the host and all below it, `.example.com` only those below it. Also read as `no_proxy`.',
   }),
 };
 

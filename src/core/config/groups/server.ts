@@ -1,7 +1,7 @@
 // What the service listens on, and what it says of itself.
 import { LOG_LEVELS, type LogLevel } from '../../log.ts';
 import { anyText, baseUrl, flag, integer, listenAddress, oneOf } from '../rules.ts';
-import { derived, fixed, type Read, setting } from '../setting.ts';
+import { defineSetting, type Read } from '../setting.ts';
 
 export interface ServerConfig {
   readonly port: number;
@@ -15,75 +15,89 @@ export interface ServerConfig {
   readonly displayName: string;
   readonly logLevel: LogLevel;
   readonly metricsEnabled: boolean;
-  /** For how long the service goes on after it was told to end. */
+  /** How long the service keeps serving after it was told to end. */
   readonly shutdownDelayMs: number;
 }
 
-const port = setting({
+const port = defineSetting({
   variable: 'PORT',
   rule: integer(1, 65_535),
-  default: fixed(3000),
-  help: 'Port to listen on.',
+  default: { value: 3000 },
+  summary: 'The port to listen on.',
 });
 
-const authRequired = setting({
+const authRequired = defineSetting({
   variable: 'AUTH_REQUIRED',
   rule: flag,
-  default: fixed(true),
-  help: 'false lets every caller in without a token. For local development only.',
+  default: { value: true },
+  summary: 'Whether callers need an access token.',
+  details: '`false` lets everyone in. For local development only.',
 });
 
 export const serverSettings = {
   port,
-  baseUrl: setting({
+  baseUrl: defineSetting({
     variable: 'BASE_URL',
     rule: baseUrl,
-    default: derived('http://localhost:<PORT>', (read) => `http://localhost:${read(port)}`),
-    help: 'Public address of the service. Every URL handed out derives from it, never from a request header; a trailing slash is dropped.',
+    default: {
+      text: '`http://localhost:<PORT>`',
+      compute: (read) => `http://localhost:${read(port)}`,
+    },
+    summary: 'The public address of the service.',
+    details:
+      'Every URL that the gateway hands out starts with it; none is taken from a request header. A slash at the end is dropped.',
   }),
   authRequired,
-  host: setting({
+  host: defineSetting({
     variable: 'HOST',
     rule: listenAddress,
-    default: derived('0.0.0.0 (127.0.0.1 with AUTH_REQUIRED=false)', (read) =>
-      read(authRequired) ? '0.0.0.0' : '127.0.0.1',
-    ),
-    help: 'Address to listen on.',
+    default: {
+      text: '`0.0.0.0`',
+      exceptions: [['`127.0.0.1`', 'with AUTH_REQUIRED=false']],
+      compute: (read) => (read(authRequired) ? '0.0.0.0' : '127.0.0.1'),
+    },
+    summary: 'The address to listen on.',
   }),
-  environment: setting({
+  environment: defineSetting({
     variable: 'NODE_ENV',
     rule: anyText,
-    default: fixed('development'),
-    help: 'Shown as environment by config://server. production turns off the allowances for localhost, and turns on HSTS where BASE_URL is https.',
+    default: { value: 'development' },
+    summary: 'Set it to `production` in production.',
+    details:
+      '`production` turns off the exceptions for localhost (ALLOWED_HOSTS, ALLOWED_ORIGINS), and turns on HSTS if BASE_URL is https. The resource `config://server` shows the value.',
   }),
-  logLevel: setting({
+  logLevel: defineSetting({
     variable: 'LOG_LEVEL',
     rule: oneOf(...LOG_LEVELS),
-    default: fixed('info'),
-    help: 'error, warn, info or debug. debug logs every request.',
+    default: { value: 'info' },
+    summary: 'The least severe level that is logged.',
+    details: '`debug` logs every request.',
   }),
-  displayName: setting({
+  displayName: defineSetting({
     variable: 'SERVICE_DISPLAY_NAME',
     rule: anyText,
-    default: fixed('Postern'),
-    help: 'Name in the answer of the service_ping tool.',
+    default: { value: 'Postern' },
+    summary: 'The name that the tool `service_ping` answers with.',
   }),
-  metricsEnabled: setting({
+  metricsEnabled: defineSetting({
     variable: 'METRICS_ENABLED',
     rule: flag,
-    default: fixed(false),
-    help: 'Serves OpenMetrics text at /metrics, without authentication.',
+    default: { value: false },
+    summary: 'Serves metrics at `/metrics`.',
+    details: 'In the OpenMetrics text format, without authentication: do not expose it.',
   }),
-  shutdownDelayMs: setting({
+  shutdownDelayMs: defineSetting({
     variable: 'SHUTDOWN_DELAY_MS',
     rule: integer(0, 600_000),
-    default: fixed(0),
-    help: 'Milliseconds to keep serving after SIGTERM while /health/ready already says not_ready, so that a load balancer can turn away first.',
+    default: { value: 0 },
+    summary: 'Milliseconds to keep serving after SIGTERM.',
+    details:
+      'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere.',
   }),
 };
 
 export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfig => ({
-  port: read(serverSettings.port),
+  port: read(port),
   host: read(serverSettings.host),
   baseUrl: read(serverSettings.baseUrl),
   isBaseUrlSet,

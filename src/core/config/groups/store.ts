@@ -1,26 +1,30 @@
 // Where the state of the service lies.
 import { anyText, redisUrl } from '../rules.ts';
-import { fixed, none, type Read, setting } from '../setting.ts';
+import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
-/** `dataDir`: the folder of what this process keeps itself; with Redis, nothing but keys of `postern dev`. */
+/** `dataDir` is for what this process keeps itself; with Redis, nothing but the keys of `postern dev`. */
 export type StoreConfig =
   | { readonly kind: 'embedded'; readonly dataDir: string }
   /** The URL may hold a password. */
   | { readonly kind: 'redis'; readonly url: string; readonly dataDir: string };
 
 export const storeSettings = {
-  redisUrl: setting({
+  redisUrl: defineSetting({
     variable: 'REDIS_URL',
     rule: redisUrl,
-    default: none,
-    help: 'Redis or Valkey shared by all replicas: redis:// or rediss:// (TLS); ?cluster=true for Redis Cluster. Unset: the embedded store in DATA_DIR.',
-    secret: true,
+    default: NO_DEFAULT,
+    summary: 'Redis or Valkey, shared by all replicas.',
+    details:
+      '`rediss://` is with TLS; `?cluster=true` is for Redis Cluster. If unset, one process keeps its state in DATA_DIR (the embedded store).',
+    isSecret: true,
   }),
-  dataDir: setting({
+  dataDir: defineSetting({
     variable: 'DATA_DIR',
     rule: anyText,
-    default: fixed('./data'),
-    help: 'Folder of the embedded store; one process at a time.',
+    default: { value: './data' },
+    summary: 'The folder of the embedded store.',
+    details:
+      'Only one process at a time can use it. The secret of OAUTH_STATE_SECRET is kept there, too, if you set none.',
   }),
 };
 

@@ -1,5 +1,5 @@
 // RFC 7009: revocation in broker mode, forwarded and remembered.
-import type { ProviderClientConfig } from '../../../core/config/groups/provider.ts';
+import type { ProviderClientConfig } from '../../../core/config/groups/provider-client.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';

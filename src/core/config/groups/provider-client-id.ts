@@ -1,0 +1,17 @@
+// OAUTH_CLIENT_ID, which some tokens name as their audience.
+import type { Rule } from '../rules.ts';
+import { defineSetting, NO_DEFAULT } from '../setting.ts';
+
+const clientIdRule: Rule<string> = {
+  parse: (text) => (text.startsWith('svc-') ? undefined : text),
+  allowed: 'a client id that does not begin with svc-, the prefix of dynamic clients',
+};
+
+export const clientId = defineSetting({
+  variable: 'OAUTH_CLIENT_ID',
+  rule: clientIdRule,
+  default: NO_DEFAULT,
+  summary: 'The client that you registered at the provider for the gateway.',
+  details:
+    'The clients of the gateway log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
+});

@@ -1,0 +1,43 @@
+// OAUTH_STATE_SECRET: what seals the records of a login.
+import { list, type Rule } from '../rules.ts';
+import { defineSetting, type Read } from '../setting.ts';
+import { hasConsentPage } from './consent.ts';
+import { isBrokerMode } from './oauth-mode.ts';
+import type { StoreConfig } from './store.ts';
+
+export type StateSecret =
+  /** `OAUTH_STATE_SECRET`: the first seals, all open. Never empty. */
+  | { readonly kind: 'given'; readonly secrets: readonly string[] }
+  /** Made at the first start, and kept in a file; for one process. */
+  | { readonly kind: 'kept'; readonly dataDir: string };
+
+const MIN_SECRET_BYTES = 32;
+
+const secret: Rule<string> = {
+  parse: (text) => (Buffer.byteLength(text) >= MIN_SECRET_BYTES ? text : undefined),
+  allowed: 'a secret',
+};
+
+export const stateSecrets = defineSetting<readonly string[] | undefined>({
+  variable: 'OAUTH_STATE_SECRET',
+  rule: list(
+    secret,
+    `a comma-separated list of secrets of at least ${MIN_SECRET_BYTES} bytes each`,
+  ),
+  default: { text: 'kept in DATA_DIR', compute: () => undefined },
+  summary: 'Seals what a login leaves in the store.',
+  details:
+    'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: to change it, put the new one first, and remove the old one an hour later. For example the output of `openssl rand -base64 48`.',
+  isSecret: true,
+});
+
+/** Whether a login leaves records in the store, which nobody else may read or forge. */
+export const needsStateSecret = (read: Read): boolean => isBrokerMode(read) || hasConsentPage(read);
+
+export function readStateSecret(read: Read, store: StoreConfig): StateSecret | undefined {
+  const secrets = read(stateSecrets);
+  if (secrets !== undefined) return { kind: 'given', secrets };
+  // Replicas would each keep another one.
+  if (!needsStateSecret(read) || store.kind === 'redis') return undefined;
+  return { kind: 'kept', dataDir: store.dataDir };
+}
