@@ -29,6 +29,14 @@ interface FormBody extends CountedBytes {
   readonly text: string;
 }
 
+/** Of a request that has none, or whose body is not read. */
+export const NO_BODY: RequestBody = {
+  type: 'json',
+  value: undefined,
+  text: '',
+  hold: () => () => {},
+};
+
 /** The parsed JSON of a body; undefined of a form. */
 export const jsonValueOf = (body: RequestBody): unknown =>
   body.type === 'json' ? body.value : undefined;

@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
 import { createSpeedMeter } from './body-speed.ts';
 import { type ArrivingBody, createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
+import { createSecondTimer } from './second-timer.ts';
 
 /**
  * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
@@ -45,8 +46,6 @@ const USER_BYTES = 8 * MEBIBYTE;
 /** Budgets of users that may be kept while nothing counts against them. */
 const MAX_EMPTY_BUDGETS = 1000;
 
-const MEASURE_MS = 1000;
-
 export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): BodyMemory {
   const strangers = createMemoryBudget(STRANGERS_BYTES);
   /** All but strangers. */
@@ -54,17 +53,14 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
   const users = new Map<string, MemoryBudget>();
   const arriving = new Set<ArrivingBody>();
   let pieces = 0;
-  let isMeasuring = false;
+  const startMeasuring = createSecondTimer(clock, {
+    isNeeded: () => arriving.size > 0,
+    task: dropTooSlow,
+  });
 
-  function measureLater(): void {
-    if (isMeasuring || arriving.size === 0) return;
-    isMeasuring = true;
-    clock.after(MEASURE_MS, () => {
-      isMeasuring = false;
-      const now = clock.monotonic();
-      for (const body of arriving) if (body.speed.isTooSlow(now)) body.drop(createTooSlowError());
-      measureLater();
-    });
+  function dropTooSlow(): void {
+    const now = clock.monotonic();
+    for (const body of arriving) if (body.speed.isTooSlow(now)) body.drop(createTooSlowError());
   }
 
   function findBudget(sub: string): MemoryBudget {
@@ -100,7 +96,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
       };
       arriving.add(body);
       for (const budget of budgets) budget.add(body);
-      measureLater();
+      startMeasuring();
 
       function end(): void {
         if (!arriving.delete(body)) return;

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { type Connection, createConnection } from './connection.ts';
+import { createSecondTimer } from './second-timer.ts';
 
 export interface ConnectionTable {
   /** Adds a connection that was accepted; at the limit it closes the one that is idle longest. */
@@ -37,7 +38,6 @@ export interface ConnectionTableOptions {
  */
 const MAX_BEYOND_LIMIT = 1024;
 
-const MEASURE_MS = 1000;
 const WARN_MS = 60_000;
 
 export function createConnectionTable({
@@ -53,9 +53,12 @@ export function createConnectionTable({
   const beyondLimit = new Set<Connection>();
   /** Busy ones that only wait for a body: next to be closed when none is idle. */
   const waitingForBody = new Set<Connection>();
-  let isMeasuring = false;
   let isDraining = false;
   let isClosing = false;
+  const startMeasuring = createSecondTimer(clock, {
+    isNeeded: () => busy.size > 0,
+    task: closeStalled,
+  });
   const warnOfLimit = createLimitWarning(max, clock, log);
 
   function create(socket: Socket): Connection {
@@ -65,7 +68,7 @@ export function createConnectionTable({
         if (!all.has(connection)) return;
         idle.delete(connection);
         busy.add(connection);
-        measureLater();
+        startMeasuring();
       },
       onIdle() {
         busy.delete(connection);
@@ -109,19 +112,12 @@ export function createConnectionTable({
     if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) close(oldest);
   }
 
-  function measureLater(): void {
-    if (isMeasuring || busy.size === 0) return;
-    isMeasuring = true;
-    clock.after(MEASURE_MS, () => {
-      isMeasuring = false;
-      for (const connection of busy) {
-        if (connection.isStalled()) reset(connection);
-        else if (connection.isWaitingForBody() && all.has(connection))
-          waitingForBody.add(connection);
-        else waitingForBody.delete(connection);
-      }
-      measureLater();
-    });
+  function closeStalled(): void {
+    for (const connection of busy) {
+      if (connection.isStalled()) reset(connection);
+      else if (connection.isWaitingForBody() && all.has(connection)) waitingForBody.add(connection);
+      else waitingForBody.delete(connection);
+    }
   }
 
   function claimPlace(connection: Connection): boolean {

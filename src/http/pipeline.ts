@@ -6,7 +6,8 @@ import { JSONRPC, renderError } from '../core/errors/render.ts';
 import { header, type PendingReply, type Reply, type ReplyHeaders } from '../core/message.ts';
 import { prefersHtml } from './accept.ts';
 import type { GetCorsHeaders } from './cors.ts';
-import { createJudge, type Exchange, type JudgeDeps, type Judged } from './judge.ts';
+import type { Exchange, Judged } from './exchange.ts';
+import { createJudge, type JudgeDeps } from './judge.ts';
 import { type IsAllowedOrigin, readOrigin } from './origin-check.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 
