@@ -6,9 +6,10 @@ import { checkConfig } from './core/config/check-config.ts';
 import type { Config } from './core/config/config.ts';
 import type { ProviderConfig } from './core/config/groups/provider.ts';
 import { logStartWarnings, summarizeConfig } from './core/config/start-log.ts';
+import type { Endpoint } from './core/endpoint.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
 import { createLog, type Log } from './core/log.ts';
-import { noMetrics } from './core/metrics/metrics.ts';
+import { type Metrics, noMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import {
@@ -28,7 +29,7 @@ import type { KeySet } from './features/auth/key-set.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
 import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
-import { createLimiter, createUnlimited } from './features/limits/limiter.ts';
+import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
@@ -50,7 +51,7 @@ import { createPipeline } from './http/pipeline.ts';
 import { createBodyReader } from './http/read-body.ts';
 import { createRouter } from './http/router.ts';
 import { createSecurityHeaders } from './http/security-headers.ts';
-import { createHttpServer } from './http/server.ts';
+import { createHttpServer, type HttpServer } from './http/server.ts';
 
 /** What a gateway stands on; everything left out is the real thing. */
 export interface Deps {
@@ -92,16 +93,19 @@ const OTHER_HEADERS_BYTES = 16_384;
  * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
  * or the folder is in use.
  */
-export async function createGateway(config: Config, given: Partial<Deps> = {}): Promise<Gateway> {
+export async function createGateway(
+  config: Config,
+  overrides: Partial<Deps> = {},
+): Promise<Gateway> {
   checkConfig(config);
   const { baseUrl, metricsEnabled, environment, displayName } = config.server;
-  const clock = given.clock ?? systemClock;
-  const log = given.log ?? createLog(config.server.logLevel);
+  const clock = overrides.clock ?? systemClock;
+  const log = overrides.log ?? createLog(config.server.logLevel);
   const outbound = await openOutboundNetwork(config.outbound);
-  const fetch = given.fetch ?? outbound.fetch;
-  const catalog = given.catalog ?? builtInCatalog;
+  const fetch = overrides.fetch ?? outbound.fetch;
+  const catalog = overrides.catalog ?? builtInCatalog;
   const metrics = metricsEnabled ? createPrometheusMetrics() : noMetrics;
-  const opened = given.store ?? (await openStore(config, { clock, log }));
+  const opened = overrides.store ?? (await openStore(config, { clock, log }));
   const store = metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
@@ -116,7 +120,7 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     clock,
     log,
     metrics,
-    keySet: given.keySet,
+    keySet: overrides.keySet,
   });
   const mcp = createMcp(config.mcp, {
     catalog,
@@ -130,9 +134,9 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
   });
 
   const { allowedHosts } = config.oauth.clientIdMetadata;
-  const network = given.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel });
+  const network = overrides.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel });
   const documentOffer =
-    given.network === undefined
+    overrides.network === undefined
       ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
       : uncheckedOffer(allowedHosts);
 
@@ -164,32 +168,13 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
   ];
-  const securityHeaders = createSecurityHeaders(config.server);
-  const server = createHttpServer({
-    answerRequest: createPipeline({
-      router: createRouter(endpoints, await createSite({ baseUrl, log })),
-      checkHost: createHostCheck(config),
-      isAllowedOrigin: createOriginCheck(config),
-      getCorsHeaders: createCors(catalog.mirrorHeaders),
-      ownOrigin: new URL(baseUrl).origin,
-      limiter: config.limits.enabled
-        ? createLimiter(config.limits.groups, { store, clock, metrics, log })
-        : createUnlimited(store),
-      authenticate: auth.bearer,
-      readBody: createBodyReader({
-        maxBodyBytes: config.http.maxBodyBytes,
-        maxBodyValues: config.http.maxBodyValues,
-        clock,
-      }),
-      securityHeaders,
-      clock,
-    }),
-    findClientIp: createClientIp(config.http.trustProxy),
-    logRequest: createAccessLog(log, metrics, clock),
-    securityHeaders,
-    maxConnections: config.http.maxConnections,
-    maxHeaderBytes: config.http.maxTokenBytes + OTHER_HEADERS_BYTES,
+  const server = await createTransport(config, {
+    endpoints,
+    mirrorHeaders: catalog.mirrorHeaders,
+    authenticate: auth.bearer,
+    store,
     clock,
+    metrics,
     log,
   });
 
@@ -221,6 +206,51 @@ export async function createGateway(config: Config, given: Partial<Deps> = {}): 
       await store.close();
     },
   };
+}
+
+interface TransportParts {
+  readonly endpoints: readonly Endpoint[];
+  readonly mirrorHeaders: Catalog['mirrorHeaders'];
+  readonly authenticate: Auth['bearer'];
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+/** The server, and all that a request meets before and after its endpoint. */
+async function createTransport(config: Config, parts: TransportParts): Promise<HttpServer> {
+  const { store, clock, metrics, log } = parts;
+  const { http, limits } = config;
+  const { baseUrl } = config.server;
+  const securityHeaders = createSecurityHeaders(config.server);
+  return createHttpServer({
+    answerRequest: createPipeline({
+      router: createRouter(parts.endpoints, await createSite({ baseUrl, log })),
+      checkHost: createHostCheck(config),
+      isAllowedOrigin: createOriginCheck(config),
+      getCorsHeaders: createCors(parts.mirrorHeaders),
+      ownOrigin: new URL(baseUrl).origin,
+      limiter: limits.enabled
+        ? createLimiter(limits.groups, { store, clock, metrics, log })
+        : createUnlimitedLimiter(store),
+      authenticate: parts.authenticate,
+      readBody: createBodyReader({
+        maxBodyBytes: http.maxBodyBytes,
+        maxBodyValues: http.maxBodyValues,
+        clock,
+      }),
+      securityHeaders,
+      clock,
+    }),
+    findClientIp: createClientIp(http.trustProxy),
+    logRequest: createAccessLog(log, metrics, clock),
+    securityHeaders,
+    maxConnections: http.maxConnections,
+    maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,
+    clock,
+    log,
+  });
 }
 
 /** Whom tokens and logins are asked about, and who is let in. */

@@ -181,7 +181,7 @@ function createOutageReport(clock: Clock, log: Log) {
 }
 
 /** `RATE_LIMIT_ENABLED=false` (Spec §8.3): only the session is read. */
-export function createUnlimited(store: Store): Limiter {
+export function createUnlimitedLimiter(store: Store): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},

@@ -3,6 +3,7 @@ import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import { sessionKey } from '../keys.ts';
 import type { SessionOperations, SessionRecord } from '../store.ts';
+import { createEndOldest } from './end-oldest.ts';
 import {
   createRecord,
   type ExpiringRecord,
@@ -51,6 +52,12 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     return index.remove(id, owner);
   }
 
+  const endOldest = createEndOldest({
+    index,
+    readExpiry: (id) => readExpiry(sessions, keyOf(id)),
+    remove,
+  });
+
   /** One index entry: removed (true) when its session is gone, else given its new time. */
   function sweepIndexEntry(id: string): boolean {
     const owner = readOwner(id);
@@ -60,35 +67,6 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
     index.put(id, expiresAt, isLimited ? owner : undefined);
     return false;
-  }
-
-  /** Ends what is more than `max`, but not `newId`. Times are corrected on the way. */
-  function endOldest(owner: string, newId: string, max: number): readonly string[] {
-    const ended: string[] = [];
-    let excess = index.countOfUser(owner) - max;
-    for (let size = 2; excess > 0; size = Math.min(2 * size, SWEEP_BATCH)) {
-      const first = index.listFirstOfUser(owner, size).filter(({ id }) => id !== newId);
-      if (first.length === 0) break;
-      let hasMoved = false;
-      for (const { id, dueAt } of first) {
-        const expiresAt = readExpiry(sessions, keyOf(id));
-        if (expiresAt > dueAt) {
-          index.put(id, expiresAt, owner);
-          hasMoved = true;
-        } else if (!hasMoved && excess > 0) {
-          excess -= 1;
-          if (expiresAt > clock.now()) {
-            remove(id, owner);
-            ended.push(id);
-          } else {
-            // It stays in the index until somebody counts it as expired.
-            index.remove(id, owner);
-            index.put(id, dueAt, undefined);
-          }
-        }
-      }
-    }
-    return ended;
   }
 
   return {
@@ -101,7 +79,9 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
         const limitedUser = userMax > 0 ? userId : undefined;
         sessions.put(keyOf(id), createRecord(session, expiresAt));
         index.put(id, expiresAt, limitedUser);
-        return limitedUser === undefined ? [] : endOldest(limitedUser, id, userMax);
+        return limitedUser === undefined
+          ? []
+          : endOldest({ owner: limitedUser, newId: id, max: userMax, now: clock.now() });
       }),
     touchSession: (id, owner, changes, ttlSeconds) =>
       write(() => {

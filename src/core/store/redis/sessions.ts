@@ -6,13 +6,9 @@ import { RECORD_VERSION } from '../record-version.ts';
 import type { SessionOperations, SessionRecord } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
-import {
-  addUserSessionScript,
-  createSessionScript,
-  endSessionScript,
-  touchSessionScript,
-} from './scripts.ts';
+import { createSessionScript, endSessionScript, touchSessionScript } from './scripts.ts';
 import { readSession, toHashFields } from './session-hash.ts';
+import { createSessionSweep, removeFromSet } from './session-sweep.ts';
 
 export interface RedisSessionsOptions {
   readonly commands: CommandRunner;
@@ -25,9 +21,6 @@ export interface RedisSessionsOptions {
 /** A field and its value. */
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
-/** Small enough for one deadline. */
-const SWEEP_BATCH = 200;
-
 export function createRedisSessions({
   commands,
   prefix,
@@ -39,12 +32,9 @@ export function createRedisSessions({
   const userSetOf = (userId: string) => userSessionsKey(prefix, hashSha256(userId));
   const clusterUserSessions = createClusterUserSessions({ commands, clock, keyOf, endSession });
 
-  const removeFromSet = async (set: string, id: string) =>
-    (await commands.run((client) => client.zrem(set, id))) === 1;
-
   async function endSession(id: string): Promise<boolean> {
     const removed = await commands.run((client) => client.del(keyOf(id)));
-    await removeFromSet(index, id);
+    await removeFromSet(commands, index, id);
     return removed === 1;
   }
 
@@ -105,57 +95,18 @@ export function createRedisSessions({
         endSessionScript.run(client, keys, [owner ?? '', id]),
       );
       if (ended !== 1) return false;
-      if (isCluster) await Promise.all(sets.map((set) => removeFromSet(set, id)));
+      if (isCluster) await Promise.all(sets.map((set) => removeFromSet(commands, set, id)));
       return true;
     },
 
     // No script: a session that is gone stays gone, so nothing can come between the two steps.
     async claimExpiredSession(id) {
       const exists = await commands.run((client) => client.exists(keyOf(id)));
-      return exists === 0 && removeFromSet(index, id);
+      return exists === 0 && removeFromSet(commands, index, id);
     },
 
-    async sweepSessions() {
-      let claimed = 0;
-      for (;;) {
-        const due = await commands.run((client) =>
-          client.zrangebyscore(index, '-inf', clock.now(), 'LIMIT', 0, SWEEP_BATCH),
-        );
-        claimed += (await Promise.all(due.map(sweepIndexEntry))).filter(Boolean).length;
-        if (due.length < SWEEP_BATCH) return claimed;
-      }
-    },
+    sweepSessions: createSessionSweep({ commands, clock, index, keyOf, userSetOf }),
 
     countSessions: () => commands.run((client) => client.zcard(index)),
   };
-
-  /** One due index entry: removed (true) when its session is gone, else given its new time. */
-  async function sweepIndexEntry(id: string): Promise<boolean> {
-    const [leftMs, userId] = await Promise.all([
-      commands.run((client) => client.pttl(keyOf(id))),
-      commands.run((client) => client.hget(keyOf(id), 'userId')),
-    ]);
-    if (leftMs < 0) return removeFromSet(index, id);
-    const expiresAt = clock.now() + leftMs;
-    // XX: a session that is ended at this moment must not come back into the index.
-    await commands.run((client) => client.zadd(index, 'XX', expiresAt, id));
-    if (userId !== null) await updateUserSet(userSetOf(userId), id, { expiresAt, leftMs });
-    return false;
-  }
-
-  /** Where sessions are limited: also those that were opened before they were. */
-  async function updateUserSet(userSet: string, id: string, { expiresAt, leftMs }: Remaining) {
-    const args = [id, expiresAt, leftMs, 1];
-    const added = await commands.run((client) => addUserSessionScript.run(client, [userSet], args));
-    if (added === 0) return;
-    // It may have been ended meanwhile.
-    const exists = await commands.run((client) => client.exists(keyOf(id)));
-    if (exists === 0) await removeFromSet(userSet, id);
-  }
-}
-
-interface Remaining {
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-  readonly leftMs: number;
 }
