@@ -25,7 +25,7 @@ const consentUrl = () => `${own.service.baseUrl}/oauth/consent`;
 async function fill(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
   for (const [name, value] of Object.entries(fields)) {
     const input = page.locator(`input[name=${name}]`);
-    await input.evaluate((element, value) => void Object.assign(element, { value }), value);
+    await input.evaluate((element, text) => void Object.assign(element, { value: text }), value);
   }
   expect(await fieldsOf(page)).toEqual(fields);
 }

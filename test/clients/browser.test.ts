@@ -21,10 +21,10 @@ async function openPage(): Promise<Page> {
 /** POST /mcp from within the page: what its script gets to see. */
 function call(page: Page, message: object, headers: Record<string, string> = {}) {
   return page.evaluate(
-    async ({ url, body, headers }) => {
+    async ({ url, body, added }) => {
       const answer = await fetch(url, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
+        headers: { 'content-type': 'application/json', ...added },
         body: JSON.stringify(body),
       });
       return {
@@ -33,7 +33,7 @@ function call(page: Page, message: object, headers: Record<string, string> = {})
         body: JSON.parse(await answer.text()),
       };
     },
-    { url: service.mcpUrl.href, body: { jsonrpc: '2.0', id: 1, ...message }, headers },
+    { url: service.mcpUrl.href, body: { jsonrpc: '2.0', id: 1, ...message }, added: headers },
   );
 }
 

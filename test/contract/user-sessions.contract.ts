@@ -149,7 +149,7 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
     test('§3.1 the new one stays, though it expires before all others', async () => {
       const ids = await beginMany('judy', MAX);
       await Promise.all(
-        ids.map((id) => store.touchSession(id, 'judy', { lastAccessedAt: 2 }, 10 * TTL)),
+        ids.map((one) => store.touchSession(one, 'judy', { lastAccessedAt: 2 }, 10 * TTL)),
       );
       const { id, ended } = await begin('judy');
       expect(ended).toHaveLength(1);

@@ -156,14 +156,14 @@ test('§5 log: postern dev says where it is, lets a name in, and complains of no
   const postern = await startPostern({}, { args: ['dev'] });
   const baseUrl = `http://localhost:${postern.port}`;
   await expect.poll(() => postern.stdout).toContain(`MCP URL   ${baseUrl}/mcp`);
-  const issuer = /no password \((http:\/\/localhost:(\d+))\)/.exec(postern.stdout);
-  expect(Number(issuer?.[2])).toBeGreaterThan(postern.port);
+  const printed = /no password \((http:\/\/localhost:(\d+))\)/.exec(postern.stdout);
+  expect(Number(printed?.[2])).toBeGreaterThan(postern.port);
   const { accessToken: token } = await logIn(baseUrl, 'ada');
   const session = await openSession(baseUrl, token);
   expect(await checkSession(baseUrl, { session, token })).toBe(200);
   postern.kill('SIGTERM');
   expect(await postern.ended).toEqual({ code: 0, signal: null });
-  expect(await isRefused(Number(issuer?.[2]))).toBe(true);
+  expect(await isRefused(Number(printed?.[2]))).toBe(true);
   expect(postern.stdout).not.toMatch(/"level":/);
   expect(postern.stderr).toBe('');
 });

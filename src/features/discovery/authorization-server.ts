@@ -53,9 +53,9 @@ export function createAuthorizationServer(
     },
     // OpenID clients insist on the two further members.
     async openidConfiguration() {
-      const { document, metadata } = await members();
+      const { document, metadata: common } = await members();
       const body = {
-        ...metadata,
+        ...common,
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported:
           document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,

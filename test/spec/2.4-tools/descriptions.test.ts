@@ -156,12 +156,12 @@ test.each([
   },
 );
 
-const template = (uriTemplate: string, complete?: Record<string, () => string[]>) => () =>
+const template = (uriTemplate: string, completers?: Record<string, () => string[]>) => () =>
   defineResourceTemplate({
     uriTemplate,
     name: 'wrong',
     description: 'Has a wrong template.',
-    ...(complete && { complete }),
+    ...(completers && { complete: completers }),
     read: () => undefined,
   });
 

@@ -92,9 +92,9 @@ describe('session states', () => {
 
   test('§3.1 active → terminated: 204, gauge down, counter up, the id is gone', async () => {
     const session = await gateway.open();
-    const { status, text } = await end(session);
+    const { status, text: body } = await end(session);
     expect(status).toBe(204);
-    expect(text).toBe('');
+    expect(body).toBe('');
     expect(await gauge()).toBe(0);
     expect(await counted('terminated')).toBe(1);
     const after = await ping(session);
@@ -152,7 +152,7 @@ describe('DELETE /mcp', () => {
       },
       id: null,
     });
-    for (const status of ['terminated', 'expired']) expect(await counted(status)).toBe(0);
+    for (const ending of ['terminated', 'expired']) expect(await counted(ending)).toBe(0);
   });
 
   test('§4.5 without the header: 400 missing_session_id; without a token: 401', async () => {

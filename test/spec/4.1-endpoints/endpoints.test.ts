@@ -134,7 +134,6 @@ describe('paths and methods', () => {
   );
 
   test('§4.1 HEAD is GET without a body', async () => {
-    const port = await gateway.listen();
     const answer = await sendRaw(
       port,
       'HEAD /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n',

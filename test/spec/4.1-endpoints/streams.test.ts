@@ -134,10 +134,10 @@ afterEach(async () => {
 
 /** A server whose paths answer as said, the streams with the headers of an event stream. */
 async function start(handles: Readonly<Record<string, Handle>>): Promise<Running> {
-  return serve(async ({ request }) => {
-    const handle = handles[request.path];
-    if (!handle) throw new Error(`Nothing at ${request.path}.`);
-    return { reply: await handle(request), route: request.path };
+  return serve(async ({ request: received }) => {
+    const handle = handles[received.path];
+    if (!handle) throw new Error(`Nothing at ${received.path}.`);
+    return { reply: await handle(received), route: received.path };
   });
 }
 
@@ -524,9 +524,9 @@ describe('streams whose caller is gone', () => {
   test('§4.1 a caller who hung up before there was an answer ends the stream unasked', async () => {
     const source = createSource();
     const { port, recorded } = await start({
-      async '/stream'(request) {
+      async '/stream'(received) {
         hungUp();
-        const signal = request.signal();
+        const signal = received.signal();
         if (!signal.aborted) await once(signal, 'abort');
         return streamed(source);
       },
@@ -541,8 +541,8 @@ describe('streams whose caller is gone', () => {
   test('§4.1 a caller who hangs up ends the streams that wait behind another, too', async () => {
     const sources = [createSource(), createSource(), createSource()] as const;
     const signals: AbortSignal[] = [];
-    const opening = (source: Source) => (request: GatewayRequest) => {
-      signals.push(request.signal());
+    const opening = (source: Source) => (received: GatewayRequest) => {
+      signals.push(received.signal());
       return streamed(source);
     };
     const { port, recorded } = await start({

@@ -176,23 +176,23 @@ describe('how fast replies must be read', () => {
 });
 
 test('§4.3 neither an answer that nobody takes nor a body that stalls outlasts the drain', async () => {
-  const clock = manualClock();
-  const closing = await startGateway({ deps: { clock, catalog } });
-  const port = await closing.listen();
+  const drainClock = manualClock();
+  const closing = await startGateway({ deps: { clock: drainClock, catalog } });
+  const drainPort = await closing.listen();
   const session = await closing.open();
   const token = await closing.issuer.sign();
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
   const head = postHead({ path: '/mcp', token, session, length: body.length });
-  const unread = await openConnection(port, '');
+  const unread = await openConnection(drainPort, '');
   unread.socket.pause();
   for (let at = 0; at < COUNT; at++) unread.send(head + body);
   await expect.poll(() => ran).toBe(COUNT);
-  const stalled = await openConnection(port, `${head}{`);
+  const stalled = await openConnection(drainPort, `${head}{`);
   await flushLoopback();
 
   const closed = closing.close();
   await flushLoopback();
-  clock.advance(10_000);
+  drainClock.advance(10_000);
   await closed;
   await stalled.closed;
   unread.socket.destroy();

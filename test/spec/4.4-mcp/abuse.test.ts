@@ -217,7 +217,7 @@ test('§3.1 a session that ends while a body is under way: 404, and no tool runs
     method: 'tools/call',
     params: { name: 'until-told' },
   });
-  const late = request({
+  const lateCall = request({
     host: '127.0.0.1',
     port: await gateway.listen(),
     method: 'POST',
@@ -230,11 +230,11 @@ test('§3.1 a session that ends while a body is under way: 404, and no tool runs
       'content-length': body.length,
     },
   });
-  late.flushHeaders();
+  lateCall.flushHeaders();
   expect(await client.end()).toBe(204);
   const before = started;
-  late.end(body);
-  const [answer] = await once(late, 'response');
+  lateCall.end(body);
+  const [answer] = await once(lateCall, 'response');
   answer.resume();
   expect(answer.statusCode).toBe(404);
   expect(started).toBe(before);

@@ -205,14 +205,14 @@ describe('4,096 calls in a process', () => {
     const service = { name: '', version: '', displayName: '', environment: '' };
     const runMethod = createRunMethod({ service, maxPerUser: 0, clock });
     let released = 0;
-    const call = { holdBody: () => () => released++ } as unknown as Call;
+    const heldCall = { holdBody: () => () => released++ } as unknown as Call;
     const client = {} as unknown as CallClient;
     let end: (result: MethodResult) => void = () => {};
     const ended = new Promise<MethodResult>((resolve) => {
       end = resolve;
     });
     const method: Method = { run: () => ended };
-    const begin = () => runMethod(call, client, method, {});
+    const begin = () => runMethod(heldCall, client, method, {});
     const all = Array.from({ length: 4096 }, begin);
     clock.advance(1000);
     all.push(begin());

@@ -296,12 +296,12 @@ describe('the HTTP transport', () => {
 describe('without authentication', () => {
   const open = useGateway({ env: { AUTH_REQUIRED: 'false', OIDC_ISSUER: '' } });
 
-  const ask = (message: unknown, session?: string, headers = {}) =>
+  const ask = (message: unknown, sessionId?: string, headers = {}) =>
     open.request({
       method: 'POST',
       path: '/mcp',
       body: message,
-      headers: { ...(session && { 'mcp-session-id': session }), ...headers },
+      headers: { ...(sessionId && { 'mcp-session-id': sessionId }), ...headers },
     });
 
   test('§5.5 a session and a call need no token, and a bad one is ignored', async () => {

@@ -180,7 +180,7 @@ describe('which keys are used', () => {
     const primes = Array.from({ length: 166 }, (_, at) => BigInt(at + 2)).filter((n) =>
       checkPrimeSync(n),
     );
-    const product = primes.reduce((all, prime) => all * prime, 1n);
+    const product = primes.reduce((all, one) => all * one, 1n);
     const prime = (): bigint => {
       let candidate = 0n;
       while (!checkPrimeSync(candidate)) {

@@ -33,13 +33,13 @@ export function createClientTestCatalog(): ClientTestCatalog {
   const waits = new Map<string, 'runs' | 'was aborted'>();
   const watchers = new Map<string, Set<() => void>>();
 
-  const note = (uri: string, text: string) =>
+  const note = (uri: string, content: string) =>
     defineResource({
       uri,
       name: uri,
       description: 'A note that changes',
       mimeType: 'text/plain',
-      read: () => ({ text }),
+      read: () => ({ text: content }),
       watch(changed) {
         const own = watchers.get(uri) ?? new Set();
         watchers.set(uri, own.add(changed));

@@ -21,22 +21,22 @@ export async function connectOfficialClient1(url: URL): Promise<OfficialClient> 
   const notes = createNotes();
   const { client, transport } = await connect(url, memory, 'ada', {
     newClient() {
-      const client = new Client(CLIENT_INFO, { capabilities: CAPABILITIES });
-      client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+      const created = new Client(CLIENT_INFO, { capabilities: CAPABILITIES });
+      created.setRequestHandler(ElicitRequestSchema, ({ params }) => {
         notes.asked.push(params.message);
         return ACCEPT;
       });
-      client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => {
+      created.setRequestHandler(CreateMessageRequestSchema, ({ params }) => {
         notes.asked.push(JSON.stringify(params.messages));
         return SUMMARY;
       });
-      client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
+      created.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => {
         notes.logged.push(params);
       });
-      client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
+      created.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
         notes.updated.push(params.uri);
       });
-      return client;
+      return created;
     },
     fetch: notes.fetch,
   });

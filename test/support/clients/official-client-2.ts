@@ -21,25 +21,25 @@ export async function connectOfficialClient2(
   const notes = createNotes();
   const { client, transport } = await connect(url, memory, undefined, {
     newClient() {
-      const client = new Client(CLIENT_INFO, {
+      const created = new Client(CLIENT_INFO, {
         capabilities: CAPABILITIES,
         ...(mode !== undefined && { versionNegotiation: { mode } }),
       });
-      client.setRequestHandler('elicitation/create', ({ params }) => {
+      created.setRequestHandler('elicitation/create', ({ params }) => {
         notes.asked.push(params.message);
         return ACCEPT;
       });
-      client.setRequestHandler('sampling/createMessage', ({ params }) => {
+      created.setRequestHandler('sampling/createMessage', ({ params }) => {
         notes.asked.push(JSON.stringify(params.messages));
         return SUMMARY;
       });
-      client.setNotificationHandler('notifications/message', ({ params }) => {
+      created.setNotificationHandler('notifications/message', ({ params }) => {
         notes.logged.push(params);
       });
-      client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
+      created.setNotificationHandler('notifications/resources/updated', ({ params }) => {
         notes.updated.push(params.uri);
       });
-      return client;
+      return created;
     },
     fetch: notes.fetch,
   });

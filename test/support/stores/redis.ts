@@ -42,7 +42,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   const folder = await mkdtemp(join(tmpdir(), 'postern-redis-'));
   const ca = options.tls ? await writeCertificate(folder, options.tls) : undefined;
   const config = join(folder, 'redis.conf');
-  const linesFor = (port: number) => configLines(port, folder, options);
+  const linesFor = (candidate: number) => configLines(candidate, folder, options);
   const { port, ...started } = await startOnFreePort(config, linesFor);
   let { child } = started;
   const clients: Redis[] = [];

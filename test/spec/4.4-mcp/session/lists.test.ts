@@ -33,13 +33,13 @@ const prompt = (name: string, complete?: () => readonly string[]) =>
     arguments: [{ name: 'a', description: 'A.', required: false, ...(complete && { complete }) }],
     get: () => ({ messages: [] }),
   });
-const resource = (name: string, watch?: () => () => void) =>
+const resource = (name: string, watchResource?: () => () => void) =>
   defineResource({
     uri: `x://${name}`,
     name,
     description: `Resource ${name}.`,
     mimeType: 'text/plain',
-    ...(watch && { watch }),
+    ...(watchResource && { watch: watchResource }),
     read: () => ({ text: name }),
   });
 const template = (name: string, complete?: Readonly<Record<string, () => readonly string[]>>) =>

@@ -84,8 +84,8 @@ describe('catalogues other than the default', () => {
     expect(json.result.capabilities).toEqual(row.capabilities);
     for (const [offer, methods] of Object.entries(METHODS)) {
       for (const method of methods) {
-        const { status, json } = await stateless(gateway, method);
-        expect(json.error?.code === -32601).toBe(!row.offered.includes(offer));
+        const { status, json: answer } = await stateless(gateway, method);
+        expect(answer.error?.code === -32601).toBe(!row.offered.includes(offer));
         expect(status).toBe(row.offered.includes(offer) ? 200 : 404);
       }
     }
