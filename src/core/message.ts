@@ -38,7 +38,7 @@ export const NO_BODY: RequestBody = {
 };
 
 /** The parsed JSON of a body; undefined of a form. */
-export const jsonValueOf = (body: RequestBody): unknown =>
+export const getJson = (body: RequestBody): unknown =>
   body.type === 'json' ? body.value : undefined;
 
 interface CountedBytes {
@@ -75,19 +75,22 @@ export interface Reply {
 export type PendingReply = () => Reply | Promise<Reply>;
 
 /** A request's header, or undefined; of a repeated one the first. */
-export function header(request: Pick<GatewayRequest, 'headers'>, name: string): string | undefined {
+export function getHeader(
+  request: Pick<GatewayRequest, 'headers'>,
+  name: string,
+): string | undefined {
   const value = request.headers[name];
   return typeof value === 'string' || value === undefined ? value : value[0];
 }
 
-export const json = (status: number, body: unknown, headers?: ReplyHeaders): Reply => ({
+export const createJsonReply = (status: number, body: unknown, headers?: ReplyHeaders): Reply => ({
   status,
   headers: { 'Content-Type': 'application/json', ...headers },
   body: JSON.stringify(body),
 });
 
 /** 303: whatever the browser sent here, it goes on with a GET. */
-export const seeOther = (location: string): Reply => ({
+export const createRedirectReply = (location: string): Reply => ({
   status: 303,
   headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' },
 });

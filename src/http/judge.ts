@@ -1,6 +1,6 @@
 // The first step of a request's way: it is judged without effect, in the order of what is answered
 // (reference §11): Host, origin, method, then what its endpoint asks for.
-import { header, type PendingReply } from '../core/message.ts';
+import { getHeader, type PendingReply } from '../core/message.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import type { Exchange, Judged, UncountedRequest } from './exchange.ts';
 import type { HostCheck } from './host-check.ts';
@@ -29,7 +29,7 @@ export function createJudge(deps: JudgeDeps): Judge {
     const { received, destination, origin } = exchange;
     const { request, authority } = received;
     const { route } = destination;
-    checkHost(header(request, 'host'), authority, route?.isProbe === true);
+    checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
     checkOrigin(origin);
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
     if (request.method === 'OPTIONS') return toUncounted(() => ({ status: 204 }));

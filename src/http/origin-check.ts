@@ -1,7 +1,7 @@
 // Spec §4.12, §7.4: which origins may call.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
-import { type GatewayRequest, header } from '../core/message.ts';
+import { type GatewayRequest, getHeader } from '../core/message.ts';
 
 const LOCAL_ORIGIN = /^http:\/\/(localhost|127\.0\.0\.1)(:\d{1,5})?$/;
 
@@ -28,7 +28,7 @@ export interface RequestOrigin {
 }
 
 export function readOrigin(request: GatewayRequest, isAllowed: IsAllowedOrigin): RequestOrigin {
-  const value = header(request, 'origin');
+  const value = getHeader(request, 'origin');
   return { value, isAllowed: value !== undefined && isAllowed(value) };
 }
 
@@ -47,13 +47,13 @@ export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
  * @throws GatewayError `invalid_origin`.
  */
 export function checkNavigation(request: GatewayRequest, ownOrigin: string): void {
-  const origin = header(request, 'origin');
+  const origin = getHeader(request, 'origin');
   const isForeign = origin !== undefined && origin !== ownOrigin;
   // Programs that are no browsers send none, or the mode alone.
-  const isBrowser = header(request, 'sec-fetch-site') !== undefined;
+  const isBrowser = getHeader(request, 'sec-fetch-site') !== undefined;
   const isNavigation =
-    header(request, 'sec-fetch-mode') === 'navigate' &&
-    header(request, 'sec-fetch-dest') === 'document';
+    getHeader(request, 'sec-fetch-mode') === 'navigate' &&
+    getHeader(request, 'sec-fetch-dest') === 'document';
   if (!isForeign && (!isBrowser || isNavigation)) return;
   fail('invalid_origin', {
     details: 'This address must be opened in a browser; a script on a web page cannot call it.',

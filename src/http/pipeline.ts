@@ -3,7 +3,7 @@
 import { renderErrorPage } from '../core/errors/error-page.ts';
 import { toGatewayError } from '../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../core/errors/render.ts';
-import { header, type PendingReply, type Reply, type ReplyHeaders } from '../core/message.ts';
+import { getHeader, type PendingReply, type Reply, type ReplyHeaders } from '../core/message.ts';
 import { prefersHtml } from './accept.ts';
 import type { GetCorsHeaders } from './cors.ts';
 import type { Exchange, Judged } from './exchange.ts';
@@ -75,7 +75,7 @@ async function admit(judged: Judged): Promise<PendingReply> {
 function renderThrown(thrown: unknown, { received, endpoint }: Exchange): Reply {
   const error = toGatewayError(thrown);
   const format = endpoint?.errors ?? JSONRPC;
-  const isPage = endpoint?.hasErrorPages && prefersHtml(header(received.request, 'accept'));
+  const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
   return isPage ? renderErrorPage(error, format) : renderError(error, format);
 }
 

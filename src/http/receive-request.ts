@@ -1,6 +1,6 @@
 // From what node:http parsed to plain data.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type GatewayRequest, header } from '../core/message.ts';
+import { type GatewayRequest, getHeader } from '../core/message.ts';
 import type { FindClientIp } from './client-ip.ts';
 import { type IncomingBody, openBody } from './read-body.ts';
 
@@ -32,8 +32,8 @@ export function receiveRequest(
       query,
       headers: req.headers,
       clientIp: findClientIp({
-        forwardedFor: header(req, 'x-forwarded-for'),
-        realIp: header(req, 'x-real-ip'),
+        forwardedFor: getHeader(req, 'x-forwarded-for'),
+        realIp: getHeader(req, 'x-real-ip'),
         socket: req.socket.remoteAddress,
       }),
       signal: () => {

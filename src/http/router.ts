@@ -1,7 +1,7 @@
 // Spec §4.1: what a path leads to. It is matched as it was sent, character by character.
 import type { Endpoint } from '../core/endpoint.ts';
 import { fail } from '../core/errors/gateway-error.ts';
-import { type GatewayRequest, header, type Reply } from '../core/message.ts';
+import { type GatewayRequest, getHeader, type Reply } from '../core/message.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
 
@@ -50,7 +50,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
     findDestination(request) {
       const known = destinations.get(request.path);
       if (known !== undefined) return known;
-      const page = site.find(request.path, header(request, 'if-none-match'));
+      const page = site.find(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
     findPage(request, { page }) {
@@ -89,7 +89,7 @@ function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
   if (!isDecodable(request.path)) {
     fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
   }
-  const page = prefersHtml(header(request, 'accept')) ? site.notFoundPage() : undefined;
+  const page = prefersHtml(getHeader(request, 'accept')) ? site.notFoundPage() : undefined;
   return page ?? fail('not_found');
 }
 

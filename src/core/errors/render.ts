@@ -1,4 +1,4 @@
-import { type Reply, seeOther } from '../message.ts';
+import { createRedirectReply, type Reply } from '../message.ts';
 import type { OAuthErrorCode } from './catalogue.ts';
 import type { GatewayError } from './gateway-error.ts';
 
@@ -15,7 +15,7 @@ export const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
 export function renderError(error: GatewayError, format: ErrorFormat): Reply {
   const { row, failure } = error;
   if (failure.redirect?.isAutomatic) {
-    return { ...seeOther(failure.redirect.url), ...toLogMembers(error) };
+    return { ...createRedirectReply(failure.redirect.url), ...toLogMembers(error) };
   }
   const asOAuth = row.oauth !== undefined && (format.form === 'oauth' || row.jsonrpc === undefined);
   return {

@@ -3,7 +3,7 @@ import { readBearerToken } from '../../core/bearer-token.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
 import { fail, GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
-import { type GatewayRequest, header } from '../../core/message.ts';
+import { type GatewayRequest, getHeader } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { TokenVerifier } from './token-verifier.ts';
@@ -44,7 +44,7 @@ export function createBearerGuard(deps: BearerDeps): BearerGuard {
     const record = (result: string) =>
       metrics.recordAuthAttempt(result, (clock.monotonic() - started) / 1000);
     try {
-      const user = await verify(requireToken(header(request, 'authorization')), beforeFetch);
+      const user = await verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
       record('success');
       return user;
     } catch (thrown) {

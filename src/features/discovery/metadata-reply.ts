@@ -1,5 +1,5 @@
-import { json, type Reply } from '../../core/message.ts';
+import { createJsonReply, type Reply } from '../../core/message.ts';
 
 /** A metadata document, which clients and caches may keep for five minutes. */
 export const metadataReply = (document: unknown): Reply =>
-  json(200, document, { 'Cache-Control': 'public, max-age=300' });
+  createJsonReply(200, document, { 'Cache-Control': 'public, max-age=300' });

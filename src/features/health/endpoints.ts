@@ -1,7 +1,7 @@
 // Spec §4.2, §4.3: liveness and readiness.
 import type { Endpoint } from '../../core/endpoint.ts';
 import { JSONRPC } from '../../core/errors/render.ts';
-import { json, type Reply } from '../../core/message.ts';
+import { createJsonReply, type Reply } from '../../core/message.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
 
 /** Resolves when the dependency can be used; rejects when it cannot. */
@@ -20,7 +20,8 @@ const PROBE = { kind: 'open', method: 'GET', errors: JSONRPC, isProbe: true } as
 const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
 /** Spec §4.2. Needs no dependency. */
-const reportLiveness = (): Reply => json(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE);
+const reportLiveness = (): Reply =>
+  createJsonReply(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE);
 
 /** Spec §4.3: 503 while a check fails or the service is shutting down. */
 async function reportReadiness(
@@ -37,7 +38,7 @@ async function reportReadiness(
     checks: Object.fromEntries(names.map((name, at) => [name, reportCheck(results[at])])),
     ...(isStopping && { details: 'The service is shutting down.' }),
   };
-  return json(isReady ? 200 : 503, body, NO_STORE);
+  return createJsonReply(isReady ? 200 : 503, body, NO_STORE);
 }
 
 /** Only the kind of failure: the endpoint is public, addresses belong into the log. */

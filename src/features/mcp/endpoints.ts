@@ -5,7 +5,7 @@ import { fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, toLogMembers } from '../../core/errors/render.ts';
 import { isSessionId } from '../../core/ids.ts';
 import { isObject } from '../../core/json.ts';
-import { type GatewayRequest, header, jsonValueOf, type Reply } from '../../core/message.ts';
+import { type GatewayRequest, getHeader, getJson, type Reply } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import { createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
@@ -53,7 +53,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
   ];
 
   async function post(protectedCall: ProtectedCall): Promise<Reply> {
-    const message = parseMessage(jsonValueOf(protectedCall.body));
+    const message = parseMessage(getJson(protectedCall.body));
     const era = detectEra(message, protectedCall.request);
     const handler = eras[era];
     if (message.kind === 'request') {
@@ -96,7 +96,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
   /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
   function refuseStream(request: GatewayRequest): Reply {
-    if (challenge !== undefined && header(request, 'authorization') === undefined) {
+    if (challenge !== undefined && getHeader(request, 'authorization') === undefined) {
       fail('missing_token', { headers: challenge });
     }
     return fail('method_not_allowed', {

@@ -1,7 +1,7 @@
 // Spec §4.1, §4.6–§4.8: the endpoints of OAuth.
 import type { Endpoint, PublicEndpoint } from '../../core/endpoint.ts';
 import { type ErrorFormat, OAUTH } from '../../core/errors/render.ts';
-import { type GatewayRequest, header, jsonValueOf } from '../../core/message.ts';
+import { type GatewayRequest, getHeader, getJson } from '../../core/message.ts';
 import type { OAuthEndpoints } from './oauth.ts';
 
 export interface OAuthEndpointOptions {
@@ -66,7 +66,7 @@ export function createOAuthEndpoints(
       limit: 'dcr',
       body: 'json',
       maxBodyBytes: MAX_BODY_BYTES,
-      judge: (request, body) => oauth.register(jsonValueOf(body), authorizationOf(request)),
+      judge: (request, body) => oauth.register(getJson(body), authorizationOf(request)),
     },
     {
       ...PUBLIC,
@@ -88,6 +88,6 @@ const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
 
-const authorizationOf = (request: GatewayRequest) => header(request, 'authorization');
+const authorizationOf = (request: GatewayRequest) => getHeader(request, 'authorization');
 
-const cookieOf = (request: GatewayRequest) => header(request, 'cookie');
+const cookieOf = (request: GatewayRequest) => getHeader(request, 'cookie');

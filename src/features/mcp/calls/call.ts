@@ -1,6 +1,6 @@
 // One call of POST /mcp: what all of its steps need, made once.
 import type { ProtectedCall } from '../../../core/endpoint.ts';
-import { type GatewayRequest, header } from '../../../core/message.ts';
+import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import type { SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { JsonRpcMessage, RequestId } from '../protocol/json-rpc.ts';
@@ -71,4 +71,4 @@ export function createCall(
 }
 
 export const readSessionHeader = (request: GatewayRequest): string | undefined =>
-  header(request, 'mcp-session-id');
+  getHeader(request, 'mcp-session-id');

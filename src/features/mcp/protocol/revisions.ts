@@ -1,6 +1,6 @@
 // Spec §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { type GatewayRequest, header } from '../../../core/message.ts';
+import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
 
 /** Sessions that begin with `initialize`, or requests that each bring all that is needed. */
@@ -47,7 +47,7 @@ export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era
   if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params)) {
     return 'stateless';
   }
-  const version = header(request, 'mcp-protocol-version');
+  const version = getHeader(request, 'mcp-protocol-version');
   return (version === undefined ? undefined : findEra(version)) ?? 'session';
 }
 
@@ -57,7 +57,7 @@ export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era
  * @throws GatewayError `unsupported_protocol_version`.
  */
 export function checkVersionHeader(request: GatewayRequest): void {
-  const version = header(request, 'mcp-protocol-version');
+  const version = getHeader(request, 'mcp-protocol-version');
   if (version === undefined || SESSION_VERSIONS.includes(version)) return;
   fail('unsupported_protocol_version', {
     details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}, or 2026-07-28 with the same in params._meta.`,

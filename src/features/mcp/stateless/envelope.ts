@@ -2,7 +2,7 @@
 // headers that must say the same.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
-import { type GatewayRequest, header } from '../../../core/message.ts';
+import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { isLogSeverity } from '../calls/context.ts';
 import type { LogSeverity, Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
@@ -29,10 +29,10 @@ export function readEnvelope(
   offers: Offers,
 ): Envelope {
   const meta = readMeta(params);
-  checkVersion(header(request, 'mcp-protocol-version'), meta[PROTOCOL_VERSION]);
+  checkVersion(getHeader(request, 'mcp-protocol-version'), meta[PROTOCOL_VERSION]);
   const capabilities = meta[CAPABILITIES];
   if (!isObject(capabilities)) return failMissing(CAPABILITIES, 'an object');
-  checkHeader('Mcp-Method', header(request, 'mcp-method'), method);
+  checkHeader('Mcp-Method', getHeader(request, 'mcp-method'), method);
   const logLevel = meta[LOG_LEVEL];
   return {
     client: readCapabilities(capabilities),

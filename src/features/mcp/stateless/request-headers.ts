@@ -2,7 +2,7 @@
 // limits without reading bodies; so they must not say anything else.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
-import { type GatewayRequest, header } from '../../../core/message.ts';
+import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { quote } from '../../../core/quote.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
 import type { Method } from '../calls/methods.ts';
@@ -20,7 +20,7 @@ export function checkNameHeader(
   params: unknown,
 ): void {
   if (nameParam === undefined) return;
-  const value = header(request, 'mcp-name');
+  const value = getHeader(request, 'mcp-name');
   const name = isObject(params) ? params[nameParam] : undefined;
   if (value === undefined && typeof name !== 'string') return;
   checkHeader('Mcp-Name', decodeHeader('Mcp-Name', value), name);
@@ -34,7 +34,7 @@ export function checkParamHeaders(
 ): void {
   for (const { header: name, path } of mirroredParams) {
     const argument = getMember(isObject(params) ? params.arguments : undefined, path);
-    const value = decodeHeader(name, header(request, name.toLowerCase()));
+    const value = decodeHeader(name, getHeader(request, name.toLowerCase()));
     if (!isSame(value, argument)) failMismatch(name, value, argument);
   }
 }

@@ -1,6 +1,6 @@
 // Spec §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
 // something is sent before the result and the client takes a stream.
-import { type GatewayRequest, header } from '../../../core/message.ts';
+import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { toSseEvent } from '../../../core/sse.ts';
 import type { OutgoingMessage, RequestId } from '../protocol/json-rpc.ts';
 import {
@@ -67,7 +67,7 @@ export function createResponseStream(isAccepted: boolean, id: RequestId | null):
 
 /** Whether the caller names event streams among what it accepts; any type (a plain client) is not enough. */
 export const acceptsEventStream = (request: GatewayRequest): boolean =>
-  (header(request, 'accept') ?? '')
+  (getHeader(request, 'accept') ?? '')
     .split(',')
     .some((range) => EVENT_STREAM.test(range) && !REFUSED.test(range));
 

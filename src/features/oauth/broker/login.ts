@@ -1,7 +1,7 @@
 // From the approval to the provider: state, PKCE and callback of our own.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
-import { type Reply, seeOther } from '../../../core/message.ts';
+import { createRedirectReply, type Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { parseScope } from '../../../core/scope.ts';
 import type { Browser } from '../consent/browser.ts';
@@ -102,7 +102,7 @@ export const createLogin = (deps: LoginDeps) =>
     for (const [name, value] of own) {
       if (value !== undefined && !said.has(name)) url.searchParams.append(name, value);
     }
-    const reply = seeOther(url.href);
+    const reply = createRedirectReply(url.href);
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   };
 

@@ -3,7 +3,7 @@ import { readBearerToken } from '../../../core/bearer-token.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateClientId } from '../../../core/ids.ts';
-import { json, type PendingReply } from '../../../core/message.ts';
+import { createJsonReply, type PendingReply } from '../../../core/message.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { parseClientMetadata } from './client-metadata.ts';
@@ -28,7 +28,7 @@ export const createRegister = (clients: RegisteredClients, clock: Clock, rules: 
     checkSize(client);
     return async function add() {
       await clients.add(client);
-      return json(201, client, { 'Cache-Control': 'no-store' });
+      return createJsonReply(201, client, { 'Cache-Control': 'no-store' });
     };
   };
 

@@ -1,5 +1,5 @@
 // RFC 6749 §4.1.2: the way back to the client.
-import { type Reply, seeOther } from '../../../core/message.ts';
+import { createRedirectReply, type Reply } from '../../../core/message.ts';
 
 type Pairs = readonly (readonly [name: string, value: string | undefined])[];
 
@@ -12,4 +12,4 @@ export function addToRedirectUri(redirectUri: string, pairs: Pairs): string {
 }
 
 export const redirectToClient = (redirectUri: string, pairs: Pairs): Reply =>
-  seeOther(addToRedirectUri(redirectUri, pairs));
+  createRedirectReply(addToRedirectUri(redirectUri, pairs));
