@@ -1,12 +1,12 @@
 // Spec §4.4, §4.11: a tool's call: its unexpected failures told from others, counted and timed.
 import type { Clock } from '../../../core/clock.ts';
+import { catalogue } from '../../../core/errors/catalogue.ts';
 import { fail, GatewayError, getStackFacts } from '../../../core/errors/gateway-error.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { Arguments, Catalog } from '../catalog/catalog.ts';
 import type { ToolResult } from '../catalog/content.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CallContext } from './context.ts';
-import { InputRequired } from './outcome.ts';
 
 export interface CallToolDeps {
   readonly catalog: Catalog;
@@ -51,3 +51,24 @@ const startCall = async (catalog: Catalog, ...call: Parameters<CallTool>): Promi
 /** One line for the caller's model to act on: the message, never the stack. */
 const getErrorMessage = (thrown: unknown): string =>
   (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 500);
+
+/**
+ * The result for arguments that do not fit: the model reads it and can mend them, while a JSON-RPC
+ * error would end at its client (MCP 2025-11-25 "Error Handling").
+ *
+ * @throws what was thrown, when it is anything else.
+ */
+export function toInputErrorResult(thrown: unknown) {
+  if (!(thrown instanceof GatewayError) || thrown.key !== 'invalid_tool_input') throw thrown;
+  const text = `${catalogue.invalid_tool_input.details}\n${thrown.message}`;
+  return { content: [{ type: 'text', text }], isError: true } as const;
+}
+
+/** Ends a run in the stateless era: it starts again when the client has answered (MCP, MRTR). */
+export class InputRequired extends Error {
+  override readonly name = 'InputRequired';
+
+  constructor() {
+    super('The client is asked; the call starts again with its answers');
+  }
+}

@@ -1,10 +1,30 @@
-// MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP of them.
+// Spec §4.4, §7.1, MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP
+// of them.
 import { GatewayError, getStackFacts, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { toJsonRpcError } from '../../../core/errors/render.ts';
 import type { RequestId } from './json-rpc.ts';
 
 /** How a request ends: the `result` or the `error` of its JSON-RPC response. */
 export type CallOutcome = { readonly result: object } | { readonly error: GatewayError };
+
+/**
+ * The result, or the error for what was thrown. Never rejects. `work` is a promise and no function:
+ * what began it, such as the params, is not kept until it ends.
+ */
+export const toOutcome = (work: Promise<object>, signal: () => AbortSignal): Promise<CallOutcome> =>
+  work.then(
+    (result) => ({ result }),
+    (thrown: unknown) => ({ error: toMethodError(thrown, signal) }),
+  );
+
+/** What a method throws beside GatewayErrors is unexpected: -32603, its cause in the log. */
+function toMethodError(thrown: unknown, signal: () => AbortSignal): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  const facts = getStackFacts(thrown);
+  return signal().aborted
+    ? new GatewayError('request_cancelled', { facts })
+    : new GatewayError('method_failed', { cause: thrown, facts });
+}
 
 /** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
 export type McpResponse = (JsonResponse | StreamResponse | AcceptedResponse) & {

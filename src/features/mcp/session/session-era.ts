@@ -4,9 +4,9 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
+import { toInputErrorResult } from '../calls/call-tool.ts';
 import { type CallClient, isLogSeverity } from '../calls/context.ts';
 import { failUnknownMethod, listCapabilities, type Methods } from '../calls/methods.ts';
-import { toInputErrorResult, toOutcome } from '../calls/outcome.ts';
 import type { RunMethod } from '../calls/run-method.ts';
 import type { Catalog, LogSeverity, ServiceInfo } from '../catalog/catalog.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type JsonRpcRequest,
   readParams,
 } from '../protocol/json-rpc.ts';
-import { ACCEPTED, type McpResponse, toErrorResponse } from '../protocol/response.ts';
+import { ACCEPTED, type McpResponse, toErrorResponse, toOutcome } from '../protocol/response.ts';
 import { checkVersionHeader } from '../protocol/revisions.ts';
 import { adaptContent } from './adapt-content.ts';
 import { createCancellations } from './cancellations.ts';

@@ -3,9 +3,9 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { UserContext } from '../../../core/user-context.ts';
+import { InputRequired } from '../calls/call-tool.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
-import { InputRequired } from '../calls/outcome.ts';
 import {
   type ClientRequest,
   type ClientRequests,

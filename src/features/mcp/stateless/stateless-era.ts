@@ -3,6 +3,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
+import { toInputErrorResult } from '../calls/call-tool.ts';
 import {
   failUnknownMethod,
   listCapabilities,
@@ -10,12 +11,11 @@ import {
   type MethodResult,
   type Methods,
 } from '../calls/methods.ts';
-import { toInputErrorResult, toOutcome } from '../calls/outcome.ts';
 import type { RunMethod } from '../calls/run-method.ts';
 import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
 import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
-import { ACCEPTED } from '../protocol/response.ts';
+import { ACCEPTED, toOutcome } from '../protocol/response.ts';
 import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
