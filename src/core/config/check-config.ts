@@ -1,64 +1,87 @@
-// A Config that was made by hand, perhaps without types: what is missing must not let anybody in.
+// A Config that was made by hand, perhaps without types: nothing that is missing or misspelled in it
+// may let anyone in, or lift a limit.
+import { isObject } from '../json.ts';
 import type { Config } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import { needsStateSecret, type StateSecret } from './groups/state-secret.ts';
+import { loadConfig } from './load.ts';
+
+/** @throws ConfigError with every problem at once. */
+export function checkConfig(config: Config): void {
+  const mistyped = findMistyped(config, chooseModel(config), 'config');
+  if (mistyped.length > 0) {
+    throw new ConfigError([...mistyped, 'loadConfig() returns a complete Config.']);
+  }
+  const unmet = REQUIREMENTS.filter(({ isMet }) => !isMet(config));
+  if (unmet.length > 0) throw new ConfigError(unmet.map(({ problem }) => problem));
+}
+
+/** A complete Config of the same kinds, for the types of its members. */
+function chooseModel({ store, auth, oauth, limits }: Partial<Config>): unknown {
+  const open = loadConfig({ AUTH_REQUIRED: 'false' });
+  const broker = loadConfig({
+    OIDC_ISSUER: 'https://idp.example',
+    OAUTH_MODE: 'broker',
+    OAUTH_CLIENT_ID: 'client',
+  });
+  // A mode that there is not is a problem of its own.
+  const proxy = oauth?.mode === 'proxy' ? open.oauth : { ...open.oauth, metadataIssuer: undefined };
+  return {
+    ...open,
+    store: store?.kind === 'redis' ? { kind: 'redis', url: '', dataDir: '' } : open.store,
+    auth: auth?.required === false ? open.auth : broker.auth,
+    // Of the secret there are two kinds.
+    oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,
+    limits: limits?.enabled === false ? { enabled: false } : open.limits,
+  };
+}
+
+/** The members of the model that are missing, or of another type. */
+function findMistyped(value: unknown, model: unknown, path: string): readonly string[] {
+  if (model === undefined) return [];
+  const type = nameType(model);
+  if (nameType(value) !== type) return [`${path} must be ${type}.`];
+  if (!isObject(value) || !isObject(model)) return [];
+  return Object.entries(model).flatMap(([name, member]) =>
+    findMistyped(value[name], member, `${path}.${name}`),
+  );
+}
+
+const nameType = (value: unknown): string =>
+  Array.isArray(value) ? 'a list' : isObject(value) ? 'an object' : `a ${typeof value}`;
 
 interface Requirement {
   readonly isMet: (config: Config) => boolean;
   readonly problem: string;
 }
 
-const GROUPS = ['server', 'http', 'store', 'mcp', 'auth', 'oauth', 'limits', 'outbound'] as const;
-
 const REQUIREMENTS: readonly Requirement[] = [
   {
-    isMet: ({ auth }) => typeof auth.required === 'boolean',
-    problem: 'auth.required must be true or false.',
-  },
-  {
-    isMet: ({ auth }) => !auth.required || isText(auth.provider?.issuer),
-    problem: 'auth.provider.issuer is missing: with auth.required nobody can be let in without it.',
-  },
-  {
-    isMet: ({ auth, oauth }) => !auth.required || auth.provider?.issuer === oauth.provider?.issuer,
-    problem: 'auth.provider and oauth.provider must be the same provider.',
-  },
-  {
     isMet: ({ oauth }) => oauth.mode === 'broker' || oauth.mode === 'proxy',
-    problem: 'oauth.mode must be broker or proxy.',
+    problem: 'config.oauth.mode must be broker or proxy.',
   },
   {
-    isMet: ({ oauth }) => oauth.consent?.kind === 'page' || oauth.consent?.kind === 'off',
-    problem: 'oauth.consent.kind must be page or off.',
+    isMet: ({ oauth }) => oauth.consent.kind === 'page' || oauth.consent.kind === 'off',
+    problem: 'config.oauth.consent.kind must be page or off.',
   },
   {
-    isMet: ({ oauth }) => oauth.mode !== 'broker' || isText(oauth.provider?.issuer),
-    problem: 'oauth.provider.issuer is missing: broker mode needs it.',
+    isMet: ({ auth }) => !auth.required || auth.provider.issuer !== '',
+    problem: 'config.auth.provider.issuer must not be empty.',
   },
   {
-    isMet: ({ oauth }) => oauth.mode !== 'broker' || isText(oauth.providerClient?.id),
-    problem: 'oauth.providerClient.id is missing: broker mode needs it.',
+    isMet: ({ auth, oauth }) => !auth.required || auth.provider.issuer === oauth.provider?.issuer,
+    problem: 'config.auth.provider and config.oauth.provider must be the same provider.',
+  },
+  {
+    isMet: ({ oauth }) => oauth.mode === 'proxy' || oauth.providerClient.id !== '',
+    problem: 'config.oauth.providerClient.id must not be empty.',
   },
   {
     isMet: ({ oauth }) =>
-      (oauth.mode !== 'broker' && oauth.consent?.kind !== 'page') || hasSecret(oauth),
-    problem: 'oauth.stateSecret is missing: broker mode and the consent page need it.',
+      !needsStateSecret(oauth.mode, oauth.consent.kind) || hasSecret(oauth.stateSecret),
+    problem: 'config.oauth.stateSecret is missing: broker mode and the consent page need it.',
   },
 ];
 
-/** @throws ConfigError with every problem at once. */
-export function checkConfig(config: Config): void {
-  const missing = GROUPS.filter((group) => typeof config[group] !== 'object');
-  const problems =
-    missing.length > 0
-      ? [`The configuration lacks ${missing.join(', ')}; loadConfig makes a whole one.`]
-      : REQUIREMENTS.filter(({ isMet }) => !isMet(config)).map(({ problem }) => problem);
-  if (problems.length > 0) throw new ConfigError(problems);
-}
-
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
-
-function hasSecret({ stateSecret }: Config['oauth']): boolean {
-  return stateSecret?.kind === 'given'
-    ? stateSecret.secrets.length > 0
-    : isText(stateSecret?.dataDir);
-}
+const hasSecret = (secret: StateSecret | undefined): boolean =>
+  secret?.kind === 'given' ? secret.secrets.length > 0 : Boolean(secret?.dataDir);

@@ -2,7 +2,8 @@
 // do not go together.
 import { isLoopbackHost } from '../loopback.ts';
 import { clientSettings } from './groups/clients.ts';
-import { isBrokerMode } from './groups/oauth-mode.ts';
+import { consentSettings } from './groups/consent.ts';
+import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
 import { providerSettings } from './groups/provider.ts';
 import { clientId } from './groups/provider-client-id.ts';
@@ -77,7 +78,9 @@ const CHECKS: readonly Check[] = [
 
   function checkStateSecret(read, isMissing) {
     const isShared = read(storeSettings.redisUrl) !== undefined;
-    return isShared && needsStateSecret(read) && isMissing(stateSecrets)
+    return isShared &&
+      needsStateSecret(read(mode), read(consentSettings.kind)) &&
+      isMissing(stateSecrets)
       ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48.'
       : undefined;
   },

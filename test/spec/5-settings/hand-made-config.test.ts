@@ -1,6 +1,7 @@
 // A Config that loadConfig did not make, perhaps without types: what is missing lets nobody in.
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
+import { checkConfig } from '../../../src/core/config/check-config.ts';
 import type { Config } from '../../../src/core/config/config.ts';
 import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
@@ -45,41 +46,68 @@ async function problemsOf(config: Config): Promise<readonly string[]> {
 }
 
 describe('§10 a configuration made by hand', () => {
-  test.each<{ env: Env; path: string; value?: unknown; says: string }>([
-    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.issuer', says: 'auth.provider.issuer' },
-    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider', says: 'auth.provider.issuer' },
-    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required', says: 'auth.required' },
-    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required', value: 'yes', says: 'auth.required' },
-    { env: { OIDC_ISSUER: ISSUER }, path: 'auth', says: 'auth' },
-    { env: BROKER, path: 'oauth.provider', says: 'oauth.provider.issuer' },
-    { env: BROKER, path: 'oauth.providerClient.id', says: 'oauth.providerClient.id' },
-    { env: BROKER, path: 'oauth.mode', says: 'oauth.mode' },
-    { env: BROKER, path: 'oauth.mode', value: 'Broker', says: 'oauth.mode' },
-    { env: BROKER, path: 'oauth.stateSecret', says: 'oauth.stateSecret' },
-    {
-      env: BROKER,
-      path: 'oauth.stateSecret',
-      value: { kind: 'given', secrets: [] },
-      says: 'oauth.stateSecret',
-    },
-    { env: CONSENT, path: 'oauth.stateSecret', says: 'oauth.stateSecret' },
-    { env: CONSENT, path: 'oauth.consent', says: 'oauth.consent' },
-    { env: CONSENT, path: 'oauth.consent.kind', value: true, says: 'oauth.consent' },
-    { env: CONSENT, path: 'oauth', says: 'oauth' },
+  test.each<{ env: Env; path: string; value?: unknown; says?: string }>([
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.issuer' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.issuer', value: '' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.audience' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required', value: 'yes' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth.required', value: 0 },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth' },
+    { env: { OIDC_ISSUER: ISSUER }, path: 'auth', value: null },
+    { env: BROKER, path: 'oauth.provider' },
+    { env: BROKER, path: 'oauth.providerClient.id' },
+    { env: BROKER, path: 'oauth.providerClient.id', value: '' },
+    { env: BROKER, path: 'oauth.mode' },
+    { env: BROKER, path: 'oauth.mode', value: 'Broker' },
+    { env: BROKER, path: 'oauth.stateSecret' },
+    { env: BROKER, path: 'oauth.stateSecret', value: { kind: 'given', secrets: [] } },
+    { env: BROKER, path: 'oauth.stateSecret', value: { kind: 'kept' } },
+    { env: BROKER, path: 'oauth.allowedScopes' },
+    { env: CONSENT, path: 'oauth.stateSecret' },
+    { env: CONSENT, path: 'oauth.consent' },
+    { env: CONSENT, path: 'oauth.consent.kind', value: true },
+    { env: CONSENT, path: 'oauth.consent.kind', value: 'Page' },
+    { env: CONSENT, path: 'oauth' },
+    { env: BROKER, path: 'limits' },
+    { env: BROKER, path: 'limits.enabled' },
+    { env: BROKER, path: 'limits.groups.token' },
+    { env: BROKER, path: 'limits.groups.mcp.max.ip', value: '100' },
+    { env: BROKER, path: 'http.maxBodyBytes' },
+    { env: BROKER, path: 'http.maxTokenBytes', value: null },
     {
       env: BROKER,
       path: 'oauth.provider.issuer',
       value: 'https://other.example',
       says: 'the same provider',
     },
-  ])('§10 $path=$value is an error and starts nothing', async ({ env, path, value, says }) => {
-    const problems = await problemsOf(breakConfig(env, path, value));
-    expect(problems.join('\n')).toContain(says);
+  ])(
+    '§10 $path=$value is an error and starts nothing',
+    async ({ env, path, value, says = path }) => {
+      const problems = await problemsOf(breakConfig(env, path, value));
+      expect(problems.join('\n')).toContain(says);
+    },
+  );
+
+  test.each<Env>([
+    { OIDC_ISSUER: ISSUER },
+    { AUTH_REQUIRED: 'false', RATE_LIMIT_ENABLED: 'false', TRUST_PROXY: 'none' },
+    { ...BROKER, OAUTH_STATE_SECRET: 's'.repeat(32), OAUTH_CONSENT: 'off', TRUST_PROXY: '1' },
+    CONSENT,
+    { ...CONSENT, REDIS_URL: 'redis://127.0.0.1:1', OAUTH_STATE_SECRET: 's'.repeat(32) },
+  ])('§10 what loadConfig makes of %o is complete', (env) => {
+    expect(() => checkConfig(loadConfig(env))).not.toThrow();
   });
 
-  test('§10 members of an older Config are an error that names loadConfig', async () => {
+  test('§10 the members of an older Config are an error that names loadConfig', async () => {
     const old: Config = JSON.parse('{ "authRequired": true, "oidcIssuer": "https://idp.example" }');
-    expect(await problemsOf(old)).toEqual([expect.stringContaining('loadConfig')]);
+    expect(await problemsOf(old)).toEqual(
+      expect.arrayContaining([
+        'config.auth must be an object.',
+        'loadConfig() returns a complete Config.',
+      ]),
+    );
   });
 });
 

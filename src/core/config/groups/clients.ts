@@ -55,7 +55,7 @@ const scheme: Rule<string> = {
   allowed: 'a scheme',
 };
 
-const accessToken: Rule<string> = {
+const bearerToken: Rule<string> = {
   parse: (text) => (/^[\x21-\x7e]{16,}$/.test(text) ? text : undefined),
   allowed: 'at least 16 printable ASCII characters',
 };
@@ -90,7 +90,7 @@ export const clientSettings = {
   }),
   registrationAccessToken: defineSetting({
     variable: 'DCR_ACCESS_TOKEN',
-    rule: accessToken,
+    rule: bearerToken,
     default: NO_DEFAULT,
     summary: 'A bearer token that registration then needs (RFC 7591 §3).',
     details: 'Few clients can send one.',

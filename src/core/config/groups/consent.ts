@@ -1,7 +1,7 @@
 // The consent page, and the other pages of a login.
 import { ONE_YEAR_SECONDS, THIRTY_DAYS_SECONDS } from '../durations.ts';
 import { flag, integer, oneOf } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting } from '../setting.ts';
 import { chooseByMode } from './oauth-mode.ts';
 
 export interface ConsentConfig<Kind extends 'page' | 'off' = 'page' | 'off'> {
@@ -35,6 +35,3 @@ export const consentSettings = {
     details: 'The pages of the login then have `Cross-Origin-Opener-Policy: unsafe-none`.',
   }),
 };
-
-/** Whether users are asked by a page of the gateway. */
-export const hasConsentPage = (read: Read): boolean => read(consentSettings.kind) === 'page';

@@ -91,7 +91,7 @@ export type LimitGroup = (typeof GROUPS)[number]['group'];
 
 const MAX = 1_000_000_000;
 
-const windowSetting = ({ prefix, what, windowMs }: LimitRow) =>
+const defineWindow = ({ prefix, what, windowMs }: LimitRow) =>
   defineSetting({
     variable: `${prefix}_RATE_LIMIT_WINDOW_MS`,
     rule: integer(1, THIRTY_DAYS_MS),
@@ -99,7 +99,7 @@ const windowSetting = ({ prefix, what, windowMs }: LimitRow) =>
     summary: `Length of the sliding window for ${what}, in milliseconds.`,
   });
 
-const maxSetting = ({ prefix, what, max }: LimitRow) =>
+const defineMax = ({ prefix, what, max }: LimitRow) =>
   defineSetting({
     variable: `${prefix}_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
@@ -107,7 +107,7 @@ const maxSetting = ({ prefix, what, max }: LimitRow) =>
     summary: `The most ${what} per address and window.`,
   });
 
-const globalMaxSetting = ({ prefix, what, globalMax }: LimitRow) =>
+const defineGlobalMax = ({ prefix, what, globalMax }: LimitRow) =>
   defineSetting({
     variable: `${prefix}_GLOBAL_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
@@ -115,7 +115,7 @@ const globalMaxSetting = ({ prefix, what, globalMax }: LimitRow) =>
     summary: `The most ${what} of all callers per window.`,
   });
 
-const userMaxSetting = ({ prefix, what }: LimitRow) =>
+const defineUserMax = ({ prefix, what }: LimitRow) =>
   defineSetting({
     variable: `${prefix}_USER_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
@@ -131,14 +131,14 @@ const enabled = defineSetting({
   summary: '`false` turns off all rate limits.',
 });
 
-const defineGroup = (row: LimitRow): readonly Setting<unknown>[] => [
-  windowSetting(row),
-  maxSetting(row),
-  globalMaxSetting(row),
-  ...(row.perUser ? [userMaxSetting(row)] : []),
+const defineLimit = (row: LimitRow): readonly Setting<unknown>[] => [
+  defineWindow(row),
+  defineMax(row),
+  defineGlobalMax(row),
+  ...(row.perUser ? [defineUserMax(row)] : []),
 ];
 
-export const limitSettings: readonly Setting<unknown>[] = [enabled, ...GROUPS.flatMap(defineGroup)];
+export const limitSettings: readonly Setting<unknown>[] = [enabled, ...GROUPS.flatMap(defineLimit)];
 
 export function readLimitsConfig(read: Read): LimitsConfig {
   if (!read(enabled)) return { enabled: false };
@@ -151,11 +151,11 @@ export function readLimitsConfig(read: Read): LimitsConfig {
 const readRule = (row: LimitRow, group: LimitGroup, read: Read): LimitRule => ({
   group,
   prefix: row.prefix,
-  windowMs: read(windowSetting(row)),
+  windowMs: read(defineWindow(row)),
   max: {
-    ip: read(maxSetting(row)),
-    user: row.perUser && read(userMaxSetting(row)),
-    global: read(globalMaxSetting(row)),
+    ip: read(defineMax(row)),
+    user: row.perUser && read(defineUserMax(row)),
+    global: read(defineGlobalMax(row)),
   },
 });
 

@@ -2,7 +2,9 @@
 import { oneOf } from '../rules.ts';
 import { type Default, defineSetting, type Read } from '../setting.ts';
 
-export const mode = defineSetting({
+export type OAuthMode = 'proxy' | 'broker';
+
+export const mode = defineSetting<OAuthMode>({
   variable: 'OAUTH_MODE',
   rule: oneOf('proxy', 'broker'),
   default: { value: 'proxy' },
@@ -15,7 +17,7 @@ export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
 
 /** A default that differs between the modes. */
 export const chooseByMode = <T>(
-  values: { readonly proxy: T; readonly broker: T },
+  values: Readonly<Record<OAuthMode, T>>,
   write: (value: T) => string = String,
 ): Default<T> => ({
   compute: (read) => values[read(mode)],

@@ -1,8 +1,8 @@
 // OAUTH_STATE_SECRET: what seals the records of a login.
 import { list, type Rule } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
-import { hasConsentPage } from './consent.ts';
-import { isBrokerMode } from './oauth-mode.ts';
+import { consentSettings } from './consent.ts';
+import { mode, type OAuthMode } from './oauth-mode.ts';
 import type { StoreConfig } from './store.ts';
 
 export type StateSecret =
@@ -32,12 +32,14 @@ export const stateSecrets = defineSetting<readonly string[] | undefined>({
 });
 
 /** Whether a login leaves records in the store, which nobody else may read or forge. */
-export const needsStateSecret = (read: Read): boolean => isBrokerMode(read) || hasConsentPage(read);
+export const needsStateSecret = (oauthMode: OAuthMode, consent: 'page' | 'off'): boolean =>
+  oauthMode === 'broker' || consent === 'page';
 
 export function readStateSecret(read: Read, store: StoreConfig): StateSecret | undefined {
   const secrets = read(stateSecrets);
   if (secrets !== undefined) return { kind: 'given', secrets };
   // Replicas would each keep another one.
-  if (!needsStateSecret(read) || store.kind === 'redis') return undefined;
+  if (!needsStateSecret(read(mode), read(consentSettings.kind)) || store.kind === 'redis')
+    return undefined;
   return { kind: 'kept', dataDir: store.dataDir };
 }
