@@ -38,7 +38,7 @@ const ROOMS: Readonly<Record<string, RegExp>> = {
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
   pino: /^core\/log\.ts$/,
-  'prom-client': /^core\/metrics\/prometheus\.ts$/,
+  'prom-client': /^core\/metrics\//,
   'oidc-provider': /^cli\//,
   undici: /^core\/proxy\/outbound-network\.ts$/,
   'node:http': /^(http\/server\.ts$|cli\/)/,
