@@ -1,4 +1,4 @@
-// What replicas send each other is sealed, so that who may only publish on the shared Redis cannot
+// What replicas send each other is sealed: a program that can publish on the shared Redis still cannot
 // answer or cancel in a user's name.
 import type { Clock } from '../../../core/clock.ts';
 import { isObject, parseObject } from '../../../core/json.ts';

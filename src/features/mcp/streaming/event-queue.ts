@@ -1,4 +1,4 @@
-/** Server-sent events on their way from one who pushes to one who reads, in order. */
+/** Server-sent events in their order, from who sends them to one reader. */
 export interface EventQueue {
   push(event: string): void;
   /** Nothing more comes; what waits is still read. */

@@ -92,7 +92,7 @@ const NOT_ALL =
 
 /**
  * A check that goes on after the first error costs a multiple of one that does not, and more the
- * worse the value is: who sends what is wrong must not get more work done than who sends what fits.
+ * worse the value is: a caller with a wrong value must not cost more than one with a right value.
  */
 const MAX_VALUES = 500;
 
