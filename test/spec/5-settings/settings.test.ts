@@ -153,6 +153,15 @@ describe('defaults', () => {
     expect(config.http.allowedHosts).toEqual(['gw.example:8443', '[::1]']);
   });
 
+  test('§10 the values that .env.example shows are the defaults', () => {
+    const text = readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8');
+    const shown = parseEnv(text.replace(/^#(?=[A-Z_]+=.)/gm, ''));
+    expect(Object.keys(shown).length).toBeGreaterThan(40);
+    expect(loadConfig({ ...shown, OIDC_ISSUER: ISSUER })).toEqual(
+      loadConfig({ OIDC_ISSUER: ISSUER }),
+    );
+  });
+
   test('§10 the configuration cannot be changed', () => {
     const isFrozenDeep = (value: unknown): boolean =>
       typeof value !== 'object' ||
