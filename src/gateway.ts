@@ -36,7 +36,7 @@ import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import { createClientDocuments } from './features/oauth/client-id-metadata/client-documents.ts';
 import {
   createDocumentOffer,
-  uncheckedOffer,
+  createUncheckedOffer,
 } from './features/oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './features/oauth/client-id-metadata/network.ts';
 import { createOAuthEndpoints } from './features/oauth/endpoints.ts';
@@ -138,7 +138,7 @@ export async function createGateway(
   const documentOffer =
     overrides.network === undefined
       ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
-      : uncheckedOffer(allowedHosts);
+      : createUncheckedOffer(allowedHosts);
 
   let isShuttingDown = false;
   const oauth = createOAuth(config, {
@@ -148,7 +148,7 @@ export async function createGateway(
     clock,
     documents: createClientDocuments({
       allowedHosts,
-      redirectUris: redirectUriRules(config),
+      redirectUris: redirectUriRules({ ...config.oauth, baseUrl }),
       clock,
       log,
       network,

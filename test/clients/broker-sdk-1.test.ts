@@ -151,7 +151,7 @@ test.each([
 test('§4.6 broker: a provider that promises iss and leaves it out is not believed (RFC 9207)', async () => {
   const { mcpUrl, log } = await start({ provider: { sendsIssuer: false } });
   await expect(connect(mcpUrl, createMemory())).rejects.toThrow(
-    'The answer is not of the identity provider that was asked.',
+    'The response came from another identity provider than the one that was asked.',
   );
   expect(log).toContainEqual(expect.objectContaining({ path: '/oauth/callback', status: 400 }));
 });

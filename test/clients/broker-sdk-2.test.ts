@@ -134,5 +134,5 @@ test('§4.6 broker: official client 2.x is told when the user denies it', async 
   const denied = await steps.decide(question, 'deny');
   const { searchParams } = new URL(denied.headers.location ?? '');
   expect(searchParams.get('iss')).toBe(baseUrl);
-  await expect(transport.finishAuth(searchParams)).rejects.toThrow('The user denied it.');
+  await expect(transport.finishAuth(searchParams)).rejects.toThrow('The user denied the request.');
 });

@@ -105,7 +105,7 @@ test('§4.6 consent: the callback opened again is a page that says what to do', 
   const reply = await page.goto(callback);
   expect(reply?.status()).toBe(400);
   expect(await heading(page)).toBe('Login failed');
-  expect(await page.locator('main').innerText()).toContain('Start again from your program.');
+  expect(await page.locator('main').innerText()).toContain('from your app.');
   await page.reload();
   expect(await heading(page)).toBe('Login failed');
   await page.context().close();

@@ -41,12 +41,12 @@ test.each(['no cookie', 'a cookie of its own'])(
     await fill(theirs, await fieldsOf(mine));
     if (has === 'no cookie') await theirs.context().clearCookies();
     await approve(theirs);
-    await theirs.getByText('This approval belongs to another browser').waitFor();
+    await theirs.getByText('This page was opened in another browser').waitFor();
     expect(await heading(theirs)).toBe(REFUSED);
     expect(theirs.url()).toBe(consentUrl());
 
     await own.ask(theirs, client);
-    expect(await heading(theirs)).toBe('Let “Test Client” log in as you?');
+    expect(await heading(theirs)).toBe('Allow “Test Client” to log in as you?');
     await approve(mine);
     await logInAtProvider(mine);
     expect(await own.back(mine)).toMatchObject({ code: CODE });
@@ -70,12 +70,12 @@ test.each(['no cookie', 'a cookie of its own'])(
     if (has !== 'no cookie') await own.ask(theirs);
     await theirs.goto(link);
     await logInAtProvider(theirs, 'victim');
-    await theirs.getByText('This log-in began in another browser').waitFor();
+    await theirs.getByText('This login was started in another browser').waitFor();
     expect(new URL(theirs.url()).pathname).toBe('/oauth/callback');
     expect(await heading(theirs)).toBe(REFUSED);
 
     await logInAtProvider(mine, 'attacker');
-    await mine.getByText('has expired or was finished already').waitFor();
+    await mine.getByText('has expired or is already finished').waitFor();
     expect(await heading(mine)).toBe(REFUSED);
     await mine.context().close();
     await theirs.context().close();
@@ -100,7 +100,7 @@ test.each([
     expect((await reply.request().allHeaders()).cookie).toEqual(row.cookie);
 
     await own.ask(other, client);
-    expect(await heading(other)).toBe('Let “Test Client” log in as you?');
+    expect(await heading(other)).toBe('Allow “Test Client” to log in as you?');
     await page.context().close();
   },
 );

@@ -11,7 +11,7 @@ import {
 import { STATE } from '../support/oauth/login-steps.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
-const ASKED = 'Let “Test Client” log in as you?';
+const ASKED = 'Allow “Test Client” to log in as you?';
 
 const own = useShared(startLogInBrowser, INSTALLATION_MS);
 let page: Page;
@@ -77,7 +77,7 @@ test('§4.6 consent: the buttons go with the pointer, and come after another mom
 
 test('§4.6 consent: a click on the page leaves no focus that would keep the buttons there', async () => {
   await own.ask(page);
-  for (const text of ['Who vouches for it', 'Approve and Deny appear', 'It would use']) {
+  for (const text of ['Publisher', 'Approve and Deny appear', 'It will be able to use']) {
     await page.getByText(text).click({ force: true });
   }
   await page.mouse.move(-10, -10);
@@ -124,7 +124,7 @@ test('§4.6 consent: what assistive technology is told', async () => {
   await page.getByRole('heading').hover();
   await choice().waitFor();
   expect(await page.locator('main').ariaSnapshot()).toMatch(
-    /heading "Let “Test Client” log in as you\?"[\s\S]*Approve and Deny appear[\s\S]*button "Approve"\n {2}- button "Deny"$/,
+    /heading "Allow “Test Client” log in as you\?"[\s\S]*Approve and Deny appear[\s\S]*button "Approve"\n {2}- button "Deny"$/,
   );
 });
 

@@ -13,7 +13,7 @@ import {
 import { STATE } from '../support/oauth/login-steps.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
-const ASKED = 'Let “Test Client” log in as you?';
+const ASKED = 'Allow “Test Client” to log in as you?';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 
 const own = useShared(startLogInBrowser, INSTALLATION_MS);
@@ -28,22 +28,22 @@ async function rowsOf(page: Page): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(pairs));
 }
 
-test('§4.6 consent: the page says who asks, who vouches, where the login goes and what for', async () => {
+test('§4.6 consent: the page says which app asks, who publishes it, where the login goes and what for', async () => {
   const page = await own.page();
   await own.ask(page);
   expect(await heading(page)).toBe(ASKED);
   expect(await rowsOf(page)).toEqual({
-    Program: '“Test Client”',
-    'Who vouches for it': 'nobody: it registered itself, under a name of its own choice',
-    'Where your log-in goes': `a program on this computer (${new URL(own.redirectUri).host})`,
-    'What it asks for': 'openid profile',
+    App: '“Test Client”',
+    Publisher: 'not verified: the app registered itself under this name',
+    'Sends you back to': `an app on this computer (${new URL(own.redirectUri).host})`,
+    'Requested permissions': 'openid profile',
   });
   const { host } = new URL(own.service.baseUrl);
   await expect(page.getByText(host).count()).resolves.toBe(1);
   await page.context().close();
 });
 
-test('§4.6 consent: the host of a client’s own description is said to vouch for it', async () => {
+test('§4.6 consent: the host of a client’s own description is named as its publisher', async () => {
   const host = await startDocumentHost({ names: ['client.example'] });
   host.answer(
     documentAnswer({ client_name: 'Described', redirect_uris: ['https://app.example/cb'] }),
@@ -57,9 +57,9 @@ test('§4.6 consent: the host of a client’s own description is said to vouch f
     redirect_uri: 'https://app.example/cb',
   });
   expect(await rowsOf(page)).toMatchObject({
-    Program: '“Described”',
-    'Who vouches for it': 'client.example, which publishes its description',
-    'Where your log-in goes': 'the site app.example\nhttps://app.example/cb',
+    App: '“Described”',
+    Publisher: 'client.example, which publishes the description of this app',
+    'Sends you back to': 'the website app.example\nhttps://app.example/cb',
   });
   await documented.close();
   await host.close();

@@ -22,7 +22,7 @@ const PAGES = [
   {
     name: 'question',
     open: (page: Page) => own.ask(page),
-    title: 'Let “Test Client” log in as you?',
+    title: 'Allow “Test Client” to log in as you?',
   },
   { name: 'error page', open: openUnknown, title: REFUSED },
 ];
@@ -47,7 +47,7 @@ test('§4.6 consent: a question that was left open for too long is a page that s
   await own.ask(page);
   clock.advance(600_000);
   await approve(page);
-  await page.getByText('This page has expired. Start again from your program.').waitFor();
+  await page.getByText('This page has expired. Start the login again from your app.').waitFor();
   expect(await heading(page)).toBe(REFUSED);
   await page.context().close();
 });
@@ -101,7 +101,7 @@ const NAMES = [
   { what: 'a script of an image', name: '<img src=x onerror=top.bad=1>' },
   { what: 'a direction override', name: 'Cla\u202eedu\u2066', shown: 'Cla edu' },
   { what: 'control characters', name: 'a\u0000b\u001b[31mc\r\nd', shown: 'a b [31mc d' },
-  { what: 'fillers only', name: '\u3164\u2800\u200b\u00ad', shown: 'a program without a name' },
+  { what: 'fillers only', name: '\u3164\u2800\u200b\u00ad', shown: 'unnamed app' },
   { what: 'a tower of accents', name: `a${'\u0335'.repeat(300)}b`, shown: 'a\u0335\u0335\u0335b' },
   { what: 'no end', name: 'x'.repeat(1000), shown: `${'x'.repeat(40)}…` },
   { what: 'quotes', name: '“Claude” by «Anthropic»', shown: "'Claude' by 'Anthropic'" },
@@ -114,8 +114,8 @@ test.each(NAMES)('§4.6 consent: a name with $what does no harm', async ({ name,
   await own.ask(page, await own.register({ client_name: name }));
   const text =
     [...shown].length > 40 && !shown.endsWith('…') ? `${[...shown].slice(0, 40).join('')}…` : shown;
-  expect(await heading(page)).toBe(`Let “${text}” log in as you?`);
-  expect(await page.title()).toBe(`Let “${text}” log in as you?`);
+  expect(await heading(page)).toBe(`Allow “${text}” to log in as you?`);
+  expect(await page.title()).toBe(`Allow “${text}” to log in as you?`);
   expect(await page.locator('dd strong').innerText()).toBe(`“${text}”`);
   expect(await page.evaluate('window.bad')).toBeUndefined();
   expect(await page.locator('script, img').count()).toBe(0);
@@ -152,8 +152,8 @@ test.each([
   const redirect_uri = `https://${host}${rest}`;
   const client = await own.register({ redirect_uris: [redirect_uri] });
   await own.ask(page, client, { redirect_uri });
-  const shown = await page.getByText('the site').innerText();
-  expect(shown).toBe(`the site ${host}\n${redirect_uri}`);
+  const shown = await page.getByText('the website').innerText();
+  expect(shown).toBe(`the website ${host}\n${redirect_uri}`);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await page.context().close();
 });

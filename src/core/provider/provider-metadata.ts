@@ -1,5 +1,6 @@
 // Spec §5.2: what the provider says of itself (OpenID Connect Discovery §4).
 import type { Clock } from '../clock.ts';
+import { fail } from '../errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits } from '../fetch-with-limits.ts';
 import { isStringArray, parseObject } from '../json.ts';
 import type { Log } from '../log.ts';
@@ -22,7 +23,7 @@ export interface ProviderMetadata {
   readonly issuer: string;
   /**
    * The document: fetched once for many, kept for five minutes, served stale while the provider
-   * is down. One of another issuer is not used (decisions 10).
+   * is down. One of another issuer is not used.
    *
    * @throws Error when it was never fetched and cannot be now; `IssuerMismatch` when the one that
    * is there is of another issuer.
@@ -101,6 +102,25 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
       return stale === undefined ? running : running.catch(() => stale);
     },
   };
+}
+
+/**
+ * The document, where nothing else will do.
+ *
+ * @throws GatewayError `internal_error` while the provider is down.
+ */
+export async function requireProviderDocument(
+  metadata: ProviderMetadata,
+): Promise<ProviderDocument> {
+  try {
+    return await metadata.get();
+  } catch (cause) {
+    return fail('internal_error', {
+      details:
+        "The provider's discovery document could not be loaded. The gateway's log has the reason.",
+      cause,
+    });
+  }
 }
 
 async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocument> {

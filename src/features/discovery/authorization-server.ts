@@ -2,9 +2,13 @@
 import type { Config } from '../../core/config/config.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Reply } from '../../core/message.ts';
-import type { ProviderDocument, ProviderMetadata } from '../../core/provider/provider-metadata.ts';
+import {
+  type ProviderDocument,
+  type ProviderMetadata,
+  requireProviderDocument,
+} from '../../core/provider/provider-metadata.ts';
 import { DEFAULT_SCOPES } from '../../core/scope.ts';
-import { metadataReply } from './metadata-reply.ts';
+import { renderMetadata } from './render-metadata.ts';
 
 export interface AuthorizationServer {
   metadata(): Promise<Reply>;
@@ -15,57 +19,53 @@ export interface AuthorizationServer {
 const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 
 /**
- * The two documents that name this service's endpoints. `metadata` is the provider's discovery
+ * The two documents that name this service's endpoints. `providerMetadata` is the provider's discovery
  * document, itself cached for five minutes and served stale; undefined without an issuer.
  * `areDocumentsOffered` says whether clients may be known by a metadata document.
  */
 export function createAuthorizationServer(
   { server, oauth }: Pick<Config, 'server' | 'oauth'>,
-  metadata: ProviderMetadata | undefined,
+  providerMetadata: ProviderMetadata | undefined,
   areDocumentsOffered: () => Promise<boolean>,
 ): AuthorizationServer {
-  async function provider() {
-    if (metadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
-    try {
-      return await metadata.get();
-    } catch (cause) {
-      // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
-      if (oauth.provider?.jwksUrl !== undefined) return undefined;
-      return fail('internal_error', {
-        details:
-          "The provider's discovery document cannot be used now; the gateway's log says why.",
-        cause,
-      });
-    }
+  async function loadProviderDocument(): Promise<ProviderDocument | undefined> {
+    if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
+    // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
+    return oauth.provider?.jwksUrl === undefined
+      ? requireProviderDocument(providerMetadata)
+      : providerMetadata.get().catch(() => undefined);
   }
 
-  async function members() {
-    const [document, documentsOffered] = await Promise.all([provider(), areDocumentsOffered()]);
+  async function load() {
+    const [document, documentsOffered] = await Promise.all([
+      loadProviderDocument(),
+      areDocumentsOffered(),
+    ]);
     return {
       document,
-      metadata: serverMetadata(server.baseUrl, oauth, document, documentsOffered),
+      members: buildServerMetadata(server.baseUrl, oauth, document, documentsOffered),
     };
   }
 
   return {
     async metadata() {
-      return metadataReply((await members()).metadata);
+      return renderMetadata((await load()).members);
     },
     // OpenID clients insist on the two further members.
     async openidConfiguration() {
-      const { document, metadata: common } = await members();
+      const { document, members } = await load();
       const body = {
-        ...common,
+        ...members,
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported:
           document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,
       };
-      return metadataReply(body);
+      return renderMetadata(body);
     },
   };
 }
 
-function serverMetadata(
+function buildServerMetadata(
   baseUrl: string,
   oauth: Config['oauth'],
   document: ProviderDocument | undefined,

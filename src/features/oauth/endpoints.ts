@@ -2,7 +2,7 @@
 import type { Endpoint, PublicEndpoint } from '../../core/endpoint.ts';
 import { type ErrorFormat, OAUTH } from '../../core/errors/render.ts';
 import { type GatewayRequest, getHeader, getJson } from '../../core/message.ts';
-import type { OAuthEndpoints } from './oauth.ts';
+import type { OAuthHandlers } from './oauth.ts';
 
 export interface OAuthEndpointOptions {
   /** `OAUTH_POPUPS`: the pages of the login keep their opener. */
@@ -10,7 +10,7 @@ export interface OAuthEndpointOptions {
 }
 
 export function createOAuthEndpoints(
-  oauth: OAuthEndpoints,
+  oauth: OAuthHandlers,
   { popups }: OAuthEndpointOptions,
 ): readonly Endpoint[] {
   const { consent, callback } = oauth;

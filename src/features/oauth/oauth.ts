@@ -1,39 +1,37 @@
 // Spec §4.6–§4.8: the OAuth endpoints, put together for the mode.
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { BrokerConfig, ProxyConfig } from '../../core/config/groups/oauth.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
 import type { ProviderEndpoints } from '../../core/provider/provider-endpoints.ts';
 import { parseScope } from '../../core/scope.ts';
 import type { Seal } from '../../core/seal/seal.ts';
+import type { RecordsDeps } from '../../core/seal/sealed-records.ts';
 import type { Store } from '../../core/store/store.ts';
-import { type BrokerDeps, createBroker } from './broker/broker.ts';
+import type { TokenInspection } from '../auth/token-verifier.ts';
+import { createBroker } from './broker/broker.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
-import { createClients } from './clients/clients.ts';
+import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { findClientId, findClientIdInBody, logClient } from './clients/log-client.ts';
 import { createRegister } from './clients/register.ts';
 import { createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals } from './consent/approvals.ts';
 import { createBrowsers } from './consent/browser.ts';
-import { createConsent, type Proceed } from './consent/consent.ts';
+import { createConsent, type RedirectToProvider } from './consent/consent.ts';
 import { createLoginLog } from './provider/login-log.ts';
 import { createProviderApi } from './provider/provider-api.ts';
-import { authorizationExtras } from './provider/provider-request.ts';
-import { createToProvider } from './proxy/authorize.ts';
-import { createRevoke } from './proxy/revoke.ts';
-import { createToken } from './proxy/token.ts';
+import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
+import { createProxy } from './proxy/proxy.ts';
 import type { RedirectUriRules } from './redirect-uri/redirect-uri.ts';
-import { createReadRequest, type ReadRequest } from './request/authorization-request.ts';
-import type { RecordsDeps } from './sealed-records.ts';
-
-const ONE_DAY_SECONDS = 86_400;
+import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 
 /**
  * Each judges what was sent, without effect, and answers with what is left to do: in between it is
- * counted (decisions 10). What does not hold is thrown.
+ * counted. What does not hold is thrown.
  */
-export interface OAuthEndpoints {
+export interface OAuthHandlers {
   /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
@@ -59,133 +57,154 @@ export interface OAuthDeps {
   /** For broker mode. */
   readonly endpoints: ProviderEndpoints | undefined;
   /** What the gateway would say of an access token, its signature aside. */
-  readonly inspectToken: BrokerDeps['inspectToken'];
+  readonly inspectToken: (token: string) => TokenInspection;
   readonly log: Log;
 }
 
-/** What each mode brings; only the broker has a callback. */
-interface Mode {
-  readonly readRequest: ReadRequest;
-  readonly toProvider: Proceed;
-  readonly token: OAuthEndpoints['token'];
-  readonly revoke: OAuthEndpoints['revoke'];
-  readonly callback: OAuthEndpoints['callback'];
+/** What a mode does at the endpoints. */
+interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback'> {
+  readonly readRequest: ReadAuthorizationRequest;
+  readonly redirectToProvider: RedirectToProvider;
+  /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
+  readonly issuer: string | undefined;
 }
 
-/** What a redirect URI may be, beyond Spec §4.8. */
-export const redirectUriRules = ({
-  server,
-  oauth,
-}: Pick<Config, 'server' | 'oauth'>): RedirectUriRules => ({
-  baseUrl: server.baseUrl,
-  schemes: oauth.redirectUris.schemes,
-  ipv6Loopback: oauth.mode === 'broker',
-  refusesAnswers: oauth.mode === 'broker',
-});
+/** How a mode treats clients. */
+interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
+  /** Of a registration until its client first gets a token. */
+  readonly unusedTtlSeconds: number;
+  /** The scopes that the provider will be asked for when a client sends this `scope`. */
+  readonly listScopes: (scope: string | undefined) => readonly string[];
+}
+
+type WithBaseUrl<Group> = Group & { readonly baseUrl: string };
+
+const ONE_DAY_SECONDS = 86_400;
 
 /** @throws Error without what the mode and the consent page need: they are never left out in silence. */
 export function createOAuth(
-  config: Pick<Config, 'server' | 'oauth'>,
+  { server: { baseUrl }, oauth }: Pick<Config, 'server' | 'oauth'>,
   deps: OAuthDeps,
-): OAuthEndpoints {
-  const { store, seal, fetch, clock, documents, endpoints, inspectToken, log } = deps;
-  const { oauth } = config;
-  const { baseUrl } = config.server;
-  const { registration, providerClient } = oauth;
-  const { ttlSeconds } = registration;
-  const isBroker = oauth.mode === 'broker';
+): OAuthHandlers {
+  return oauth.mode === 'broker'
+    ? createBrokerHandlers({ ...oauth, baseUrl }, deps)
+    : createProxyHandlers({ ...oauth, baseUrl }, deps);
+}
+
+/** What a redirect URI may be, beyond Spec §4.8. */
+export const redirectUriRules = (
+  config: WithBaseUrl<Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>>,
+): RedirectUriRules => ({
+  baseUrl: config.baseUrl,
+  schemes: config.redirectUris.schemes,
+  ipv6Loopback: config.mode === 'broker',
+  refusesResponseParameters: config.mode === 'broker',
+});
+
+function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps): OAuthHandlers {
+  const { endpoints, clock, inspectToken } = deps;
+  if (endpoints === undefined) throw new Error('Broker mode needs the endpoints of the provider');
+  const { ttlSeconds, isRenewed } = config.registration;
+  const parts = createParts(config, deps, {
+    renewal: isRenewed ? 'every' : 'first',
+    unusedTtlSeconds: Math.min(ONE_DAY_SECONDS, ttlSeconds),
+    listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
+  });
+  const records = requireRecords(deps, 'Broker mode');
+  const broker = createBroker(config, { ...parts, records, endpoints, clock, inspectToken });
+  return createHandlers(config, deps, parts, { ...broker, issuer: config.baseUrl });
+}
+
+function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps): OAuthHandlers {
+  const { ttlSeconds, isRenewed } = config.registration;
+  const parts = createParts(config, deps, {
+    renewal: isRenewed ? 'every' : 'none',
+    unusedTtlSeconds: ttlSeconds,
+    listScopes: parseScope,
+  });
+  const proxy = createProxy(config, parts);
+  return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
+}
+
+type Parts = ReturnType<typeof createParts>;
+
+/** What both modes stand on. */
+function createParts(
+  config: WithBaseUrl<BrokerConfig | ProxyConfig>,
+  { store, documents, fetch, log, inspectToken }: OAuthDeps,
+  { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
+) {
+  const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
   const registered = createRegisteredClients(store, {
-    seconds: ttlSeconds,
-    unusedSeconds: isBroker ? Math.min(ONE_DAY_SECONDS, ttlSeconds) : ttlSeconds,
+    seconds: registration.ttlSeconds,
+    unusedSeconds: unusedTtlSeconds,
   });
-  const clients = createClients({
+  return {
     registered,
-    // Switched off, such an id is the provider's to judge, like any other.
-    documents: oauth.clientIdMetadata.allowedHosts.length > 0 ? documents : undefined,
-    loopbackAnyPort: oauth.redirectUris.anyLoopbackPort,
-    renewal: registration.isRenewed ? 'every' : isBroker ? 'first' : 'none',
-    baseUrl,
-  });
-  const logLogin = createLoginLog({ log, inspectToken });
-  const api = createProviderApi(fetch);
-  const browsers = createBrowsers(baseUrl, oauth.consent.ttlSeconds);
-  /** What the provider will see, of what a client asks for. */
-  const askedScope = (scope: string | undefined) =>
-    oauth.mode === 'broker' ? authorizationExtras({ ...oauth, baseUrl }, scope, []).scope : scope;
-  const scopesOf = (scope: string | undefined) => parseScope(askedScope(scope));
-  const approvals = createApprovals(store, { ttlSeconds: oauth.consent.ttlSeconds, scopesOf });
-  const hasConsentPage = oauth.consent.kind === 'page';
+    clients: createClients({
+      registered,
+      // Switched off, such an id is the provider's to judge, like any other.
+      documents: clientIdMetadata.allowedHosts.length > 0 ? documents : undefined,
+      loopbackAnyPort: redirectUris.anyLoopbackPort,
+      renewal,
+      baseUrl,
+    }),
+    api: createProviderApi(fetch),
+    logLogin: createLoginLog({ log, inspectToken }),
+    browsers: createBrowsers(baseUrl, consent.ttlSeconds),
+    approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),
+    listScopes,
+  };
+}
 
-  function requireRecords(what: string): RecordsDeps {
-    if (seal === undefined) throw new Error(`${what} needs a seal for its records`);
-    return { store, seal };
-  }
-
-  function createMode(): Mode {
-    if (oauth.mode === 'proxy') {
-      return {
-        readRequest: createReadRequest(clients, {
-          requiresState: true,
-          requiresPlainScope: hasConsentPage,
-        }),
-        toProvider: createToProvider(oauth),
-        token: createToken(oauth, { clients, api, logLogin }),
-        revoke: createRevoke(oauth, clients, api),
-        callback: undefined,
-      };
-    }
-    if (endpoints === undefined) throw new Error('Broker mode needs the endpoints of the provider');
-    return createBroker(
-      { ...oauth, baseUrl },
-      {
-        records: requireRecords('Broker mode'),
-        clock,
-        clients,
-        browsers,
-        approvals,
-        api,
-        endpoints,
-        inspectToken,
-        logLogin,
-      },
-    );
-  }
-
-  const { readRequest, toProvider, token, revoke, callback } = createMode();
-  const consent = hasConsentPage
-    ? createConsent(
-        {
-          baseUrl,
-          providerClientId: providerClient.id,
-          scopesOf,
-          issuer: isBroker ? baseUrl : undefined,
-        },
-        {
-          readRequest,
-          browsers,
-          approvals,
-          records: requireRecords('The consent page'),
-          proceed: toProvider,
-        },
-      )
-    : undefined;
-  const authorize =
-    consent?.authorize ??
-    (async (query: string, cookie: string | undefined) => {
-      const request = await readRequest(query, cookie);
-      return () => toProvider(request, browsers.of(cookie));
-    });
+function createHandlers(
+  config: WithBaseUrl<BrokerConfig | ProxyConfig>,
+  deps: OAuthDeps,
+  parts: Parts,
+  mode: Mode,
+): OAuthHandlers {
+  const { token, revoke, callback } = mode;
+  const { authorize, consent } = createAuthorize(config, deps, parts, mode);
   return {
     authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
     token: (body, authorization) =>
       logClient(findClientIdInBody(body), () => token(body, authorization)),
-    register: createRegister(registered, clock, {
+    register: createRegister(parts.registered, deps.clock, {
       redirectUris: redirectUriRules(config),
-      accessToken: registration.accessToken,
+      accessToken: config.registration.accessToken,
     }),
     revoke: (body, authorization) =>
       logClient(findClientIdInBody(body), () => revoke(body, authorization)),
-    consent: consent?.decide,
+    consent,
     callback,
   };
+}
+
+/** With the consent page, or straight on to the provider. */
+function createAuthorize(
+  { baseUrl, consent, providerClient }: WithBaseUrl<BrokerConfig | ProxyConfig>,
+  deps: OAuthDeps,
+  { browsers, approvals, listScopes }: Parts,
+  { readRequest, redirectToProvider, issuer }: Mode,
+): Pick<OAuthHandlers, 'authorize' | 'consent'> {
+  if (consent.kind === 'page') {
+    const records = requireRecords(deps, 'The consent page');
+    const { authorize, decide } = createConsent(
+      { baseUrl, providerClientId: providerClient.id, listScopes, issuer },
+      { readRequest, browsers, approvals, records, redirectToProvider },
+    );
+    return { authorize, consent: decide };
+  }
+  return {
+    async authorize(query, cookie) {
+      const request = await readRequest(query, cookie);
+      return () => redirectToProvider(request, browsers.identify(cookie));
+    },
+    consent: undefined,
+  };
+}
+
+function requireRecords({ store, seal }: OAuthDeps, what: string): RecordsDeps {
+  if (seal === undefined) throw new Error(`${what} needs a seal for its records`);
+  return { store, seal };
 }

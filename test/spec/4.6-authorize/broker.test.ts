@@ -152,9 +152,9 @@ describe('the way to the provider', () => {
 });
 
 describe('consent', () => {
-  test('§13 broker: the page says who asks, who vouches, and where the login goes', async () => {
+  test('§13 broker: the page says which app asks, who publishes it, and where the login goes', async () => {
     const { text, headers } = await steps.authorize(client);
-    for (const shown of ['Test', 'nobody', 'client.example', 'openid', 'profile']) {
+    for (const shown of ['Test', 'not verified', 'client.example', 'openid', 'profile']) {
       expect(text).toContain(shown);
     }
     expect(text).not.toContain('<script');
@@ -171,7 +171,7 @@ describe('consent', () => {
     { name: 'Cla\u202eedu\u2066', shown: '>Cla edu<' },
     { name: '"\'&', shown: '>&#39;&#39;&amp;<' },
     { name: 'a\u0000b\u001b[31mc', shown: 'a b [31mc' },
-    { name: '\u200b\u200b', shown: 'a program without a name' },
+    { name: '\u200b\u200b', shown: 'unnamed app' },
     { name: 'x'.repeat(500), shown: `>${'x'.repeat(40)}…<` },
   ])('§13 broker: the client’s name $name is shown as $shown', async ({ name, shown }) => {
     const named = await steps.register({ client_name: name });

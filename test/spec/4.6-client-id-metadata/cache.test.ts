@@ -137,7 +137,7 @@ test('§14 client documents: at most 20 fetches are under way', async () => {
   const finds = Array.from({ length: 20 }, (_, n) => documents.find(`${id}/${n}`));
   const ended = Promise.allSettled(finds);
   await expect.poll(() => held.length).toBe(20);
-  const tooMany = 'Too many metadata documents of clients are being fetched.';
+  const tooMany = 'Too many client metadata documents are being fetched.';
   await expect(documents.find(id)).rejects.toThrow(tooMany);
   const joined = documents.find(`${id}/0`);
   clock.advance(5000);

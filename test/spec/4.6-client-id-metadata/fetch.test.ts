@@ -4,9 +4,9 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
+import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/client-document-refused.ts';
 import { createPublicNetwork } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { isPublicAddress } from '../../../src/features/oauth/client-id-metadata/public-address.ts';
-import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/refusal.ts';
 import { startClientDocuments } from '../../support/oauth/client-documents.ts';
 import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 
@@ -332,7 +332,7 @@ test('§14 client documents: why a connection failed stands in the log only', as
   });
 });
 
-const TOO_SLOW = /was not there in full within 5 s\./;
+const TOO_SLOW = /did not arrive in full within 5 s\./;
 
 test('§14 client documents: 5 s are for the name, too; an answer after that dials nobody', async () => {
   let answer = (_: string[]) => {};

@@ -131,7 +131,7 @@ describe('§13 OAuth endpoints without what they need', () => {
       clock: systemClock,
       documents: createClientDocuments({
         allowedHosts: [],
-        redirectUris: redirectUriRules(config),
+        redirectUris: redirectUriRules({ ...config.oauth, baseUrl: config.server.baseUrl }),
         clock: systemClock,
         log,
         network: noInternet,

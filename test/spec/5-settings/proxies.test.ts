@@ -310,7 +310,7 @@ describe.each([
       const finding = documents.find(ID).catch(String);
       await expect.poll(() => proxy.asked.length).toBe(1);
       clock.advance(5000);
-      expect(await finding).toMatch(/was not there in full within 5 s/);
+      expect(await finding).toMatch(/did not arrive in full within 5 s/);
       await expect.poll(proxy.connections).toBe(0);
     });
   });

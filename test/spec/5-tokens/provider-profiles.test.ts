@@ -7,11 +7,11 @@ import { loadConfig } from '../../../src/core/config/load.ts';
 import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
 import { createReader } from '../../../src/core/config/read-env.ts';
 import {
-  authorizationExtras,
-  handedOut,
-  refreshExtras,
-  resourcesToRequest,
-} from '../../../src/features/oauth/provider/provider-request.ts';
+  buildAuthorizationParameters,
+  buildRefreshParameters,
+  selectClientTokens,
+  selectResources,
+} from '../../../src/features/oauth/provider/provider-parameters.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
@@ -557,7 +557,7 @@ describe('what each provider is asked', () => {
 
   test.each(PROVIDERS)('§5 providers: what %s gets with an authorization request', (provider) => {
     const added = settings(provider).addedScopes;
-    expect(authorizationExtras(settings(provider), 'openid x', [MCP])).toEqual({
+    expect(buildAuthorizationParameters(settings(provider), 'openid x', [MCP])).toEqual({
       scope: ['openid', 'x', ...added].join(' '),
       authorization: parameters[provider],
       // Google's are of the login page.
@@ -567,7 +567,8 @@ describe('what each provider is asked', () => {
 
   test('§5 providers: scopes keep their order and stand once', () => {
     const okta = settings('okta');
-    const scopeFor = (scope: string | undefined) => authorizationExtras(okta, scope, []).scope;
+    const scopeFor = (scope: string | undefined) =>
+      buildAuthorizationParameters(okta, scope, []).scope;
     expect(scopeFor(undefined)).toBe('openid profile email offline_access');
     expect(scopeFor('')).toBe('openid profile email offline_access');
     expect(scopeFor('  ')).toBe('openid profile email offline_access');
@@ -576,14 +577,16 @@ describe('what each provider is asked', () => {
   });
 
   test('§5 providers: an ID token is never asked for without openid', () => {
-    expect(authorizationExtras(settings('google'), 'email', []).scope).toBe('email openid');
+    expect(buildAuthorizationParameters(settings('google'), 'email', []).scope).toBe(
+      'email openid',
+    );
   });
 
   test('§5 providers: several resources are all kept', () => {
     const both = [BASE_URL, MCP];
     const expected = both.map((one) => ['resource', one]);
-    expect(resourcesToRequest(settings('generic'), both)).toEqual(both);
-    expect(authorizationExtras(settings('generic'), undefined, both)).toMatchObject({
+    expect(selectResources(settings('generic'), both)).toEqual(both);
+    expect(buildAuthorizationParameters(settings('generic'), undefined, both)).toMatchObject({
       authorization: expected,
       token: expected,
     });
@@ -631,22 +634,24 @@ describe('what each provider is asked', () => {
     },
   ])('§5 providers: the provider is asked for $what', ({ env, requested = [], ...expected }) => {
     const { resource, audience = resource } = expected;
-    expect(resourcesToRequest(settings('generic', env), requested)).toEqual(resource);
-    expect(resourcesToRequest(settings('auth0', env), requested)).toEqual(audience);
-    expect(resourcesToRequest(settings('okta', env), requested)).toEqual([]);
-    expect(authorizationExtras(settings('auth0', env), undefined, audience)).toMatchObject({
-      authorization: audience.map((one) => ['audience', one]),
-      token: audience.map((one) => ['audience', one]),
-    });
+    expect(selectResources(settings('generic', env), requested)).toEqual(resource);
+    expect(selectResources(settings('auth0', env), requested)).toEqual(audience);
+    expect(selectResources(settings('okta', env), requested)).toEqual([]);
+    expect(buildAuthorizationParameters(settings('auth0', env), undefined, audience)).toMatchObject(
+      {
+        authorization: audience.map((one) => ['audience', one]),
+        token: audience.map((one) => ['audience', one]),
+      },
+    );
   });
 
   test('§5 providers: a refresh names scopes where the provider does not remember them', () => {
     const entra = settings('entra');
     const added = `offline_access ${API_SCOPE}`;
-    expect(refreshExtras(entra, undefined, [MCP])).toEqual([['scope', added]]);
-    expect(refreshExtras(entra, 'openid', [])).toEqual([['scope', `openid ${added}`]]);
-    expect(refreshExtras(settings('okta'), undefined, [MCP])).toEqual([]);
-    expect(refreshExtras(settings('generic'), 'openid', [MCP])).toEqual([
+    expect(buildRefreshParameters(entra, undefined, [MCP])).toEqual([['scope', added]]);
+    expect(buildRefreshParameters(entra, 'openid', [])).toEqual([['scope', `openid ${added}`]]);
+    expect(buildRefreshParameters(settings('okta'), undefined, [MCP])).toEqual([]);
+    expect(buildRefreshParameters(settings('generic'), 'openid', [MCP])).toEqual([
       ['scope', 'openid'],
       ['resource', MCP],
     ]);
@@ -662,8 +667,8 @@ describe('what each provider is asked', () => {
 
   test('§5 providers: the ID token is handed out as access token, or not at all', () => {
     const { id_token: _, ...rest } = ANSWER;
-    expect(handedOut(ANSWER, settings('okta').provider)).toEqual(rest);
-    expect(handedOut(ANSWER, settings('google').provider)).toEqual({
+    expect(selectClientTokens(ANSWER, settings('okta').provider)).toEqual(rest);
+    expect(selectClientTokens(ANSWER, settings('google').provider)).toEqual({
       ...rest,
       access_token: 'a.b.c',
     });
@@ -673,7 +678,7 @@ describe('what each provider is asked', () => {
     '§5 providers: an answer without the token to hand out is a failure of the provider: %o',
     (members) => {
       const { id_token: _, ...rest } = ANSWER;
-      const fails = () => handedOut({ ...rest, ...members }, settings('google').provider);
+      const fails = () => selectClientTokens({ ...rest, ...members }, settings('google').provider);
       expect(fails).toThrow(expect.objectContaining({ key: 'upstream_failed' }));
     },
   );

@@ -24,5 +24,5 @@ export const redirectUris: RedirectUriRules = {
   baseUrl: 'https://gw.example',
   schemes: [],
   ipv6Loopback: false,
-  refusesAnswers: false,
+  refusesResponseParameters: false,
 };

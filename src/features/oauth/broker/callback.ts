@@ -2,24 +2,24 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
+import type { SealedRecords } from '../../../core/seal/sealed-records.ts';
 import { logClient } from '../clients/log-client.ts';
 import type { Browsers } from '../consent/browser.ts';
 import { toSentence } from '../provider/provider-api.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
-import { fromQuery, type Parameters } from '../request/parameters.ts';
-import type { SealedRecords } from '../sealed-records.ts';
+import { type Parameters, parseQuery } from '../request/parameters.ts';
 import type { Login } from './login.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';
 
-/** A code that was handed to a client, and what is owed for it. */
-export interface Grant {
+/** What a code of ours stands for; found by the code. */
+export interface AuthorizationCode {
   readonly clientId: string;
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
   readonly codeChallenge: string;
   readonly resources: readonly string[];
-  /** The provider's. */
+  /** The provider's code. */
   readonly code: string;
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
@@ -29,63 +29,65 @@ export interface CallbackDeps {
   readonly baseUrl: string;
   readonly browsers: Browsers;
   readonly logins: SealedRecords<Login>;
-  readonly grants: SealedRecords<Grant>;
+  readonly codes: SealedRecords<AuthorizationCode>;
   readonly endpoints: ProviderEndpoints;
 }
 
-export function createCallback({ baseUrl, browsers, logins, grants, endpoints }: CallbackDeps) {
+export function createCallback({ baseUrl, browsers, logins, codes, endpoints }: CallbackDeps) {
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
-    const parameters = fromQuery(query, () => {});
+    const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
-    const { clientId } = (await logins.get(state)) ?? refuseFinished();
-    return logClient(clientId, async () => () => finish(parameters, state, cookie));
+    const { clientId } = (await logins.get(state)) ?? failLoginExpired();
+    return logClient(clientId, async () => () => completeLogin(parameters, state, cookie));
   };
 
-  async function finish(parameters: Parameters, state: string, cookie: string | undefined) {
-    // Used up in any case: a code that came to another browser than the log-in's stands in its
+  async function completeLogin(parameters: Parameters, state: string, cookie: string | undefined) {
+    // Used up in any case: a code that came to another browser than the login's stands in its
     // address bar, and must be worth nothing to whoever began.
-    const login = (await logins.take(state)) ?? refuseFinished();
-    if (login.browser !== browsers.hashOf(cookie)) {
+    const login = (await logins.take(state)) ?? failLoginExpired();
+    if (login.browser !== browsers.readHash(cookie)) {
       fail('oauth_invalid_request', {
-        details: 'This log-in began in another browser, or cookies are switched off.',
+        details:
+          'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
       });
     }
     await checkIssuer(parameters, login, endpoints);
-    const back: Back = (pairs) =>
+    const respond: Respond = (pairs) =>
       redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
-    if (code === undefined) return passOnError(parameters, back);
-    return back([['code', await grants.put(grantFor(login, code))]]);
+    if (code === undefined) return forwardError(parameters, respond);
+    return respond([['code', await codes.put(createAuthorizationCode(login, code))]]);
   }
 }
 
-const grantFor = (login: Login, code: string): Grant => {
+const createAuthorizationCode = (login: Login, code: string): AuthorizationCode => {
   const { clientId, clientName, redirectUri, codeChallenge, resources, codeVerifier, nonce } =
     login;
   return { clientId, clientName, redirectUri, codeChallenge, resources, code, codeVerifier, nonce };
 };
 
-type Back = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
+/** The authorization response (RFC 6749 §4.1.2). */
+type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
 
-/** RFC 6749 §4.1.2.1: passed on, but for what is about a client that the client never heard of. */
-function passOnError(parameters: Parameters, back: Back): Reply {
-  const error = clean(parameters.get('error')) ?? 'server_error';
-  const description = clean(parameters.get('error_description'));
-  const said = toSentence(description === undefined ? error : `${error}: ${description}`);
-  const message = `The provider said ${said}`;
+/** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
+function forwardError(parameters: Parameters, respond: Respond): Reply {
+  const error = toErrorText(parameters.get('error')) ?? 'server_error';
+  const description = toErrorText(parameters.get('error_description'));
+  const providerError = toSentence(description === undefined ? error : `${error}: ${description}`);
+  const message = `The provider said ${providerError}`;
   if (isClientError(error)) {
-    const told = `${MISCONFIGURED} The identity provider said ${said}`;
+    const details = `${MISCONFIGURED} The identity provider said ${providerError}`;
     return {
-      ...back([
+      ...respond([
         ['error', 'server_error'],
-        ['error_description', told],
+        ['error_description', details],
       ]),
       error: { key: 'gateway_refused_by_provider', message: `${message} ${CHECK_PROVIDER_CLIENT}` },
     };
   }
   return {
-    ...back([
+    ...respond([
       ['error', error],
       ['error_description', description],
     ]),
@@ -94,18 +96,18 @@ function passOnError(parameters: Parameters, back: Back): Reply {
 }
 
 /** In the form that the RFC allows. */
-const clean = (text: string | undefined): string | undefined =>
+const toErrorText = (text: string | undefined): string | undefined =>
   text?.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ').slice(0, 500);
 
-const refuseFinished = (): never =>
+const failLoginExpired = (): never =>
   fail('oauth_invalid_request', {
-    details: 'This log-in has expired or was finished already. Start again from your program.',
+    details: 'This login has expired or is already finished. Start it again from your app.',
   });
 
 /**
  * RFC 9207 §2.4: the answer of another authorization server is none (mix-up).
  *
- * Where the provider's word could be had neither when the log-in began nor now, its iss may be
+ * Where the provider's word could be had neither when the login began nor now, its iss may be
  * missing: some providers have no discovery document at all, and most send no iss. Only one provider
  * is ever sent to this callback, and an iss that is there must be its own in any case.
  */
@@ -115,7 +117,7 @@ async function checkIssuer(parameters: Parameters, login: Login, endpoints: Prov
   const sendsIssuer = login.sendsIssuer ?? (await endpoints.sendsIssuer()) ?? false;
   if (issuer === undefined && !sendsIssuer) return;
   fail('oauth_invalid_request', {
-    details: 'The answer is not of the identity provider that was asked.',
+    details: 'The response came from another identity provider than the one that was asked.',
     facts: { found: issuer, expected: endpoints.issuer },
   });
 }

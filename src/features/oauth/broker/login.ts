@@ -1,22 +1,22 @@
-// From the approval to the provider: state, PKCE and callback of our own.
+// From the approval to the provider: state, PKCE and callback are the gateway's own.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
 import { createRedirectReply, type Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { parseScope } from '../../../core/scope.ts';
+import type { SealedRecords } from '../../../core/seal/sealed-records.ts';
 import type { Browser } from '../consent/browser.ts';
 import {
-  authorizationExtras,
-  type ProviderRequestConfig,
-  resourcesToRequest,
-} from '../provider/provider-request.ts';
+  buildAuthorizationParameters,
+  type ProviderParametersConfig,
+  selectResources,
+} from '../provider/provider-parameters.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 import type { Parameters } from '../request/parameters.ts';
 import { createCodeChallenge } from '../request/pkce.ts';
-import { checkResources } from '../request/resources.ts';
-import type { SealedRecords } from '../sealed-records.ts';
+import { readResourceIndicators } from '../request/resource-indicators.ts';
 
-/** A log-in under way at the provider; found by the state that the provider brings back. */
+/** A login under way at the provider; found by the state that the provider brings back. */
 export interface Login {
   readonly browser: string;
   readonly clientId: string;
@@ -39,8 +39,8 @@ export interface Login {
   readonly sendsIssuer?: boolean | undefined;
 }
 
-/** What a client may tell the provider's log-in page; everything else is ours to say. */
-const PASSED_ON = new Set([
+/** What a client may tell the provider's login page; the gateway decides on everything else. */
+const FORWARDED = new Set([
   'acr_values',
   'domain_hint',
   'login_hint',
@@ -49,8 +49,8 @@ const PASSED_ON = new Set([
   'ui_locales',
 ]);
 
-export interface LoginDeps {
-  readonly config: ProviderRequestConfig;
+export interface BrokerRedirectDeps {
+  readonly config: ProviderParametersConfig;
   readonly clientId: string;
   readonly logins: SealedRecords<Login>;
   readonly endpoints: ProviderEndpoints;
@@ -58,14 +58,17 @@ export interface LoginDeps {
 
 export const callbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
-export const createLogin = (deps: LoginDeps) =>
-  async function toProvider(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
+  async function redirectToProvider(
+    request: AuthorizationRequest,
+    browser: Browser,
+  ): Promise<Reply> {
     const { config, clientId, logins, endpoints } = deps;
     const { baseUrl } = config;
     const { parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
-    const resources = resourcesToRequest(config, checkResources(parameters, baseUrl));
-    const { scope, authorization } = authorizationExtras(
+    const resources = selectResources(config, readResourceIndicators(parameters, baseUrl));
+    const { scope, authorization } = buildAuthorizationParameters(
       config,
       parameters.get('scope'),
       resources,
@@ -84,8 +87,8 @@ export const createLogin = (deps: LoginDeps) =>
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),
     });
-    const url = new URL(await endpoints.authorization());
-    const own: readonly (readonly [string, string | undefined])[] = [
+    const url = new URL(await endpoints.findAuthorizationUrl());
+    const pairs: readonly (readonly [string, string | undefined])[] = [
       ['client_id', clientId],
       ['redirect_uri', callbackUrl(baseUrl)],
       ['response_type', 'code'],
@@ -95,17 +98,17 @@ export const createLogin = (deps: LoginDeps) =>
       ['code_challenge_method', 'S256'],
       ['nonce', nonce],
       ...authorization,
-      ...passedOn(parameters, authorization),
+      ...selectForwarded(parameters, authorization),
     ];
     // What the configured address says wins.
-    const said = new Set(url.searchParams.keys());
-    for (const [name, value] of own) {
-      if (value !== undefined && !said.has(name)) url.searchParams.append(name, value);
+    const configured = new Set(url.searchParams.keys());
+    for (const [name, value] of pairs) {
+      if (value !== undefined && !configured.has(name)) url.searchParams.append(name, value);
     }
     const reply = createRedirectReply(url.href);
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   };
 
 /** Not what the provider's profile sets already (`prompt`, say). */
-const passedOn = ({ pairs }: Parameters, set: readonly (readonly [string, string])[]) =>
-  pairs.filter(([name]) => PASSED_ON.has(name) && !set.some(([other]) => other === name));
+const selectForwarded = ({ pairs }: Parameters, added: readonly (readonly [string, string])[]) =>
+  pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));

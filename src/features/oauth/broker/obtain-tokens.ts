@@ -8,7 +8,7 @@ import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
-import { handedOut, type TokenAnswer } from '../provider/provider-request.ts';
+import { selectClientTokens, type TokenAnswer } from '../provider/provider-parameters.ts';
 import { describeRefusal, type ProviderResponse } from '../provider/provider-response.ts';
 import {
   failIfOwnClientRefused,
@@ -67,7 +67,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
 
   return async function obtainTokens(request) {
     const { client, form, refresh } = request;
-    const url = await endpoints.token();
+    const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(config.providerClient, { url, form }));
     failIfOwnClientRefused(response);
     if (response.status !== 200) return refuse(response, request);
@@ -107,7 +107,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     if (!isRevoked) return;
     // Somebody revoked it while the provider was asked: what came of it is nobody's, either.
     if (replacement !== undefined) await refreshTokens.revoke(replacement, true);
-    fail('invalid_grant', { details: 'The refresh token was revoked.' });
+    fail('invalid_grant', { details: 'The refresh token has been revoked.' });
   }
 
   /** @throws GatewayError unless the client can act on it. */
@@ -140,7 +140,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     const latest = latestRefreshToken(answer, request.refresh);
     try {
       checkNonce(answer, request.nonce);
-      const tokens = handedOut(answer, config.provider);
+      const tokens = selectClientTokens(answer, config.provider);
       checkAccessToken(inspectToken(tokens.access_token));
       return latest === undefined ? tokens : { ...tokens, refresh_token: latest };
     } catch (error) {

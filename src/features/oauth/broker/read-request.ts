@@ -11,9 +11,9 @@ import {
   type AuthorizationRequest,
   checkRequest,
   identifyRequest,
-  type ReadRequest,
+  type ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
-import { checkResources } from '../request/resources.ts';
+import { readResourceIndicators } from '../request/resource-indicators.ts';
 
 export interface ReadRequestDeps {
   readonly baseUrl: string;
@@ -22,22 +22,22 @@ export interface ReadRequestDeps {
   readonly approvals: Approvals;
 }
 
-export function createReadRequest({
+export function createBrokerRequestReader({
   baseUrl,
   clients,
   browsers,
   approvals,
-}: ReadRequestDeps): ReadRequest {
+}: ReadRequestDeps): ReadAuthorizationRequest {
   return async function readRequest(query, cookie) {
     const request = await identifyRequest(query, clients);
-    // One of the provider's own, by which everybody would come past the consent page.
+    // One of the provider's own, by which everybody would get past the consent page.
     if (request.client === undefined) fail('unknown_client');
     try {
       checkRequest(request.parameters, RULES);
-      checkResources(request.parameters, baseUrl);
+      readResourceIndicators(request.parameters, baseUrl);
       return request;
     } catch (error) {
-      throw error instanceof GatewayError ? await forClient(error, request, cookie) : error;
+      throw error instanceof GatewayError ? await addClientRedirect(error, request, cookie) : error;
     }
   };
 
@@ -46,7 +46,7 @@ export function createReadRequest({
    * gateway's good name lead to a page of theirs. So the browser goes on by itself only where that
    * gains nothing, or where its user knows the client.
    */
-  async function forClient(
+  async function addClientRedirect(
     error: GatewayError,
     request: AuthorizationRequest,
     cookie: string | undefined,
@@ -59,7 +59,7 @@ export function createReadRequest({
       ['state', parameters.get('state')],
       ['iss', baseUrl],
     ]);
-    const isAutomatic = isLoopback(redirectUri) || (await isKnown(request, cookie));
+    const isAutomatic = isLoopback(redirectUri) || (await isClientApproved(request, cookie));
     return new GatewayError(error.key, {
       ...error.failure,
       details: error.message,
@@ -67,9 +67,9 @@ export function createReadRequest({
     });
   }
 
-  async function isKnown(request: AuthorizationRequest, cookie: string | undefined) {
-    const browserHash = browsers.hashOf(cookie);
-    return browserHash !== undefined && approvals.knowsClient(request, browserHash);
+  async function isClientApproved(request: AuthorizationRequest, cookie: string | undefined) {
+    const browserHash = browsers.readHash(cookie);
+    return browserHash !== undefined && approvals.isClientApproved(request, browserHash);
   }
 }
 

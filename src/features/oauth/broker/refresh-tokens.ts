@@ -1,9 +1,9 @@
 // What the gateway knows of refresh tokens: whose they are and what for. Only their hashes are stored.
 import { isStringArray, parseObject } from '../../../core/json.ts';
+import type { RecordsDeps } from '../../../core/seal/sealed-records.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import { RECORD_VERSION } from '../../../core/store/record-version.ts';
-import type { RecordsDeps } from '../sealed-records.ts';
 
 /** A grant that a refresh token stands for. */
 export interface RefreshGrant {
@@ -34,7 +34,7 @@ export interface RefreshTokens {
    * The token that took its place at the provider, where its client does not have that one: its
    * access token could not be handed out.
    */
-  successorOf(refreshToken: string): Promise<string | undefined>;
+  findSuccessor(refreshToken: string): Promise<string | undefined>;
   keepSuccessor(refreshToken: string, successor: string): Promise<void>;
   forgetSuccessor(refreshToken: string): Promise<void>;
 }
@@ -81,7 +81,7 @@ export function createRefreshTokens(
         '1',
         wasBound ? ttlSeconds : Math.min(ttlSeconds, UNBOUND_TOMBSTONE_SECONDS),
       ),
-    async successorOf(refreshToken) {
+    async findSuccessor(refreshToken) {
       const key = successorKey(refreshToken);
       const sealed = await store.get(key);
       return sealed === undefined ? undefined : seal.open(key, sealed);

@@ -6,8 +6,8 @@ import type { ProviderEndpoints } from '../../../core/provider/provider-endpoint
 import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
-import { providerReply } from '../provider/provider-response.ts';
-import { fromBody } from '../request/parameters.ts';
+import { renderProviderResponse } from '../provider/provider-response.ts';
+import { parseBody } from '../request/parameters.ts';
 import { failIfOwnClientRefused } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
@@ -22,7 +22,7 @@ export interface BrokerRevokeDeps {
 export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
     const { providerClient, clients, api, endpoints, refreshTokens } = deps;
-    const parameters = fromBody(body);
+    const parameters = parseBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
     const [{ owner, isRevoked }] = await Promise.all([
@@ -37,19 +37,19 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     if (isRevoked) return async () => REVOKED;
     const hint = parameters.get('token_type_hint');
     return async function forward() {
-      const latest = (await refreshTokens.successorOf(token)) ?? token;
+      const latest = (await refreshTokens.findSuccessor(token)) ?? token;
       const form = [
         ['token', latest] as const,
         ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
       ];
-      const url = await endpoints.revocation();
+      const url = await endpoints.findRevocationUrl();
       const response = await api.post(authenticateClient(providerClient, { url, form }));
       failIfOwnClientRefused(response);
       if (response.status >= 200 && response.status < 300) {
         const wasBound = owner !== undefined;
         await Promise.all([token, latest].map((one) => refreshTokens.revoke(one, wasBound)));
       }
-      return providerReply(response);
+      return renderProviderResponse(response);
     };
   };
 

@@ -3,10 +3,10 @@
 import type { Clock } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
+import type { RecordsDeps } from '../../../core/seal/sealed-records.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { oauthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
-import type { RecordsDeps } from '../sealed-records.ts';
 
 export type SingleFlight<Result> = (
   /** A secret of the asker. */
@@ -24,7 +24,7 @@ const RESULT_SECONDS = 10;
 const FAILURE_SECONDS = 2;
 const POLL_MS = 50;
 
-const NO_ANSWER = 'The provider could not be asked. Try again.';
+const NO_ANSWER = 'The identity provider could not be reached. Try again in a moment.';
 
 type Outcome<Result> =
   | { readonly result: Result }
@@ -71,7 +71,9 @@ export function createSingleFlight<Result>(
       }
       await pause();
     }
-    return fail('upstream_failed', { details: 'Another refresh of this token does not end.' });
+    return fail('upstream_failed', {
+      details: 'Another refresh of this token has not finished. Try again in a moment.',
+    });
   }
 
   async function runAndStore(

@@ -4,13 +4,13 @@ import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { createLogThrottle } from '../../../core/log-throttle.ts';
 import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
-import { isClientDocumentId, readClientIdUrl } from './client-id-url.ts';
+import { ClientDocumentRefused, refuseDocument } from './client-document-refused.ts';
+import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
 import { createExpiringMap } from './expiring-map.ts';
 import { fetchDocument } from './fetch-document.ts';
-import { lifetimeMs } from './lifetime.ts';
+import { readLifetimeMs } from './lifetime.ts';
 import type { Network } from './network.ts';
-import { type ClientDocument, readDocument } from './read-document.ts';
-import { ClientDocumentRefused, refuse } from './refusal.ts';
+import { type ClientDocument, parseClientDocument } from './parse-document.ts';
 
 export interface ClientDocuments {
   /** Whether a client id is an https URL, thus for `find` to judge; most of them are not. */
@@ -36,7 +36,7 @@ export interface ClientDocumentsOptions {
 
 const MAX_KEPT = 1000;
 const MAX_UNDER_WAY = 20;
-/** No answer is kept of a failure, but a flood of log-ins must not become a flood of fetches. */
+/** No answer is kept of a failure, but a flood of logins must not become a flood of fetches. */
 const PAUSE_MS = 5000;
 /** Characters of a line in the log: anybody may send a long URL. */
 const MAX_LOGGED = 400;
@@ -48,7 +48,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock);
   const underWay = new Map<string, Promise<ClientDocument>>();
   const throttle = createLogThrottle(clock, (_kind, leftOut) =>
-    log.info('Further metadata documents of clients could not be used in the last minute.', {
+    log.info('More client metadata documents could not be used in the last minute.', {
       leftOut,
     }),
   );
@@ -56,18 +56,18 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
   async function load(url: URL): Promise<ClientDocument> {
     try {
       const { headers, body } = await fetchDocument(url, network, clock);
-      const document = readDocument(url.href, body, redirectUris);
-      documents.set(url.href, document, lifetimeMs(headers, clock.now()));
+      const document = parseClientDocument(url.href, body, redirectUris);
+      documents.set(url.href, document, readLifetimeMs(headers, clock.now()));
       return document;
     } catch (refusal) {
-      if (refusal instanceof ClientDocumentRefused) noteFailure(url, refusal);
+      if (refusal instanceof ClientDocumentRefused) reportFailure(url, refusal);
       throw refusal;
     } finally {
       underWay.delete(url.href);
     }
   }
 
-  function noteFailure(url: URL, refusal: ClientDocumentRefused): void {
+  function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
     failures.set(url.href, refusal, PAUSE_MS);
     // Where anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
@@ -82,8 +82,8 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     const running = underWay.get(url.href);
     if (running !== undefined) return running;
     if (underWay.size >= MAX_UNDER_WAY) {
-      refuse(
-        'Too many metadata documents of clients are being fetched. Try again in a few seconds.',
+      refuseDocument(
+        'Too many client metadata documents are being fetched. Try again in a few seconds.',
       );
     }
     const loading = load(url);
@@ -95,13 +95,13 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     isClientDocumentId,
     isAllowed(clientId) {
       try {
-        return readClientIdUrl(clientId, allowedHosts) !== undefined;
+        return parseClientIdUrl(clientId, allowedHosts) !== undefined;
       } catch {
         return false;
       }
     },
     async find(clientId) {
-      const url = readClientIdUrl(clientId, allowedHosts);
+      const url = parseClientIdUrl(clientId, allowedHosts);
       const document = documents.get(clientId);
       if (document !== undefined) return document;
       const failure = failures.get(clientId);

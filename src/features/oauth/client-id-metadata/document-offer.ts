@@ -1,10 +1,10 @@
-// Decisions 10: whether the metadata offers client documents. A client that sees the offer may have
+// Whether the metadata offers client documents. A client that sees the offer may have
 // no other way to log in, so it is made only while documents can be fetched.
 import type { Clock } from '../../../core/clock.ts';
 import { describeCause, type Log } from '../../../core/log.ts';
+import { ClientDocumentRefused } from './client-document-refused.ts';
 import type { Network } from './network.ts';
 import { openConnection } from './open-connection.ts';
-import { ClientDocumentRefused } from './refusal.ts';
 
 export interface DocumentOffer {
   /**
@@ -31,42 +31,42 @@ const TIMEOUT_MS = 5000;
 /** `*` names no host that could be tried. */
 export const createDocumentOffer = (options: DocumentOfferOptions): DocumentOffer =>
   options.hosts.length === 0 || options.hosts.includes('*')
-    ? uncheckedOffer(options.hosts)
-    : checkedOffer(options);
+    ? createUncheckedOffer(options.hosts)
+    : createCheckedOffer(options);
 
 /** Documents are offered where hosts are allowed, whether they can be reached or not. */
-export const uncheckedOffer = (hosts: readonly string[]): DocumentOffer => ({
+export const createUncheckedOffer = (hosts: readonly string[]): DocumentOffer => ({
   isOffered: async () => hosts.length > 0,
   start() {},
   close() {},
 });
 
-function checkedOffer({ hosts, network, clock, log }: DocumentOfferOptions): DocumentOffer {
+function createCheckedOffer({ hosts, network, clock, log }: DocumentOfferOptions): DocumentOffer {
   const closing = new AbortController();
   let cancelNext = () => {};
-  let noteFirst = () => {};
-  const first = new Promise<void>((resolve) => (noteFirst = resolve));
+  let endFirst = () => {};
+  const first = new Promise<void>((resolve) => (endFirst = resolve));
   let isReachable: boolean | undefined;
 
   async function check(): Promise<void> {
-    const failures = await failuresOf(hosts, network, clock, closing.signal);
+    const failures = await probeHosts(hosts, network, clock, closing.signal);
     if (!closing.signal.aborted) {
-      note(failures);
+      reportChange(failures);
       cancelNext = clock.after(EVERY_MS, () => void check());
     }
-    noteFirst();
+    endFirst();
   }
 
-  function note(failures: Failures | undefined): void {
+  function reportChange(failures: Failures | undefined): void {
     if (failures !== undefined && isReachable !== false) {
       log.warn(
-        'None of the hosts of CIMD_ALLOWED_HOSTS can be reached, so clients are not offered log-in by a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY where only a proxy gets out, or set CIMD_ALLOWED_HOSTS=none.',
+        'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can log in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
         { reasons: failures },
       );
     }
     if (failures === undefined && isReachable === false) {
       log.info(
-        'Hosts of CIMD_ALLOWED_HOSTS can be reached again: clients may log in by a metadata document.',
+        'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can log in with a metadata document.',
       );
     }
     isReachable = failures === undefined;
@@ -89,35 +89,35 @@ function checkedOffer({ hosts, network, clock, log }: DocumentOfferOptions): Doc
 type Failures = Readonly<Record<string, string>>;
 
 /** Undefined as soon as one of the hosts was reached. */
-async function failuresOf(
+async function probeHosts(
   hosts: readonly string[],
   network: Network,
   clock: Clock,
   closing: AbortSignal,
 ): Promise<Failures | undefined> {
   const attempts = hosts.map((host) => ({ host, abort: new AbortController() }));
-  const end = (reason?: Error) => {
+  const abortAll = (reason?: Error) => {
     for (const { abort } of attempts) abort.abort(reason);
   };
   const tooLate = new Error(`no TLS connection within ${TIMEOUT_MS / 1000} s`);
-  const cancel = clock.after(TIMEOUT_MS, () => end(tooLate));
-  const onClose = () => end();
+  const cancel = clock.after(TIMEOUT_MS, () => abortAll(tooLate));
+  const onClose = () => abortAll();
   closing.addEventListener('abort', onClose);
   try {
-    await Promise.any(attempts.map(({ host, abort }) => reach(host, network, abort.signal)));
+    await Promise.any(attempts.map(({ host, abort }) => connectTo(host, network, abort.signal)));
     return undefined;
   } catch (error) {
     const reasons = error instanceof AggregateError ? error.errors : [];
-    return Object.fromEntries(hosts.map((host, at) => [host, reasonOf(reasons[at])]));
+    return Object.fromEntries(hosts.map((host, at) => [host, describeReason(reasons[at])]));
   } finally {
     cancel();
     closing.removeEventListener('abort', onClose);
     // Closes whatever is open.
-    end();
+    abortAll();
   }
 }
 
-async function reach(host: string, network: Network, signal: AbortSignal): Promise<void> {
+async function connectTo(host: string, network: Network, signal: AbortSignal): Promise<void> {
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
@@ -125,5 +125,5 @@ async function reach(host: string, network: Network, signal: AbortSignal): Promi
 }
 
 /** What is said to clients of a refusal is vague on purpose; its cause is not. */
-const reasonOf = (error: unknown): string =>
+const describeReason = (error: unknown): string =>
   describeCause(error instanceof ClientDocumentRefused ? (error.cause ?? error) : error);

@@ -4,9 +4,9 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../../core/clock.ts';
+import { ClientDocumentRefused, createUnreachableError } from './client-document-refused.ts';
 import type { Network } from './network.ts';
 import { openConnection } from './open-connection.ts';
-import { ClientDocumentRefused, unreachable } from './refusal.ts';
 
 export interface FetchedDocument {
   readonly headers: IncomingHttpHeaders;
@@ -32,15 +32,18 @@ export async function fetchDocument(
 ): Promise<FetchedDocument> {
   const abort = new AbortController();
   const cancel = clock.after(TIMEOUT_MS, () => {
-    const late = `was not there in full within ${TIMEOUT_MS / 1000} s`;
-    abort.abort(unreachable(url.hostname, problemOf(url, late), 'ETIMEDOUT'));
+    const problem = `did not arrive in full within ${TIMEOUT_MS / 1000} s`;
+    abort.abort(createUnreachableError(url.hostname, describeProblem(url, problem), 'ETIMEDOUT'));
   });
   try {
-    return await Promise.race([exchange(url, network, abort.signal), aborted(abort.signal)]);
+    return await Promise.race([
+      requestDocument(url, network, abort.signal),
+      rejectOnAbort(abort.signal),
+    ]);
   } catch (cause) {
     if (cause instanceof ClientDocumentRefused) throw cause;
     // Where the connection failed is for the log: it would tell strangers of the network inside.
-    throw unreachable(url.hostname, problemOf(url, 'cannot be fetched'), cause);
+    throw createUnreachableError(url.hostname, describeProblem(url, 'cannot be fetched'), cause);
   } finally {
     cancel();
     // Closes whatever is open.
@@ -48,15 +51,19 @@ export async function fetchDocument(
   }
 }
 
-async function exchange(url: URL, network: Network, signal: AbortSignal): Promise<FetchedDocument> {
+async function requestDocument(
+  url: URL,
+  network: Network,
+  signal: AbortSignal,
+): Promise<FetchedDocument> {
   const socket = await openConnection(url.hostname, network, signal);
-  const answer = await answerOf(url, socket);
-  const problem = answerProblem(answer);
-  if (problem !== undefined) throw refusalOf(url, problem);
-  return { headers: answer.headers, body: await readBody(url, answer) };
+  const response = await sendRequest(url, socket);
+  const problem = findResponseProblem(response);
+  if (problem !== undefined) throw createRefusal(url, problem);
+  return { headers: response.headers, body: await readBody(url, response) };
 }
 
-const answerOf = (url: URL, socket: TLSSocket): Promise<IncomingMessage> =>
+const sendRequest = (url: URL, socket: TLSSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     request({
       createConnection: () => socket,
@@ -74,7 +81,7 @@ const answerOf = (url: URL, socket: TLSSocket): Promise<IncomingMessage> =>
       .end();
   });
 
-function answerProblem({ statusCode = 0, headers }: IncomingMessage): string | undefined {
+function findResponseProblem({ statusCode = 0, headers }: IncomingMessage): string | undefined {
   if (statusCode >= 300 && statusCode < 400) {
     return `answered with a redirect (${statusCode}), which is not followed`;
   }
@@ -84,23 +91,24 @@ function answerProblem({ statusCode = 0, headers }: IncomingMessage): string | u
   return encoding === 'identity' ? undefined : 'is served compressed, which was not asked for';
 }
 
-async function readBody(url: URL, answer: IncomingMessage): Promise<Buffer> {
+async function readBody(url: URL, response: IncomingMessage): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of answer) {
+  for await (const chunk of response) {
     length += chunk.length;
-    if (length > MAX_BYTES) throw refusalOf(url, `is longer than ${MAX_BYTES} bytes`);
+    if (length > MAX_BYTES) throw createRefusal(url, `is longer than ${MAX_BYTES} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 }
 
-const refusalOf = (url: URL, problem: string) => new ClientDocumentRefused(problemOf(url, problem));
+const createRefusal = (url: URL, problem: string) =>
+  new ClientDocumentRefused(describeProblem(url, problem));
 
-const problemOf = (url: URL, problem: string): string =>
+const describeProblem = (url: URL, problem: string): string =>
   `The client's metadata document ${url.href} ${problem}.`;
 
-const aborted = (signal: AbortSignal): Promise<never> =>
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });

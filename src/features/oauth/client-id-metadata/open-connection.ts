@@ -2,9 +2,9 @@
 // could have named.
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
+import { createUnreachableError } from './client-document-refused.ts';
 import type { Network } from './network.ts';
 import { isPublicAddress } from './public-address.ts';
-import { unreachable } from './refusal.ts';
 
 const PORT = 443;
 
@@ -31,35 +31,36 @@ export async function openConnection(
     ALPNProtocols: ['http/1.1'],
     ...(network.ca !== undefined && { ca: network.ca }),
   });
-  closeOn(signal, socket);
+  destroyOnAbort(signal, socket);
   await once(socket, 'secureConnect');
   return socket;
 }
 
 async function dialPublic(host: string, network: Network, signal: AbortSignal) {
-  const addresses = await publicAddresses(host, network, signal);
+  const addresses = await resolvePublicAddresses(host, network, signal);
   signal.throwIfAborted();
   return network.dial({ addresses, port: PORT, signal });
 }
 
 /** One that is not public among them is enough: the host, or its name, is not what it should be. */
-async function publicAddresses(
+async function resolvePublicAddresses(
   host: string,
   network: Network,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   // The same words for every case: they would tell strangers which names exist inside.
-  const said = `The host ${host} of the client_id does not resolve to public addresses only.`;
+  const problem = `The host ${host} of the client_id does not resolve to public addresses only.`;
   const addresses = await network.resolve(host, signal).catch((cause: unknown) => {
-    throw unreachable(host, said, cause);
+    throw createUnreachableError(host, problem, cause);
   });
-  if (addresses.length === 0) throw unreachable(host, said, 'it has no address');
-  const inner = addresses.find((address) => !isPublicAddress(address));
-  if (inner !== undefined) throw unreachable(host, said, `it has the address ${inner}`);
+  if (addresses.length === 0) throw createUnreachableError(host, problem, 'it has no address');
+  const privateAddress = addresses.find((address) => !isPublicAddress(address));
+  if (privateAddress !== undefined)
+    throw createUnreachableError(host, problem, `it has the address ${privateAddress}`);
   return addresses;
 }
 
-function closeOn(signal: AbortSignal, socket: TLSSocket): void {
+function destroyOnAbort(signal: AbortSignal, socket: TLSSocket): void {
   // Whoever waits for the socket has its error; afterwards it is nobody's.
   socket.on('error', () => {});
   signal.addEventListener('abort', () => socket.destroy());

@@ -1,10 +1,10 @@
-// Decisions 10: anybody names the hosts of client documents, so they are looked up apart. The
+// Anybody can name the hosts of client documents, so they are looked up apart. The
 // resolver of the system has a few threads for the whole process, and a name whose servers stay
 // silent holds one of them for half a minute, while calls to the provider wait behind it.
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../../../core/clock.ts';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
-import { createTurns } from './turns.ts';
+import { createWorkQueue } from './work-queue.ts';
 
 /** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -16,13 +16,13 @@ const MAX_WAITING = 24;
 
 /** `servers` are those of the system unless given, such as `127.0.0.1:5353`. */
 export function createResolver(clock: Clock, servers?: readonly string[]): Resolve {
-  const turns = createTurns(MAX_AT_ONCE, MAX_WAITING);
-  const lookUp = createLookUp(clock, servers);
-  return (host, signal) => turns.run(() => lookUp(host, signal), signal);
+  const queue = createWorkQueue(MAX_AT_ONCE, MAX_WAITING);
+  const lookup = createLookup(clock, servers);
+  return (host, signal) => queue.run(() => lookup(host, signal), signal);
 }
 
-const createLookUp = (clock: Clock, servers?: readonly string[]): Resolve =>
-  async function lookUp(host, signal) {
+const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>
+  async function lookup(host, signal) {
     // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
     if (servers !== undefined) resolver.setServers(servers);
@@ -34,7 +34,7 @@ const createLookUp = (clock: Clock, servers?: readonly string[]): Resolve =>
       const addresses = answers.flatMap((answer) =>
         answer.status === 'fulfilled' ? answer.value : [],
       );
-      return addresses.length > 0 ? addresses : explain(answers, host);
+      return addresses.length > 0 ? addresses : throwMostTelling(answers, host);
     } finally {
       stopTimer();
       signal.removeEventListener('abort', cancel);
@@ -42,15 +42,15 @@ const createLookUp = (clock: Clock, servers?: readonly string[]): Resolve =>
   };
 
 /** @throws the error that says most: that there is none of one family says little. */
-function explain(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
+function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
   const code = getErrorCode(telling);
-  if (SILENT.has(code)) {
+  if (TIMED_OUT.has(code)) {
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
   }
   // Node's own words are "queryA ENOTFOUND".
   throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
 }
 
-const SILENT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);
+const TIMED_OUT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);

@@ -19,12 +19,12 @@ const RESPONSE_TYPES = ['code'];
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
 const NAMES = ['client_name', 'software_id', 'software_version'] as const;
 
-/** A record is read at every step of a log-in: it must stay small. Characters. */
+/** A record is read at every step of a login: it must stay small. Characters. */
 const MAX_NAME = 1000;
 const MAX_ECHOED = 2048;
 const MAX_CONTACTS = 10;
 
-/** Decisions 6: further members that are echoed where they are well-typed, else ignored. */
+/** Further members that are echoed where they are well-typed, else ignored. */
 const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
   scope: isShort,
   client_uri: isWebUrl,
@@ -39,16 +39,16 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
 export function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
   if (!isObject(body)) return refuse('The body must be a JSON object.');
   return {
-    ...names(body),
-    redirect_uris: redirectUris(body.redirect_uris, rules),
-    grant_types: choices(body, 'grant_types', GRANT_TYPES, ['authorization_code']),
-    response_types: choices(body, 'response_types', RESPONSE_TYPES, ['code']),
-    token_endpoint_auth_method: authMethod(body.token_endpoint_auth_method),
-    ...echoed(body),
+    ...readNames(body),
+    redirect_uris: readRedirectUris(body.redirect_uris, rules),
+    grant_types: readChoices(body, 'grant_types', GRANT_TYPES, ['authorization_code']),
+    response_types: readChoices(body, 'response_types', RESPONSE_TYPES, ['code']),
+    token_endpoint_auth_method: readAuthMethod(body.token_endpoint_auth_method),
+    ...selectEchoed(body),
   };
 }
 
-function redirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
+function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
   const list = parseRedirectUris(value, rules);
   if (list.problem === undefined) return list.uris;
   if (!list.isUri) return refuse(`${list.problem}.`);
@@ -57,23 +57,24 @@ function redirectUris(value: unknown, rules: RedirectUriRules): readonly string[
   });
 }
 
-function choices(members: JsonObject, name: string, allowed: string[], fallback: string[]) {
+function readChoices(members: JsonObject, name: string, allowed: string[], fallback: string[]) {
   const value = members[name];
   if (value === undefined) return fallback;
-  const known = isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));
-  return known ? value : refuse(`${name} must be an array of ${allowed.join(', ')}.`);
+  const isAllowed =
+    isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));
+  return isAllowed ? value : refuse(`${name} must be an array of ${allowed.join(', ')}.`);
 }
 
-function authMethod(value: unknown): string {
+function readAuthMethod(value: unknown): string {
   if (value === undefined) return 'none';
   if (isString(value) && AUTH_METHODS.includes(value)) return value;
   return refuse(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
 }
 
-function names(members: JsonObject): Record<string, string> {
-  const given = NAMES.filter((name) => members[name] !== undefined);
+function readNames(members: JsonObject): Record<string, string> {
+  const present = NAMES.filter((name) => members[name] !== undefined);
   return Object.fromEntries(
-    given.map((name) => {
+    present.map((name) => {
       const value = members[name];
       if (!isString(value)) return refuse(`${name} must be a string.`);
       if (value.length > MAX_NAME) return refuse(`${name} is longer than ${MAX_NAME} characters.`);
@@ -82,7 +83,7 @@ function names(members: JsonObject): Record<string, string> {
   );
 }
 
-const echoed = (members: JsonObject): JsonObject =>
+const selectEchoed = (members: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(ECHOED).flatMap(([name, isWellTyped]) =>
       isWellTyped(members[name]) ? [[name, members[name]]] : [],

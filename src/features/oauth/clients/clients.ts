@@ -1,7 +1,7 @@
 // Which clients there are: those that registered, and those that a document of theirs describes.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
-import { ClientDocumentRefused } from '../client-id-metadata/refusal.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
 import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
 

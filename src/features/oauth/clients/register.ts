@@ -15,7 +15,7 @@ export interface RegisterRules {
   readonly accessToken: string | undefined;
 }
 
-/** A client is public: no secret is issued, whatever method it names (Spec §5.8, decisions 6). */
+/** A client is public: no secret is issued, whatever method it names (Spec §5.8). */
 export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
   async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
     checkAccessToken(rules.accessToken, authorization);
@@ -39,7 +39,7 @@ function checkSize(client: RegisteredClient): void {
   const bytes = Buffer.byteLength(JSON.stringify(client));
   if (bytes <= MAX_RECORD_BYTES) return;
   fail('invalid_client_metadata', {
-    details: `The metadata of a client may have ${MAX_RECORD_BYTES} bytes; this has ${bytes}.`,
+    details: `Client metadata may be at most ${MAX_RECORD_BYTES} bytes; this is ${bytes} bytes.`,
   });
 }
 

@@ -6,9 +6,9 @@ import type { AuthorizationRequest } from '../request/authorization-request.ts';
 
 export interface Approvals {
   /** Whether the browser approved this: whatever is new is asked anew. */
-  covers(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
+  isApproved(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
   /** Whether it approved the client at this redirect URI, be it for other scopes. */
-  knowsClient(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
+  isClientApproved(request: AuthorizationRequest, browserHash: string): Promise<boolean>;
   remember(request: AuthorizationRequest, browserHash: string): Promise<void>;
 }
 
@@ -16,29 +16,29 @@ export interface ApprovalsSettings {
   /** 0: nothing is remembered. */
   readonly ttlSeconds: number;
   /** The scopes that the provider will be asked for. */
-  readonly scopesOf: (scope: string | undefined) => readonly string[];
+  readonly listScopes: (scope: string | undefined) => readonly string[];
 }
 
 export function createApprovals(store: Store, settings: ApprovalsSettings): Approvals {
-  const { ttlSeconds, scopesOf } = settings;
+  const { ttlSeconds, listScopes } = settings;
 
   const clientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>
     oauthKey('approved-client', hashSha256(JSON.stringify([browserHash, clientId, redirectUri])));
 
   function approvalKey(request: AuthorizationRequest, browserHash: string): string {
     const { clientId, redirectUri, parameters } = request;
-    const scopes = [...new Set(scopesOf(parameters.get('scope')))].sort();
+    const scopes = [...new Set(listScopes(parameters.get('scope')))].sort();
     return oauthKey(
       'approval',
       hashSha256(JSON.stringify([browserHash, clientId, redirectUri, scopes])),
     );
   }
 
-  const isKept = async (key: string) => ttlSeconds > 0 && (await store.get(key)) !== undefined;
+  const isStored = async (key: string) => ttlSeconds > 0 && (await store.get(key)) !== undefined;
 
   return {
-    covers: (request, browserHash) => isKept(approvalKey(request, browserHash)),
-    knowsClient: (request, browserHash) => isKept(clientKey(request, browserHash)),
+    isApproved: (request, browserHash) => isStored(approvalKey(request, browserHash)),
+    isClientApproved: (request, browserHash) => isStored(clientKey(request, browserHash)),
     async remember(request, browserHash) {
       if (ttlSeconds === 0) return;
       await Promise.all(

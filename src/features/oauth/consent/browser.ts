@@ -1,4 +1,4 @@
-// The browser in which a log-in began: a cookie that only it has, of which only the hash is stored.
+// The browser in which a login began: a cookie that only it has, of which only the hash is stored.
 import { generateSecret } from '../../../core/ids.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 
@@ -11,31 +11,31 @@ export interface Browser {
 
 export interface Browsers {
   /** The browser of a Cookie header, or a new one. */
-  of(cookie: string | undefined): Browser;
+  identify(cookie: string | undefined): Browser;
   /** The hash of the cookie that was sent; undefined without one. */
-  hashOf(cookie: string | undefined): string | undefined;
+  readHash(cookie: string | undefined): string | undefined;
 }
 
-/** `ttlSeconds` is how long approvals are remembered; the cookie has to outlive a log-in. */
+/** `ttlSeconds` is how long approvals are remembered; the cookie has to outlive a login. */
 export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   const isSecure = /^https:/i.test(baseUrl);
   // With the prefix no other host below the same domain can set it (RFC 6265bis §4.1.3).
   const name = isSecure ? '__Host-postern' : 'postern';
   const maxAge = Math.max(ttlSeconds, 3600);
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
-  const value = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
+  const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
 
-  const secretOf = (cookie: string | undefined) => value.exec(cookie ?? '')?.[1];
+  const readSecret = (cookie: string | undefined) => pattern.exec(cookie ?? '')?.[1];
   return {
-    of(cookie) {
-      const secret = secretOf(cookie) ?? generateSecret();
+    identify(cookie) {
+      const secret = readSecret(cookie) ?? generateSecret();
       return {
         hash: hashSha256(secret),
         headers: { 'Set-Cookie': `${name}=${secret}; ${attributes}` },
       };
     },
-    hashOf(cookie) {
-      const secret = secretOf(cookie);
+    readHash(cookie) {
+      const secret = readSecret(cookie);
       return secret === undefined ? undefined : hashSha256(secret);
     },
   };

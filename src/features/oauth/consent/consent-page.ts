@@ -2,9 +2,9 @@
 import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
 import type { Reply } from '../../../core/message.ts';
 import type { Client } from '../clients/clients.ts';
-import { type ShownName, shorten, shownName } from './shown-name.ts';
+import { createDisplayName, type DisplayName, shorten } from './display-name.ts';
 
-export interface ConsentQuestion {
+export interface ConsentPageContent {
   readonly client: Client;
   readonly redirectUri: string;
   readonly scopes: readonly string[];
@@ -14,20 +14,20 @@ export interface ConsentQuestion {
   readonly csrf: string;
 }
 
-export function consentPage(question: ConsentQuestion): Reply {
+export function renderConsentPage(question: ConsentPageContent): Reply {
   const { client, redirectUri, scopes, action, request, csrf } = question;
-  const name = shownName(client);
+  const name = createDisplayName(client);
   const quoted = `“<bdi>${escapeHtml(name.text)}</bdi>”`;
   const rows = [
-    ['Program', `<strong>${quoted}</strong>${warning(name)}`],
-    ['Who vouches for it', escapeHtml(voucher(client))],
-    ['Where your log-in goes', destination(redirectUri)],
-    ['What it asks for', scopes.length === 0 ? 'nothing in particular' : scopeList(scopes)],
+    ['App', `<strong>${quoted}</strong>${renderWarning(name)}`],
+    ['Publisher', escapeHtml(describePublisher(client))],
+    ['Sends you back to', renderDestination(redirectUri)],
+    ['Requested permissions', scopes.length === 0 ? 'none' : renderScopes(scopes)],
   ];
   const page = renderHtmlPage(
-    `Let “${name.text}” log in as you?`,
-    `<p>It would use <code>${escapeHtml(new URL(action).host)}</code> in your name. If you did not just
-start this from a program that you know, choose Deny.</p>
+    `Allow “${name.text}” to log in as you?`,
+    `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
+just start this login from an app that you trust, choose Deny.</p>
 <dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>
@@ -41,7 +41,7 @@ you point at this page or press Tab</span>.</p>
 <button name="decision" value="deny">Deny</button>
 </form>
 </div>`,
-    `Let ${quoted} log in as you?`,
+    `Allow ${quoted} to log in as you?`,
   );
   return { status: 200, ...page };
 }
@@ -50,28 +50,28 @@ you point at this page or press Tab</span>.</p>
 const MAX_SCOPE = 1000;
 const MAX_URI = 300;
 
-const warning = ({ warning: text }: ShownName): string =>
+const renderWarning = ({ warning: text }: DisplayName): string =>
   text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;
 
-const voucher = (client: Client): string =>
+const describePublisher = (client: Client): string =>
   client.kind === 'registered'
-    ? 'nobody: it registered itself, under a name of its own choice'
-    : `${client.host}, which publishes its description`;
+    ? 'not verified: the app registered itself under this name'
+    : `${client.host}, which publishes the description of this app`;
 
 /** In full and in ASCII, so that look-alikes look different. */
-function destination(redirectUri: string): string {
+function renderDestination(redirectUri: string): string {
   const { protocol, host } = new URL(redirectUri);
   const shown = `<code>${escapeHtml(host)}</code>`;
-  if (protocol === 'http:') return `a program on this computer (${shown})`;
+  if (protocol === 'http:') return `an app on this computer (${shown})`;
   if (protocol === 'https:') {
-    return `the site ${shown}<br><span class="aside"><code>${escapeHtml(shorten(redirectUri, MAX_URI))}</code></span>`;
+    return `the website ${shown}<br><span class="aside"><code>${escapeHtml(shorten(redirectUri, MAX_URI))}</code></span>`;
   }
-  // Several programs may open the same scheme: what follows tells them apart.
-  return `the program on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
+  // Several apps may open the same scheme: what follows tells them apart.
+  return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }
 
 /** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
-const scopeList = (scopes: readonly string[]): string =>
+const renderScopes = (scopes: readonly string[]): string =>
   scopes
     .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
     .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)

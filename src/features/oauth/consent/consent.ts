@@ -1,28 +1,34 @@
-// Consent of our own: a provider that knows one client only cannot ask for each of ours (the
-// confused deputy of the MCP specification).
+// A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
+// "confused deputy" of the MCP specification).
 import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
+import { createSealedRecords, type RecordsDeps } from '../../../core/seal/sealed-records.ts';
 import { findClientId, logClient } from '../clients/log-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
-import type { AuthorizationRequest, ReadRequest } from '../request/authorization-request.ts';
+import type {
+  AuthorizationRequest,
+  ReadAuthorizationRequest,
+} from '../request/authorization-request.ts';
 import { createNameCheck } from '../request/parameter-names.ts';
-import { fromBody } from '../request/parameters.ts';
-import { createSealedRecords, type RecordsDeps } from '../sealed-records.ts';
+import { parseBody } from '../request/parameters.ts';
 import type { Approvals } from './approvals.ts';
 import type { Browser, Browsers } from './browser.ts';
-import { consentPage } from './consent-page.ts';
+import { renderConsentPage } from './consent-page.ts';
 
-/** What happens after the approval. */
-export type Proceed = (request: AuthorizationRequest, browser: Browser) => Promise<Reply>;
+/** What happens once the user has approved: the browser goes on to the provider. */
+export type RedirectToProvider = (
+  request: AuthorizationRequest,
+  browser: Browser,
+) => Promise<Reply>;
 
 export interface ConsentSettings {
   readonly baseUrl: string;
   /** The id of the gateway's own client at the provider. */
   readonly providerClientId: string | undefined;
   /** The scopes that the provider will be asked for. */
-  readonly scopesOf: (scope: string | undefined) => readonly string[];
+  readonly listScopes: (scope: string | undefined) => readonly string[];
   /** `iss` of replies to clients (RFC 9207), where the service is its own issuer. */
   readonly issuer: string | undefined;
 }
@@ -33,8 +39,8 @@ export interface Consent {
   decide(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
 }
 
-/** A question that is open: everything that its answer needs. */
-interface Question {
+/** A page that waits for its user: everything that the decision needs. */
+interface PendingConsent {
   readonly query: string;
   /** Hash of the browser's cookie: an approval in another one is worth nothing. */
   readonly browser: string;
@@ -44,59 +50,60 @@ interface Question {
 /** Fields of the page's form. */
 const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 
-const QUESTION_TTL_SECONDS = 600;
-/** Characters. Questions are kept, and anybody may make them. */
+const TTL_SECONDS = 600;
+/** Characters. A page leaves a record, and anybody may ask for one. */
 const MAX_QUERY = 4096;
 
 export interface ConsentDeps {
-  readonly readRequest: ReadRequest;
+  readonly readRequest: ReadAuthorizationRequest;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
   readonly records: RecordsDeps;
-  readonly proceed: Proceed;
+  readonly redirectToProvider: RedirectToProvider;
 }
 
 export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Consent {
-  const { readRequest, browsers, approvals, records, proceed } = deps;
-  const questions = createSealedRecords<Question>(records, 'question', QUESTION_TTL_SECONDS);
+  const { readRequest, browsers, approvals, records, redirectToProvider } = deps;
+  const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   const { baseUrl, issuer } = settings;
 
-  async function ask(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
+  async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
     // The provider knows such a client itself, and asks for it by its own name.
-    if (client === undefined) return proceed(request, browser);
+    if (client === undefined) return redirectToProvider(request, browser);
     const csrf = generateSecret();
-    const page = consentPage({
+    const page = renderConsentPage({
       client,
       redirectUri,
-      scopes: settings.scopesOf(parameters.get('scope')),
+      scopes: settings.listScopes(parameters.get('scope')),
       action: `${baseUrl}/oauth/consent`,
-      request: await questions.put({ query, browser: browser.hash, csrf }),
+      request: await pendingConsents.put({ query, browser: browser.hash, csrf }),
       csrf,
     });
     return { ...page, headers: { ...page.headers, ...browser.headers } };
   }
 
   /** Not used up: whoever goes back in the browser, or presses twice, may answer again. */
-  async function questionOf(secret: string, csrf: string, cookie: string | undefined) {
-    const question = await questions.get(secret);
-    if (question === undefined) {
+  async function requirePending(secret: string, csrf: string, cookie: string | undefined) {
+    const pending = await pendingConsents.get(secret);
+    if (pending === undefined) {
       fail('oauth_invalid_request', {
-        details: 'This page has expired. Start again from your program.',
+        details: 'This page has expired. Start the login again from your app.',
       });
     }
-    if (question.browser !== browsers.hashOf(cookie) || !isEqual(question.csrf, csrf)) {
+    if (pending.browser !== browsers.readHash(cookie) || !isEqual(pending.csrf, csrf)) {
       fail('oauth_invalid_request', {
-        details: 'This approval belongs to another browser, or cookies are switched off.',
+        details:
+          'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
       });
     }
-    return question;
+    return pending;
   }
 
   async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     await approvals.remember(request, browser.hash);
     // 303: the browser posted a form, and goes on with a GET.
-    return { ...(await proceed(request, browser)), status: 303 };
+    return { ...(await redirectToProvider(request, browser)), status: 303 };
   }
 
   return {
@@ -107,30 +114,30 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
         });
       }
       const request = await readRequest(query, cookie);
-      // By the provider's own client everybody would come past the question.
+      // By the provider's own client everybody would get past this page.
       if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
       return async function answer() {
-        const browser = browsers.of(cookie);
-        return (await approvals.covers(request, browser.hash))
-          ? proceed(request, browser)
-          : ask(request, browser);
+        const browser = browsers.identify(cookie);
+        return (await approvals.isApproved(request, browser.hash))
+          ? redirectToProvider(request, browser)
+          : showPage(request, browser);
       };
     },
 
     async decide(body, cookie) {
-      const form = fromBody(body, checkFieldName);
-      const { query } = await questionOf(form.require('request'), form.require('csrf'), cookie);
+      const form = parseBody(body, checkFieldName);
+      const { query } = await requirePending(form.require('request'), form.require('csrf'), cookie);
       return logClient(findClientId(query), async () => {
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
         const isApproved = form.get('decision') === 'approve';
-        return () => (isApproved ? approve(request, browsers.of(cookie)) : deny(request));
+        return () => (isApproved ? approve(request, browsers.identify(cookie)) : deny(request));
       });
     },
   };
 
   function deny({ redirectUri, parameters }: AuthorizationRequest): Reply {
-    const error = { key: 'access_denied', message: 'The user denied it.' };
+    const error = { key: 'access_denied', message: 'The user denied the request.' };
     const reply = redirectToClient(redirectUri, [
       ['error', error.key],
       ['error_description', error.message],

@@ -14,7 +14,7 @@ export interface ProviderRequest {
 
 /** @throws GatewayError `not_configured` without a static provider client. */
 export const requireClientId = ({ id }: ProviderClientConfig): string =>
-  id ?? fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this service.' });
+  id ?? fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this gateway.' });
 
 /** Members by which a client authenticates itself; those of another client are never passed on. */
 const CREDENTIALS = new Set([

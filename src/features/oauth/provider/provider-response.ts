@@ -20,7 +20,12 @@ export interface ProviderRefusal {
   readonly isOwnClientRefused: boolean;
 }
 
-export const providerReply = ({ status, headers, body, refusal }: ProviderResponse): Reply => ({
+export const renderProviderResponse = ({
+  status,
+  headers,
+  body,
+  refusal,
+}: ProviderResponse): Reply => ({
   status,
   headers: { ...headers, 'Cache-Control': 'no-store' },
   body,

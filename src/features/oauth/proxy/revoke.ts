@@ -4,31 +4,31 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import { providerReply } from '../provider/provider-response.ts';
-import { fromBody } from '../request/parameters.ts';
+import { renderProviderResponse } from '../provider/provider-response.ts';
+import { parseBody } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 
-export const createRevoke = (config: ProxyConfig, clients: Clients, api: ProviderApi) =>
+export interface ProxyRevokeDeps {
+  readonly clients: Clients;
+  readonly api: ProviderApi;
+}
+
+export const createProxyRevoke = (config: ProxyConfig, { clients, api }: ProxyRevokeDeps) =>
   async function revoke(
     body: RequestBody,
     authorization: string | undefined,
   ): Promise<PendingReply> {
-    const parameters = fromBody(body);
+    const parameters = parseBody(body);
     parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
     const isGatewayClient = clients.isGatewayClient(clientId);
     if (isGatewayClient) await clients.require(clientId, 'unauthenticated_client');
     const url = config.endpoints.revocationUrl;
     if (url === undefined) {
-      fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this service.' });
+      fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this gateway.' });
     }
-    return async () =>
-      providerReply(
-        await forwardToProvider(api, config.providerClient, {
-          url,
-          parameters,
-          authorization,
-          isGatewayClient,
-        }),
-      );
+    const request = { url, parameters, authorization, isGatewayClient };
+    return async function forward() {
+      return renderProviderResponse(await forwardToProvider(api, config.providerClient, request));
+    };
   };

@@ -6,36 +6,37 @@ import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import { providerReply } from '../provider/provider-response.ts';
-import { fromBody, type Parameters } from '../request/parameters.ts';
+import { renderProviderResponse } from '../provider/provider-response.ts';
+import { type Parameters, parseBody } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 
+/** RFC 6749 §4.1.3, §6: by grant type. */
 const REQUIRED = new Map<string, readonly string[]>([
   ['authorization_code', ['code', 'redirect_uri', 'client_id', 'code_verifier']],
   ['refresh_token', ['refresh_token', 'client_id']],
 ]);
 
-export interface TokenDeps {
+export interface ProxyTokenDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
   readonly logLogin: LogLogin;
 }
 
-export const createToken = (config: ProxyConfig, { clients, api, logLogin }: TokenDeps) =>
+export const createProxyToken = (config: ProxyConfig, { clients, api, logLogin }: ProxyTokenDeps) =>
   async function token(
     body: RequestBody,
     authorization: string | undefined,
   ): Promise<PendingReply> {
-    const parameters = fromBody(body);
+    const parameters = parseBody(body);
     const grantType = parameters.require('grant_type');
     const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');
     for (const name of required) parameters.require(name);
     const clientId = parameters.require('client_id');
     const isGatewayClient = clients.isGatewayClient(clientId);
-    const client = isGatewayClient ? await findClient(clientId, parameters, clients) : undefined;
+    const client = isGatewayClient ? await requireClient(clientId, parameters, clients) : undefined;
     const url = config.endpoints.tokenUrl;
     if (url === undefined) {
-      fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this service.' });
+      fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this gateway.' });
     }
     return async function forward() {
       const request = { url, parameters, authorization, isGatewayClient };
@@ -49,11 +50,11 @@ export const createToken = (config: ProxyConfig, { clients, api, logLogin }: Tok
           isRefresh: grantType === 'refresh_token',
         });
       }
-      return providerReply(response);
+      return renderProviderResponse(response);
     };
   };
 
-async function findClient(
+async function requireClient(
   clientId: string,
   parameters: Parameters,
   clients: Clients,

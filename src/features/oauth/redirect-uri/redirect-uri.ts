@@ -1,4 +1,4 @@
-// Spec §4.8, decisions 0.3 and 6: what a redirect URI may be.
+// Spec §4.8: what a redirect URI may be.
 import { isStringArray } from '../../../core/json.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../../../core/loopback.ts';
 
@@ -34,12 +34,12 @@ export interface RedirectUriRules {
   readonly schemes: readonly string[];
   /** Whether `http://[::1]` is as good as 127.0.0.1. */
   readonly ipv6Loopback: boolean;
-  /** Whether the answer's own parameters are refused in its query: a client may take the first. */
-  readonly refusesAnswers: boolean;
+  /** Whether the parameters of the response are refused in its query: a client may take the first. */
+  readonly refusesResponseParameters: boolean;
 }
 
 /** RFC 6749 §4.1.2, RFC 9207 §2. */
-const ANSWERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
+const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
 
 const IPV6_LOOPBACK = '[::1]';
 
@@ -58,9 +58,11 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
   if (uri.includes('#')) return 'has a fragment';
   if (!URL.canParse(uri)) return 'is not a valid URL';
   const url = new URL(uri);
-  if (url.username || url.password || authorityOf(uri).includes('@')) return 'has user info';
-  const answer = rules.refusesAnswers && ANSWERS.find((name) => url.searchParams.has(name));
-  if (answer) return `has the parameter ${answer}, which is the answer's`;
+  if (url.username || url.password || readAuthority(uri).includes('@')) return 'has user info';
+  const parameter =
+    rules.refusesResponseParameters &&
+    RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name));
+  if (parameter) return `has the parameter ${parameter}, which the response sets`;
   if (rules.schemes.includes(url.protocol.slice(0, -1))) {
     return url.href === uri ? undefined : 'is not in its normal form';
   }
@@ -71,7 +73,7 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
   }
   if (url.hostname.endsWith('.')) return 'has a host that ends with a dot';
   if (isAtOrigin(uri, rules.baseUrl)) return "is at this gateway's own origin";
-  return survives(uri, url) ? undefined : 'is not in its normal form';
+  return isNormalized(uri, url) ? undefined : 'is not in its normal form';
 }
 
 /**
@@ -79,28 +81,32 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
  * gateway's own. All names of this computer are one.
  */
 export function isAtOrigin(uri: string, other: string): boolean {
-  const [one, own] = [new URL(uri), new URL(other)];
-  if (one.protocol !== own.protocol || one.port !== own.port) return false;
-  const areLoopback = [one, own].every(({ hostname }) => isLoopbackHost(hostname));
-  return areLoopback || one.hostname === own.hostname;
+  const [first, second] = [new URL(uri), new URL(other)];
+  if (first.protocol !== second.protocol || first.port !== second.port) return false;
+  const areLoopback = [first, second].every(({ hostname }) => isLoopbackHost(hostname));
+  return areLoopback || first.hostname === second.hostname;
 }
 
 /** Exact strings (RFC 9700 §4.1.3); on loopback, where allowed, without their ports. */
-export function isSameRedirectUri(known: string, given: string, anyPort: boolean): boolean {
-  if (known === given) return true;
+export function isSameRedirectUri(
+  registered: string,
+  requested: string,
+  anyPort: boolean,
+): boolean {
+  if (registered === requested) return true;
   if (!anyPort) return false;
-  const [one, other] = [withoutLoopbackPort(known), withoutLoopbackPort(given)];
+  const [one, other] = [stripLoopbackPort(registered), stripLoopbackPort(requested)];
   return one !== undefined && one === other;
 }
 
 /** As strings: parsing would call different addresses the same. Undefined for other hosts. */
-function withoutLoopbackPort(uri: string): string | undefined {
+function stripLoopbackPort(uri: string): string | undefined {
   const [, host, port = '0', rest] =
     /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
   return host === undefined || Number(port) > MAX_PORT ? undefined : host + rest;
 }
 
-function survives(uri: string, url: URL): boolean {
+function isNormalized(uri: string, url: URL): boolean {
   const written = /^(https?):\/\/([^/?]*)(.*)$/s.exec(uri);
   if (written === null) return false;
   const [, scheme, authority = '', rest = ''] = written;
@@ -111,4 +117,4 @@ function survives(uri: string, url: URL): boolean {
   return `${scheme}://${normalHost}${normalRest}` === url.href;
 }
 
-const authorityOf = (uri: string): string => /^[^:]*:\/*([^/?]*)/.exec(uri)?.[1] ?? '';
+const readAuthority = (uri: string): string => /^[^:]*:\/*([^/?]*)/.exec(uri)?.[1] ?? '';

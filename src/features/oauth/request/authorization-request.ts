@@ -3,7 +3,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isWellFormedScope } from '../../../core/scope.ts';
 import type { Client, Clients } from '../clients/clients.ts';
-import { fromQuery, type Parameters } from './parameters.ts';
+import { type Parameters, parseQuery } from './parameters.ts';
 import { isCodeChallenge } from './pkce.ts';
 
 export interface AuthorizationRequest {
@@ -17,39 +17,31 @@ export interface AuthorizationRequest {
 }
 
 /** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
-export type ReadRequest = (
+export type ReadAuthorizationRequest = (
   query: string,
   cookie: string | undefined,
 ) => Promise<AuthorizationRequest>;
 
-/** For proxy mode, whose errors are never redirects. @throws GatewayError with a row of §7.3. */
-export const createReadRequest = (clients: Clients, rules: RequestRules): ReadRequest =>
-  async function readRequest(query) {
-    const request = await identifyRequest(query, clients);
-    checkRequest(request.parameters, rules);
-    return request;
-  };
-
-/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3 (decisions 6). */
+/** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
 export async function identifyRequest(
   query: string,
   clients: Clients,
 ): Promise<AuthorizationRequest> {
-  const parameters = fromQuery(query);
+  const parameters = parseQuery(query);
   const clientId = parameters.require('client_id');
   const client = clients.isGatewayClient(clientId)
     ? await clients.require(clientId, 'unknown_client')
     : undefined;
   const redirectUri = parameters.require('redirect_uri');
   if (client && !clients.allowsRedirectUri(client, redirectUri)) {
-    const expected = client.redirectUris.slice(0, MAX_SHOWN).map(shown);
-    fail('unregistered_redirect_uri', { facts: { found: shown(redirectUri), expected } });
+    const expected = client.redirectUris.slice(0, MAX_SHOWN).map(toLogText);
+    fail('unregistered_redirect_uri', { facts: { found: toLogText(redirectUri), expected } });
   }
   return { query, parameters, clientId, redirectUri, client };
 }
 
 /** For the log, which holds no query. */
-const shown = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 200);
+const toLogText = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 200);
 
 const MAX_SHOWN = 3;
 
@@ -60,7 +52,7 @@ export interface RequestRules {
   readonly requiresPlainScope: boolean;
 }
 
-/** What is asked. @throws GatewayError with a row of §7.3 (decisions 6). */
+/** What is asked. @throws GatewayError with a row of §7.3. */
 export function checkRequest(parameters: Parameters, rules: RequestRules): void {
   checkResponseType(parameters);
   if (rules.requiresState) parameters.require('state');
@@ -87,6 +79,6 @@ function checkPkce(parameters: Parameters): void {
 function checkScope(scope: string | undefined): void {
   if (scope === undefined || isWellFormedScope(scope)) return;
   fail('oauth_invalid_request', {
-    details: 'scope must be a list of words with one space between.',
+    details: 'scope must be a list of names separated by single spaces.',
   });
 }

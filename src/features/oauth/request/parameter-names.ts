@@ -1,4 +1,4 @@
-// Decisions 10: names that another platform would read as something else than this gateway does.
+// Names that another platform would read as something else than this gateway does.
 import { fail } from '../../../core/errors/gateway-error.ts';
 
 /** @throws GatewayError `oauth_invalid_request`. */
@@ -49,27 +49,29 @@ const REQUEST_PARAMETERS = [
   'username',
 ] as const;
 
-/** Decisions 0.2: each could carry another redirect_uri past the check (RFC 9101, OIDC Core §6). */
-const SMUGGLERS = ['request', 'request_uri', 'registration'] as const;
+/** Each could carry another redirect_uri past the check (RFC 9101, OpenID Connect Core §6). */
+const UNSUPPORTED = ['request', 'request_uri', 'registration'] as const;
 
-const MEANINGFUL: ReadonlySet<string> = new Set([...REQUEST_PARAMETERS, ...SMUGGLERS]);
+const RESERVED: ReadonlySet<string> = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);
 
 /**
- * `also`: further names that the endpoint knows.
+ * `furtherNames`: further names that the endpoint knows.
  *
  * PHP makes `redirect_uri` of `redirect.uri` and a list of `redirect_uri[]`, others read names
  * without their case: the provider would see a parameter that was never looked at here.
  */
-export function createNameCheck(also: readonly string[] = []): CheckName {
-  const known = new Set<string>([...REQUEST_PARAMETERS, ...also]);
+export function createNameCheck(furtherNames: readonly string[] = []): CheckName {
+  const known = new Set<string>([...REQUEST_PARAMETERS, ...furtherNames]);
   return function checkName(name) {
     if (known.has(name)) return;
     if (!/^[A-Za-z0-9_:.-]+$/.test(name)) {
-      refuse('The name of a parameter may have letters, digits and _ : . - only.');
+      refuse('Parameter names may contain only letters, digits and _ : . -');
     }
-    const meaning = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
-    if (meaning === name && MEANINGFUL.has(name)) refuse(`The parameter ${name} is not supported.`);
-    if (MEANINGFUL.has(meaning)) refuse(`A parameter is called almost like ${meaning}.`);
+    const normalized = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
+    if (normalized === name && RESERVED.has(name))
+      refuse(`The parameter ${name} is not supported.`);
+    if (RESERVED.has(normalized))
+      refuse(`A parameter has a name that could be mistaken for ${normalized}.`);
   };
 }
 

@@ -1,4 +1,4 @@
-// Spec §4.6–§4.8, decisions 0.2 and 6: where parameters come from, and how often.
+// Spec §4.6–§4.8: where parameters come from, and how often.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { RequestBody } from '../../../core/message.ts';
@@ -18,9 +18,9 @@ export interface Parameters {
 }
 
 /** @throws GatewayError `oauth_invalid_request` for a repeated parameter, or by its name. */
-export function fromQuery(query: string, checkName: CheckName = checkRequestName): Parameters {
-  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) refuseMany();
-  return fromPairs([...new URLSearchParams(query)], checkName);
+export function parseQuery(query: string, checkName: CheckName = checkRequestName): Parameters {
+  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) refuseTooMany();
+  return createParameters([...new URLSearchParams(query)], checkName);
 }
 
 const checkRequestName = createNameCheck();
@@ -30,15 +30,15 @@ const checkRequestName = createNameCheck();
  *
  * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member, or by its name.
  */
-export function fromBody(body: RequestBody, checkName: CheckName = checkRequestName): Parameters {
-  if (body.type === 'form') return fromQuery(body.text, checkName);
+export function parseBody(body: RequestBody, checkName: CheckName = checkRequestName): Parameters {
+  if (body.type === 'form') return parseQuery(body.text, checkName);
   const members = stringMembers(body.value);
   // A flat object of strings has two for each member, unless one is given twice.
   const strings = body.text.match(JSON_STRING) ?? [];
   if (strings.length !== 2 * members.length) {
-    fail('oauth_invalid_request', { details: 'A member of the body is given twice.' });
+    fail('oauth_invalid_request', { details: 'A member of the body appears twice.' });
   }
-  return fromPairs(members, checkName);
+  return createParameters(members, checkName);
 }
 
 const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
@@ -46,10 +46,12 @@ const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 /** Far more than any client sends: many cost time, and anybody may send them. */
 const MAX_PARAMETERS = 100;
 
-const refuseMany = (): never =>
-  fail('oauth_invalid_request', { details: `More than ${MAX_PARAMETERS} parameters.` });
+const refuseTooMany = (): never =>
+  fail('oauth_invalid_request', {
+    details: `The request has more than ${MAX_PARAMETERS} parameters.`,
+  });
 
-function fromPairs(
+function createParameters(
   pairs: readonly (readonly [string, string])[],
   checkName: CheckName,
 ): Parameters {
@@ -58,7 +60,7 @@ function fromPairs(
     checkName(name);
     if (values.has(name) && name !== REPEATABLE) {
       fail('oauth_invalid_request', {
-        details: `The parameter ${printable(name)} is given twice.`,
+        details: `The parameter ${shortenName(name)} appears twice.`,
       });
     }
     values.set(name, value);
@@ -78,14 +80,14 @@ function stringMembers(value: unknown): (readonly [string, string])[] {
     return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
   }
   const members = Object.entries(value);
-  if (members.length > MAX_PARAMETERS) refuseMany();
+  if (members.length > MAX_PARAMETERS) refuseTooMany();
   return members.map(([name, member]) => {
     if (typeof member === 'string') return [name, member] as const;
     return fail('oauth_invalid_request', {
-      details: `The member ${printable(name)} must be a string.`,
+      details: `The member ${shortenName(name)} must be a string.`,
     });
   });
 }
 
 /** A caller's own word in an error: short, so that nobody can make the service recite. */
-const printable = (name: string) => (name.length > 40 ? `${name.slice(0, 40)}...` : name);
+const shortenName = (name: string) => (name.length > 40 ? `${name.slice(0, 40)}...` : name);

@@ -1,6 +1,6 @@
-// Few at a time, some waiting, the rest turned away.
+// So many at a time, so many waiting; the rest is turned away.
 
-export interface Turns {
+export interface WorkQueue {
   /**
    * Runs the work when it is its turn.
    *
@@ -9,30 +9,30 @@ export interface Turns {
   run<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
 }
 
-export function createTurns(maxRunning: number, maxWaiting: number): Turns {
+export function createWorkQueue(maxRunning: number, maxWaiting: number): WorkQueue {
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  function nextTurn(signal: AbortSignal): Promise<void> {
+  function waitForTurn(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (waiting.length >= maxWaiting) throw new Error('too many are waiting for their turn');
-      const begin = () => {
+      if (waiting.length >= maxWaiting) throw new Error('too many lookups are waiting');
+      const start = () => {
         signal.removeEventListener('abort', leave);
         resolve();
       };
       const leave = () => {
-        waiting.splice(waiting.indexOf(begin), 1);
+        waiting.splice(waiting.indexOf(start), 1);
         reject(signal.reason);
       };
-      waiting.push(begin);
+      waiting.push(start);
       signal.addEventListener('abort', leave, { once: true });
     });
   }
 
   /** Whoever waits longest takes over the place, so that `running` stays as it is. */
   function endTurn(): void {
-    const begin = waiting.shift();
-    if (begin) begin();
+    const start = waiting.shift();
+    if (start) start();
     else running -= 1;
   }
 
@@ -40,7 +40,7 @@ export function createTurns(maxRunning: number, maxWaiting: number): Turns {
     async run(work, signal) {
       signal.throwIfAborted();
       if (running < maxRunning) running += 1;
-      else await nextTurn(signal);
+      else await waitForTurn(signal);
       try {
         return await work();
       } finally {

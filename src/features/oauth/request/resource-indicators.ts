@@ -3,10 +3,10 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Parameters } from './parameters.ts';
 
 /** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
-export function checkResources({ pairs }: Parameters, baseUrl: string): readonly string[] {
+export function readResourceIndicators({ pairs }: Parameters, baseUrl: string): readonly string[] {
   const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
-  const own = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
-  const foreign = resources.find((resource) => !own.includes(resource));
+  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  const foreign = resources.find((resource) => !accepted.includes(resource));
   if (foreign !== undefined) {
     fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
   }

@@ -1,5 +1,5 @@
 import { createJsonReply, type Reply } from '../../core/message.ts';
 
 /** A metadata document, which clients and caches may keep for five minutes. */
-export const metadataReply = (document: unknown): Reply =>
+export const renderMetadata = (document: unknown): Reply =>
   createJsonReply(200, document, { 'Cache-Control': 'public, max-age=300' });

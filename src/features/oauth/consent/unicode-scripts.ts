@@ -1,7 +1,7 @@
 // UTS 39 §5.1: which scripts a text is written in. Look-alikes are made by mixing them.
 
 /** Scripts in use (UAX 31 table 5), and two more with many look-alikes of Latin letters. */
-const NAMES = [
+const SCRIPTS = [
   'Latin',
   'Arabic',
   'Armenian',
@@ -38,24 +38,24 @@ const NAMES = [
 /** Stands for all that are not named. */
 export const OTHER_SCRIPT = 'another';
 
-const PATTERNS = NAMES.map((name) => ({ name, letters: new RegExp(`\\p{Script=${name}}`, 'u') }));
+const PATTERNS = SCRIPTS.map((name) => ({ name, letters: new RegExp(`\\p{Script=${name}}`, 'u') }));
 
 const COMMON = /[\p{Script=Common}\p{Script=Inherited}]/u;
 
 /** UTS 39 §5.2, "Highly Restrictive": languages that are written in several, Latin among them. */
-const TOGETHER: readonly ReadonlySet<string>[] = [
+const USED_TOGETHER: readonly ReadonlySet<string>[] = [
   new Set(['Latin', 'Han', 'Hiragana', 'Katakana']),
   new Set(['Latin', 'Han', 'Bopomofo']),
   new Set(['Latin', 'Han', 'Hangul']),
 ];
 
 /** One for those that are used together; none for digits and signs alone. */
-export function scriptsOf(text: string): readonly string[] {
+export function findScripts(text: string): readonly string[] {
   const letters = [...text].filter((letter) => !COMMON.test(letter));
-  const scripts = [...new Set(letters.map(scriptOf))].sort();
-  const isUsual = TOGETHER.some((usual) => scripts.every((script) => usual.has(script)));
-  return isUsual ? scripts.slice(0, 1) : scripts;
+  const scripts = [...new Set(letters.map(findScript))].sort();
+  const areUsedTogether = USED_TOGETHER.some((set) => scripts.every((script) => set.has(script)));
+  return areUsedTogether ? scripts.slice(0, 1) : scripts;
 }
 
-const scriptOf = (letter: string): string =>
+const findScript = (letter: string): string =>
   PATTERNS.find(({ letters }) => letters.test(letter))?.name ?? OTHER_SCRIPT;

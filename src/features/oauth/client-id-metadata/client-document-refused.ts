@@ -1,7 +1,7 @@
 /** A client id that is an https URL cannot be used; the message says why, to its developer. */
 export class ClientDocumentRefused extends Error {
   override readonly name = 'ClientDocumentRefused';
-  /** The way to the host failed, whatever its document says: for an operator to mend. */
+  /** The host could not be reached, whatever its document says: for an operator to mend. */
   readonly isUnreachable: boolean;
 
   constructor(message: string, options?: { readonly cause?: unknown }, isUnreachable = false) {
@@ -11,7 +11,7 @@ export class ClientDocumentRefused extends Error {
 }
 
 /** @throws ClientDocumentRefused always. */
-export function refuse(message: string): never {
+export function refuseDocument(message: string): never {
   throw new ClientDocumentRefused(message);
 }
 
@@ -19,9 +19,13 @@ export function refuse(message: string): never {
  * What happened, and what an operator can do about it. `cause` is for the log: it may name what is
  * inside the network, which strangers must not be told.
  */
-export const unreachable = (host: string, what: string, cause: unknown): ClientDocumentRefused =>
+export const createUnreachableError = (
+  host: string,
+  what: string,
+  cause: unknown,
+): ClientDocumentRefused =>
   new ClientDocumentRefused(
-    `${what} Whoever runs this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY where only a proxy leads out, or change CIMD_ALLOWED_HOSTS; the gateway's log says what failed.`,
+    `${what} The administrator of this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY if a proxy is required, or change CIMD_ALLOWED_HOSTS. The gateway's log has the reason.`,
     { cause },
     true,
   );

@@ -1,8 +1,8 @@
-// A client's own word for itself, made fit to be shown: anybody may register under any name.
+// What a client calls itself, made fit to be shown: anybody may register under any name.
 import type { Client } from '../clients/clients.ts';
-import { OTHER_SCRIPT, scriptsOf } from './scripts.ts';
+import { findScripts, OTHER_SCRIPT } from './unicode-scripts.ts';
 
-export interface ShownName {
+export interface DisplayName {
   readonly text: string;
   /** What is wrong with it, for whoever reads it. */
   readonly warning: string | undefined;
@@ -11,36 +11,36 @@ export interface ShownName {
 /** Characters. */
 const MAX_NAME = 40;
 
-/** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
-const UNSEEN = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
+/** What leaves no mark, or queue the reading direction: controls, blanks, fillers. */
+const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 
 /** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */
 const QUOTES =
   /[\p{Quotation_Mark}\u02ba\u02bb-\u02bd\u02dd\u02ee\u02f4-\u02f6\u2032-\u2037\u05f3\u05f4\u3003]/gu;
 
-export function shownName({ name = '', id }: Client): ShownName {
+export function createDisplayName({ name = '', id }: Client): DisplayName {
   const plain = name
     .normalize('NFKC')
-    .replace(UNSEEN, ' ')
+    .replace(INVISIBLE, ' ')
     .replace(QUOTES, "'")
     // No towers of accents over the next line.
     .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
   if (plain === '') {
-    const text = id.startsWith('https:') ? new URL(id).host : 'a program without a name';
+    const text = id.startsWith('https:') ? new URL(id).host : 'unnamed app';
     return { text, warning: undefined };
   }
   const text = shorten(plain, MAX_NAME);
-  return { text, warning: mixture(scriptsOf(text)) };
+  return { text, warning: describeMixture(findScripts(text)) };
 }
 
-function mixture(scripts: readonly string[]): string | undefined {
+function describeMixture(scripts: readonly string[]): string | undefined {
   if (scripts.length > 1) {
-    return `This name mixes letters of different scripts (${scripts.join(', ')}), as look-alikes do.`;
+    return `This name mixes letters from different scripts (${scripts.join(', ')}), a common way to imitate another name.`;
   }
   // Two of those that are hardly in use count as one here.
   return scripts[0] === OTHER_SCRIPT
-    ? 'This name has letters of a script that is hardly in use, as look-alikes do.'
+    ? 'This name uses letters from a rare script, a common way to imitate another name.'
     : undefined;
 }
 

@@ -1,7 +1,7 @@
 // Spec §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
-import { refuse } from './refusal.ts';
+import { refuseDocument } from './client-document-refused.ts';
 
 /** What the service uses of it; wire names, as in a registered client. */
 export interface ClientDocument {
@@ -19,25 +19,25 @@ const MAX_NAME = 200;
 const MAX_URI = 2048;
 
 /** @throws ClientDocumentRefused naming the member. */
-export function readDocument(
+export function parseClientDocument(
   clientId: string,
   body: Buffer,
   rules: RedirectUriRules,
 ): ClientDocument {
   const members = parseObject(body);
-  const problem = members === undefined ? 'is not a JSON object' : memberProblem(members, clientId);
-  if (members === undefined || problem !== undefined) return refused(clientId, `${problem}`);
+  const problem = members === undefined ? 'is not a JSON object' : findProblem(members, clientId);
+  if (members === undefined || problem !== undefined) return refuseMembers(clientId, `${problem}`);
   return {
     client_id: clientId,
     ...(isName(members.client_name) && { client_name: members.client_name }),
     ...(isWebUrl(members.client_uri) && { client_uri: members.client_uri }),
     ...(isWebUrl(members.logo_uri) && { logo_uri: members.logo_uri }),
-    redirect_uris: redirectUris(clientId, members.redirect_uris, rules),
+    redirect_uris: readRedirectUris(clientId, members.redirect_uris, rules),
     token_endpoint_auth_method: 'none',
   };
 }
 
-function memberProblem(members: JsonObject, clientId: string): string | undefined {
+function findProblem(members: JsonObject, clientId: string): string | undefined {
   return PROBLEMS.find(([applies]) => applies(members, clientId))?.[1];
 }
 
@@ -59,7 +59,7 @@ const PROBLEMS: readonly (readonly [
   [({ response_types }) => isWithout(response_types, 'code'), 'has response_types without code'],
 ];
 
-function redirectUris(
+function readRedirectUris(
   clientId: string,
   value: unknown,
   rules: RedirectUriRules,
@@ -67,7 +67,7 @@ function redirectUris(
   const list = parseRedirectUris(value, rules);
   return list.problem === undefined
     ? list.uris
-    : refused(clientId, `is not usable: ${list.problem}`);
+    : refuseMembers(clientId, `is not usable: ${list.problem}`);
 }
 
 /** Absent means the default, which has it. */
@@ -84,5 +84,5 @@ const isWebUrl = (value: unknown): value is string =>
   /^https:\/\/[\x21-\x7E]+$/.test(value) &&
   URL.canParse(value);
 
-const refused = (clientId: string, problem: string): never =>
-  refuse(`The client's metadata document ${clientId} ${problem}.`);
+const refuseMembers = (clientId: string, problem: string): never =>
+  refuseDocument(`The client's metadata document ${clientId} ${problem}.`);

@@ -5,7 +5,7 @@ import type { ProviderConfig } from '../../../core/config/groups/provider.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../../core/scope.ts';
 
-export interface ProviderRequestConfig
+export interface ProviderParametersConfig
   extends Pick<
     BrokerConfig,
     'provider' | 'allowedScopes' | 'addedScopes' | 'addedParameters' | 'resourceParameter'
@@ -20,25 +20,29 @@ type Pairs = readonly (readonly [name: string, value: string])[];
  * Without it some make one for an API of their own, which the consent page never spoke of. What the
  * client names counts as far as the gateway would accept a token for it.
  */
-export function resourcesToRequest(
-  config: ProviderRequestConfig,
+export function selectResources(
+  config: ProviderParametersConfig,
   requested: readonly string[],
 ): readonly string[] {
   const { resourceParameter, provider } = config;
   if (resourceParameter === 'none') return [];
   const accepted = requested.filter((one) => provider.audience.includes(one));
-  const resources = accepted.length > 0 ? accepted : [usualResource(config)];
+  const resources = accepted.length > 0 ? accepted : [defaultResource(config)];
   return resourceParameter === 'audience' ? resources.slice(0, 1) : resources;
 }
 
-function usualResource({ resourceParameter, provider, baseUrl }: ProviderRequestConfig): string {
+function defaultResource({
+  resourceParameter,
+  provider,
+  baseUrl,
+}: ProviderParametersConfig): string {
   const { audience } = provider;
   // An audience may be any name that the provider knows its API by; a resource is a URI.
   const name = resourceParameter === 'audience' ? audience[0] : undefined;
   return audience.find(isAbsoluteUri) ?? name ?? `${baseUrl}/mcp`;
 }
 
-export interface AuthorizationExtras {
+export interface AuthorizationParameters {
   /** For the authorization request: what was asked for, then what was added, each once. */
   readonly scope: string;
   /** Further parameters of the authorization request. */
@@ -47,16 +51,16 @@ export interface AuthorizationExtras {
   readonly token: Pairs;
 }
 
-/** `requestedScope` as the client sent it; `resources` those of `resourcesToRequest`. */
-export function authorizationExtras(
-  config: ProviderRequestConfig,
+/** `requestedScope` as the client sent it; `resources` those of `selectResources`. */
+export function buildAuthorizationParameters(
+  config: ProviderParametersConfig,
   requestedScope: string | undefined,
   resources: readonly string[],
-): AuthorizationExtras {
-  const requested = allowed(config, requestedScope);
-  const target = resourceParameters(config, resources);
+): AuthorizationParameters {
+  const requested = selectAllowedScopes(config, requestedScope);
+  const target = buildResourceParameters(config, resources);
   return {
-    scope: withAdded(config, requested.length > 0 ? requested : DEFAULT_SCOPES),
+    scope: addScopes(config, requested.length > 0 ? requested : DEFAULT_SCOPES),
     authorization: [...config.addedParameters, ...target],
     token: target,
   };
@@ -66,17 +70,17 @@ export function authorizationExtras(
  * Further parameters of a refresh; `resources` those that the grant was made with. RFC 6749 §6:
  * `scope` may be left out, but not everywhere.
  */
-export function refreshExtras(
-  config: ProviderRequestConfig,
+export function buildRefreshParameters(
+  config: ProviderParametersConfig,
   requestedScope: string | undefined,
   resources: readonly string[],
 ): Pairs {
-  const requested = allowed(config, requestedScope);
+  const requested = selectAllowedScopes(config, requestedScope);
   const { refreshNeedsScope = false } = config.provider.quirks;
-  const names = requested.length > 0 || refreshNeedsScope;
+  const namesScope = requested.length > 0 || refreshNeedsScope;
   return [
-    ...(names ? [['scope', withAdded(config, requested)] as const] : []),
-    ...resourceParameters(config, resources),
+    ...(namesScope ? [['scope', addScopes(config, requested)] as const] : []),
+    ...buildResourceParameters(config, resources),
   ];
 }
 
@@ -88,7 +92,7 @@ export type TokenAnswer = Readonly<Record<string, unknown>>;
  *
  * @throws GatewayError `upstream_failed` when the token to hand out is not in it.
  */
-export function handedOut(
+export function selectClientTokens(
   answer: TokenAnswer,
   { accessToken }: Pick<ProviderConfig, 'accessToken'>,
 ): TokenAnswer & { readonly access_token: string } {
@@ -100,14 +104,14 @@ export function handedOut(
 }
 
 /** Whatever else a client names, it must not borrow what the service's own client may do. */
-const allowed = (
-  { allowedScopes: known }: Pick<BrokerConfig, 'allowedScopes'>,
+const selectAllowedScopes = (
+  { allowedScopes }: Pick<BrokerConfig, 'allowedScopes'>,
   scope: string | undefined,
 ): readonly string[] =>
-  parseScope(scope).filter((one) => known.includes('*') || known.includes(one));
+  parseScope(scope).filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name));
 
-function withAdded(
-  { addedScopes, provider }: ProviderRequestConfig,
+function addScopes(
+  { addedScopes, provider }: ProviderParametersConfig,
   requested: readonly string[],
 ): string {
   // OpenID Connect Core §3.1.2.1: no ID token without it.
@@ -115,7 +119,7 @@ function withAdded(
   return [...new Set([...requested, ...openid, ...addedScopes])].join(' ');
 }
 
-const resourceParameters = (
+const buildResourceParameters = (
   { resourceParameter: name }: Pick<BrokerConfig, 'resourceParameter'>,
   resources: readonly string[],
 ): Pairs => (name === 'none' ? [] : resources.map((one) => [name, one] as const));

@@ -1,10 +1,10 @@
-// Records of a log-in under way: found by a secret that only its bearer knows, and sealed.
-import { generateSecret } from '../../core/ids.ts';
-import type { Seal } from '../../core/seal/seal.ts';
-import { hashSha256 } from '../../core/sha256.ts';
-import { oauthKey } from '../../core/store/keys.ts';
-import { checkRecordVersion, RECORD_VERSION } from '../../core/store/record-version.ts';
-import type { Store } from '../../core/store/store.ts';
+// Records of a login under way: found by a secret that only its bearer knows, and sealed.
+import { generateSecret } from '../ids.ts';
+import { hashSha256 } from '../sha256.ts';
+import { oauthKey } from '../store/keys.ts';
+import { checkRecordVersion, RECORD_VERSION } from '../store/record-version.ts';
+import type { Store } from '../store/store.ts';
+import type { Seal } from './seal.ts';
 
 export interface SealedRecords<Value> {
   /** Stores a value; returns the new secret by which it is found. */
@@ -32,7 +32,7 @@ export function createSealedRecords<Value extends object>(
     if (text === undefined) return undefined;
     // What opens was written by this code: no other check of its shape is needed.
     const record = JSON.parse(text) as Value & { readonly version?: number };
-    checkRecordVersion(record.version, 'A record of a log-in');
+    checkRecordVersion(record.version, 'A record of a login');
     return record;
   }
 

@@ -1,0 +1,43 @@
+// OAUTH_MODE=proxy: clients are sent on to the provider, and their requests forwarded.
+import type { ProxyConfig } from '../../../core/config/groups/oauth.ts';
+import type { Clients } from '../clients/clients.ts';
+import type { RedirectToProvider } from '../consent/consent.ts';
+import type { LogLogin } from '../provider/login-log.ts';
+import type { ProviderApi } from '../provider/provider-api.ts';
+import {
+  checkRequest,
+  identifyRequest,
+  type ReadAuthorizationRequest,
+} from '../request/authorization-request.ts';
+import { createProxyRedirect } from './authorize.ts';
+import { createProxyRevoke } from './revoke.ts';
+import { createProxyToken } from './token.ts';
+
+export interface ProxyDeps {
+  readonly clients: Clients;
+  readonly api: ProviderApi;
+  readonly logLogin: LogLogin;
+}
+
+export interface Proxy {
+  readonly readRequest: ReadAuthorizationRequest;
+  readonly redirectToProvider: RedirectToProvider;
+  readonly token: ReturnType<typeof createProxyToken>;
+  readonly revoke: ReturnType<typeof createProxyRevoke>;
+}
+
+export function createProxy(config: ProxyConfig, deps: ProxyDeps): Proxy {
+  const { clients } = deps;
+  const rules = { requiresState: true, requiresPlainScope: config.consent.kind === 'page' };
+  return {
+    // Errors are never redirected: the provider answers the client.
+    async readRequest(query) {
+      const request = await identifyRequest(query, clients);
+      checkRequest(request.parameters, rules);
+      return request;
+    },
+    redirectToProvider: createProxyRedirect(config),
+    token: createProxyToken(config, deps),
+    revoke: createProxyRevoke(config, deps),
+  };
+}
