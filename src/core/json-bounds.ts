@@ -23,11 +23,11 @@ export function findExceededBound(
   let count = 1;
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    if (character === QUOTE) at = endOfString(text, at);
+    if (character === QUOTE) at = findEndOfString(text, at);
     else if (character === COMMA) count++;
     else if (character === OPEN_ARRAY || character === OPEN_OBJECT) {
       depth++;
-      if (!closesNext(text, at)) count++;
+      if (!isEmptyAt(text, at)) count++;
       if (depth > levels) return 'levels';
     } else if (character === CLOSE_ARRAY || character === CLOSE_OBJECT) depth--;
     if (count > values) return 'values';
@@ -45,14 +45,14 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /** Whether the array or object that opens at `start` is empty. */
-function closesNext(text: string, start: number): boolean {
+function isEmptyAt(text: string, start: number): boolean {
   let at = start + 1;
   while (text.charCodeAt(at) <= SPACE) at++;
   const character = text.charCodeAt(at);
   return character === CLOSE_ARRAY || character === CLOSE_OBJECT;
 }
 
-function endOfString(text: string, start: number): number {
+function findEndOfString(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text.charCodeAt(at) !== QUOTE) {
     at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;

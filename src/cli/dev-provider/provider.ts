@@ -21,7 +21,7 @@ const LOCAL_REDIRECT =
 /** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
 export async function createDevProvider(options: DevProviderOptions): Promise<RequestListener> {
   const { issuer, keys } = options;
-  const provider = await withoutNotices(async () => {
+  const provider = await silenceNotices(async () => {
     // A development dependency: loaded here and nowhere else.
     const { Provider: Constructor, errors } = await import('oidc-provider');
     const { InvalidTarget } = errors;
@@ -71,7 +71,7 @@ function allowLocalRedirects({ Client }: Provider, callback: string): void {
 }
 
 /** The notices of oidc-provider are about production and its supported Node versions: no use here. */
-async function withoutNotices<Result>(run: () => Promise<Result>): Promise<Result> {
+async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Result> {
   const { info, warn } = console;
   console.info = () => {};
   console.warn = () => {};

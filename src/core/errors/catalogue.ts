@@ -27,37 +27,43 @@ export interface ErrorRow {
   readonly details: string;
 }
 
-const row = <const Row extends ErrorRow>(value: Row): Row => value;
+const defineError = <const Row extends ErrorRow>(value: Row): Row => value;
 
-const unauthorized = <const Reason extends string>(reason: Reason, details: string) =>
-  row({ status: 401, jsonrpc: { code: -32001, message: 'Unauthorized', reason }, details });
+const defineUnauthorized = <const Reason extends string>(reason: Reason, details: string) =>
+  defineError({ status: 401, jsonrpc: { code: -32001, message: 'Unauthorized', reason }, details });
 
-const oauth = <const Code extends OAuthErrorCode>(status: number, code: Code, details: string) =>
-  row({ status, oauth: code, details });
+const defineOAuthError = <const Code extends OAuthErrorCode>(
+  status: number,
+  code: Code,
+  details: string,
+) => defineError({ status, oauth: code, details });
 
 export const catalogue = {
   // Spec §7.1: bearer tokens.
-  missing_token: unauthorized(
+  missing_token: defineUnauthorized(
     'missing_token',
     'The request has no access token. Send the header Authorization: Bearer <access token>.',
   ),
-  invalid_format: unauthorized(
+  invalid_format: defineUnauthorized(
     'invalid_format',
     'The Authorization header must have the form Bearer <access token>.',
   ),
-  invalid_token: unauthorized(
+  invalid_token: defineUnauthorized(
     'invalid_token',
     'The token is malformed or its signature is not valid.',
   ),
-  expired_token: unauthorized('expired_token', 'The token has expired.'),
-  invalid_issuer: unauthorized('invalid_issuer', 'The token was issued by another provider.'),
-  invalid_audience: unauthorized('invalid_audience', 'The token was issued for another audience.'),
-  missing_claim: unauthorized(
+  expired_token: defineUnauthorized('expired_token', 'The token has expired.'),
+  invalid_issuer: defineUnauthorized('invalid_issuer', 'The token was issued by another provider.'),
+  invalid_audience: defineUnauthorized(
+    'invalid_audience',
+    'The token was issued for another audience.',
+  ),
+  missing_claim: defineUnauthorized(
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',
   ),
   /** 200: a 401 would make clients start a login, and without authentication there is none. */
-  user_required: row({
+  user_required: defineError({
     status: 200,
     jsonrpc: { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
     details:
@@ -65,213 +71,213 @@ export const catalogue = {
   }),
 
   // Spec §7.2: sessions and rate limits.
-  missing_session_id: row({
+  missing_session_id: defineError({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request', reason: 'missing_session_id' },
     details:
       'Send initialize first. Then send the mcp-session-id header of its response with every request.',
   }),
-  session_not_found: row({
+  session_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Invalid or expired session', reason: 'session_not_found' },
     details: 'The session does not exist or has expired. Send initialize to start a new one.',
   }),
   /** Spec §4.5: the same refusal of DELETE carries another message. */
-  session_to_end_not_found: row({
+  session_to_end_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Session not found', reason: 'session_not_found' },
     details: 'The session does not exist or has already ended.',
   }),
-  unsupported_protocol_version: row({
+  unsupported_protocol_version: defineError({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request', reason: 'unsupported_protocol_version' },
     details: 'The MCP-Protocol-Version header names a version that is not supported.',
   }),
-  rate_limit_exceeded: row({
+  rate_limit_exceeded: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'rate_limit_exceeded' },
     details: 'Too many requests from this address.',
   }),
-  global_rate_limit_exceeded: row({
+  global_rate_limit_exceeded: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'global_rate_limit_exceeded' },
     details: 'Too many requests to this service.',
   }),
 
-  user_rate_limit_exceeded: row({
+  user_rate_limit_exceeded: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'user_rate_limit_exceeded' },
     details: 'Too many requests from this user.',
   }),
-  too_many_calls: row({
+  too_many_calls: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'too_many_calls' },
     details: 'This user has too many calls running (MCP_USER_CALLS_MAX). Wait for one to finish.',
   }),
 
   // Spec §7.1: JSON-RPC.
-  parse_error: row({
+  parse_error: defineError({
     status: 400,
     jsonrpc: { code: -32700, message: 'Parse error' },
     oauth: 'body',
     details: 'The body is not valid JSON in UTF-8.',
   }),
-  invalid_request: row({
+  invalid_request: defineError({
     status: 400,
     jsonrpc: { code: -32600, message: 'Invalid Request' },
     details: 'The body is not a JSON-RPC 2.0 message.',
   }),
-  method_not_found: row({
+  method_not_found: defineError({
     status: 200,
     jsonrpc: { code: -32601, message: 'Method not found' },
     details: 'This method does not exist.',
   }),
-  invalid_params: row({
+  invalid_params: defineError({
     status: 200,
     jsonrpc: { code: -32602, message: 'Invalid params' },
     details: 'The params do not match what the method expects.',
   }),
   /** From 2025-11-25 on a result for the model to read; its first line is this one. */
-  invalid_tool_input: row({
+  invalid_tool_input: defineError({
     status: 200,
     jsonrpc: { code: -32602, message: 'Invalid params' },
     details: "The arguments do not match the tool's input schema.",
   }),
   /** MCP "Cancellation": the client no longer waits for it. */
-  request_cancelled: row({
+  request_cancelled: defineError({
     status: 200,
     jsonrpc: { code: -32000, message: 'Request cancelled', reason: 'request_cancelled' },
     details: 'The client cancelled this request.',
   }),
-  client_cannot_be_asked: row({
+  client_cannot_be_asked: defineError({
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
     details:
       'This needs an answer from the client. The client must declare that it can answer, and accept text/event-stream.',
   }),
-  client_silent: row({
+  client_silent: defineError({
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
     details: 'The client did not answer the question in time.',
   }),
-  tool_failed: row({
+  tool_failed: defineError({
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
     details: 'The tool failed unexpectedly.',
   }),
-  method_failed: row({
+  method_failed: defineError({
     status: 200,
     jsonrpc: { code: -32603, message: 'Internal error' },
     details: "The method failed unexpectedly. The gateway's log has the reason.",
   }),
 
   // MCP 2026-07-28: requests without a session.
-  invalid_envelope: row({
+  invalid_envelope: defineError({
     status: 400,
     jsonrpc: { code: -32602, message: 'Invalid params' },
     details: "params._meta must contain the protocol version and the client's capabilities.",
   }),
-  header_mismatch: row({
+  header_mismatch: defineError({
     status: 400,
     jsonrpc: { code: -32020, message: 'Header mismatch' },
     details: 'The headers MCP-Protocol-Version, Mcp-Method and Mcp-Name must match the body.',
   }),
-  missing_client_capability: row({
+  missing_client_capability: defineError({
     status: 400,
     jsonrpc: { code: -32021, message: 'Missing required client capability' },
     details: 'This needs a capability that the client did not declare.',
   }),
-  unsupported_version: row({
+  unsupported_version: defineError({
     status: 400,
     jsonrpc: { code: -32022, message: 'Unsupported protocol version' },
     details: 'This protocol version is not supported. data.supported lists the versions that are.',
   }),
-  unknown_method: row({
+  unknown_method: defineError({
     status: 404,
     jsonrpc: { code: -32601, message: 'Method not found' },
     details: 'This method does not exist.',
   }),
 
   // Spec §7.4, §7.5: every endpoint.
-  invalid_origin: row({
+  invalid_origin: defineError({
     status: 403,
     jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_origin' },
     details: 'This Origin is not allowed. ALLOWED_ORIGINS lists the allowed origins.',
   }),
-  invalid_host: row({
+  invalid_host: defineError({
     status: 403,
     jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_host' },
     details: 'This Host is not allowed. BASE_URL and ALLOWED_HOSTS name the allowed hosts.',
   }),
-  bad_request: row({
+  bad_request: defineError({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request' },
     details: 'The request is not valid HTTP.',
   }),
-  request_timeout: row({
+  request_timeout: defineError({
     status: 408,
     jsonrpc: { code: -32000, message: 'Request Timeout' },
     oauth: 'body',
     details: 'The request did not arrive in time.',
   }),
-  header_too_large: row({
+  header_too_large: defineError({
     status: 431,
     jsonrpc: { code: -32000, message: 'Request Header Fields Too Large' },
     details: 'The headers are too large. The limit is MAX_TOKEN_BYTES plus 16 KiB.',
   }),
-  not_found: row({
+  not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Not Found' },
     details: 'There is nothing at this path. The MCP endpoint is /mcp.',
   }),
-  method_not_allowed: row({
+  method_not_allowed: defineError({
     status: 405,
     jsonrpc: { code: -32000, message: 'Method Not Allowed' },
     details:
       'This path does not support this method. The Allow header lists the methods that it supports.',
   }),
-  not_acceptable: row({
+  not_acceptable: defineError({
     status: 406,
     jsonrpc: { code: -32000, message: 'Not Acceptable' },
     details: 'The response is an event stream. Send Accept: text/event-stream.',
   }),
-  too_many_streams: row({
+  too_many_streams: defineError({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'too_many_streams' },
     details: 'Too many streams are open, for this user or in total. Close one, or try again later.',
   }),
-  body_too_large: row({
+  body_too_large: defineError({
     status: 413,
     jsonrpc: { code: -32000, message: 'Content Too Large' },
     oauth: 'body',
     details: 'The body is larger than MAX_BODY_BYTES allows.',
   }),
-  incomplete_body: row({
+  incomplete_body: defineError({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request' },
     oauth: 'body',
     details: 'The request ended before its body was complete.',
   }),
-  overloaded: row({
+  overloaded: defineError({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable' },
     oauth: 'server_error',
     details: 'The gateway is receiving too many requests. Try again in a moment.',
   }),
-  unsupported_media_type: row({
+  unsupported_media_type: defineError({
     status: 415,
     jsonrpc: { code: -32000, message: 'Unsupported Media Type' },
     oauth: 'body',
     details: 'This endpoint does not accept this Content-Type.',
   }),
-  internal_error: row({
+  internal_error: defineError({
     status: 500,
     jsonrpc: { code: -32000, message: 'Internal Server Error' },
     oauth: 'server_error',
     details: 'Something went wrong in the gateway. Its log has the reason. Try again.',
   }),
   /** Not 401, which would send the user to log in again. */
-  key_set_unavailable: row({
+  key_set_unavailable: defineError({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable' },
     details:
@@ -279,71 +285,87 @@ export const catalogue = {
   }),
 
   // Spec §7.3: OAuth.
-  oauth_invalid_request: oauth(400, 'invalid_request', 'A parameter is missing or invalid.'),
-  unsupported_response_type: oauth(400, 'unsupported_response_type', 'response_type must be code.'),
-  unsupported_grant_type: oauth(
+  oauth_invalid_request: defineOAuthError(
+    400,
+    'invalid_request',
+    'A parameter is missing or invalid.',
+  ),
+  unsupported_response_type: defineOAuthError(
+    400,
+    'unsupported_response_type',
+    'response_type must be code.',
+  ),
+  unsupported_grant_type: defineOAuthError(
     400,
     'unsupported_grant_type',
     'grant_type must be authorization_code or refresh_token.',
   ),
-  unknown_client: oauth(
+  unknown_client: defineOAuthError(
     400,
     'invalid_client',
     'The client is unknown or its registration has expired. Register again.',
   ),
-  unauthenticated_client: oauth(
+  unauthenticated_client: defineOAuthError(
     401,
     'invalid_client',
     'The client is unknown or its registration has expired. Register again.',
   ),
-  unregistered_redirect_uri: oauth(
+  unregistered_redirect_uri: defineOAuthError(
     400,
     'invalid_redirect_uri',
     'The redirect_uri is not registered for this client.',
   ),
-  invalid_redirect_uri: oauth(
+  invalid_redirect_uri: defineOAuthError(
     400,
     'invalid_redirect_uri',
     'A redirect URI must be https, or http with the host localhost or 127.0.0.1, without a fragment.',
   ),
-  invalid_grant: oauth(
+  invalid_grant: defineOAuthError(
     400,
     'invalid_grant',
     'The redirect_uri does not match the one that the client registered.',
   ),
-  invalid_client_metadata: oauth(400, 'invalid_client_metadata', 'The client metadata is invalid.'),
+  invalid_client_metadata: defineOAuthError(
+    400,
+    'invalid_client_metadata',
+    'The client metadata is invalid.',
+  ),
   /** RFC 8707 §2. */
-  invalid_target: oauth(400, 'invalid_target', "The resource is not one of this gateway's."),
+  invalid_target: defineOAuthError(
+    400,
+    'invalid_target',
+    "The resource is not one of this gateway's.",
+  ),
   /** RFC 7591 §3, RFC 6750 §3.1. */
-  registration_token_required: oauth(
+  registration_token_required: defineOAuthError(
     401,
     'invalid_token',
     "Registration requires the gateway's initial access token (DCR_ACCESS_TOKEN).",
   ),
-  not_configured: oauth(500, 'server_error', 'A setting that this needs is missing.'),
+  not_configured: defineOAuthError(500, 'server_error', 'A setting that this needs is missing.'),
   /** Spec §12: the provider stalls, or cannot keep up with its clients. */
-  provider_busy: oauth(
+  provider_busy: defineOAuthError(
     503,
     'server_error',
     'Too many requests are waiting for the identity provider. Try again in a few seconds.',
   ),
   /** Not `invalid_client` or `invalid_grant`, which would make clients throw away what is good. */
-  gateway_refused_by_provider: oauth(
+  gateway_refused_by_provider: defineOAuthError(
     502,
     'server_error',
     "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
   ),
-  gateway_request_refused: oauth(
+  gateway_request_refused: defineOAuthError(
     502,
     'server_error',
     "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's request.",
   ),
-  unusable_access_token: oauth(
+  unusable_access_token: defineOAuthError(
     502,
     'server_error',
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
   ),
-  upstream_failed: oauth(
+  upstream_failed: defineOAuthError(
     502,
     'server_error',
     'The identity provider could not be reached. Try again in a moment.',

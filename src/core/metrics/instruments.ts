@@ -115,7 +115,7 @@ function createCounter<const Labels extends readonly string[]>(
   labels: Labels,
 ) {
   const counter = new Counter({ name, help, labelNames: labels, registers: [registry] });
-  return findSeriesOnce<Labels, Counter.Internal>((values) => counter.labels(...values));
+  return cacheSeries<Labels, Counter.Internal>((values) => counter.labels(...values));
 }
 
 function createHistogram<const Labels extends readonly string[]>(
@@ -127,13 +127,11 @@ function createHistogram<const Labels extends readonly string[]>(
 ) {
   const settings = { name, help, labelNames: labels, buckets, registers: [registry] };
   const histogram = new Histogram(settings);
-  return findSeriesOnce<Labels, Histogram.Internal<string>>((values) =>
-    histogram.labels(...values),
-  );
+  return cacheSeries<Labels, Histogram.Internal<string>>((values) => histogram.labels(...values));
 }
 
 /** Keeps each series by the values of its labels, so that a count costs a look-up and no hashing. */
-function findSeriesOnce<Labels extends readonly string[], Series>(
+function cacheSeries<Labels extends readonly string[], Series>(
   find: (values: readonly string[]) => Series,
 ) {
   const seriesByValues = new Map<string, Series>();

@@ -53,7 +53,7 @@ async function openProxiedNetwork(settings: OutboundConfig): Promise<OutboundNet
     try {
       const { statusCode, socket } = await client.connect({
         path: target,
-        headers: { host: target, ...proxyAuthorization(username, password) },
+        headers: { host: target, ...createProxyAuthorization(username, password) },
         signal,
       });
       if (statusCode === 200) return socket;
@@ -79,7 +79,10 @@ async function openProxiedNetwork(settings: OutboundConfig): Promise<OutboundNet
 }
 
 /** RFC 7617; the parts of a URL are percent-encoded. */
-function proxyAuthorization(username: string, password: string): Readonly<Record<string, string>> {
+function createProxyAuthorization(
+  username: string,
+  password: string,
+): Readonly<Record<string, string>> {
   if (username === '') return {};
   const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(pair).toString('base64')}` };
