@@ -1,6 +1,6 @@
 // RFC 7517: which keys of a set can verify signatures, and with what.
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import { isObject, isStringArray, type JsonObject } from '../../core/json.ts';
+import { isObject, isStringArray, type JsonObject, parseObject } from '../../core/json.ts';
 import { algorithms } from './algorithms.ts';
 import { hasRocaWeakness } from './weak-rsa-key.ts';
 
@@ -23,9 +23,10 @@ export interface KeySetDocument {
  *
  * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
  */
-export function parseKeySet(text: string): KeySetDocument {
-  const set: unknown = JSON.parse(text);
-  const listed = isObject(set) ? set.keys : undefined;
+export function parseKeySet(body: Uint8Array): KeySetDocument {
+  const set = parseObject(body);
+  if (set === undefined) throw new Error('the key set is not a JSON object in UTF-8');
+  const listed = set.keys;
   if (!Array.isArray(listed)) throw new Error('the key set has no keys');
   const usable = listed.map(parseKey).filter((key) => key !== undefined);
   if (usable.length === 0) throw new Error('the key set has no key that can be used');

@@ -76,7 +76,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
       const jwksUrl = url ?? (await metadata.get()).jwks_uri;
       const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
       if (status !== 200) throw new Error(`${stripQuery(jwksUrl)} answered ${status}`);
-      const { usable, listed } = parseKeySet(body.toString('utf8'));
+      const { usable, listed } = parseKeySet(body);
       log.debug('The key set was fetched.', { usable: usable.length, listed });
       keys = usable;
       return { ok: true };
