@@ -153,6 +153,19 @@ test('§1 architecture: every file that the page names exists', () => {
   expect(named.filter((name) => !isFile(name))).toEqual([]);
 });
 
+test.each(['A tool call', 'A token request'])(
+  '§1 architecture: %s goes through few files, each once',
+  (walk) => {
+    const [, list = ''] =
+      new RegExp(`^## ${walk}, file by file\\n(.*?)^## `, 'ms').exec(page) ?? [];
+    const steps = [...list.matchAll(/^\d+\. `([\w/.-]+)`/gm)].map(([, name = '']) => name);
+    expect(steps.length).toBeGreaterThan(15);
+    expect(steps.length).toBeLessThanOrEqual(25);
+    expect(new Set(steps).size).toBe(steps.length);
+    expect(steps.filter((name) => !files.has(name))).toEqual([]);
+  },
+);
+
 /** The lines of a drawn tree as paths; a line that goes on with a description has no name. */
 function entriesOf(tree: string): string[] {
   const way: string[] = [];
