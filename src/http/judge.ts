@@ -33,7 +33,7 @@ export function createJudge(deps: JudgeDeps): Judge {
     checkOrigin(origin);
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
     if (request.method === 'OPTIONS') return toUncounted(() => ({ status: 204 }));
-    if (route === undefined) return toUncounted(() => router.findPage(request, destination));
+    if (route === undefined) return toUncounted(() => router.servePage(request, destination));
 
     const endpoint = findEndpoint(route, request.method);
     exchange.endpoint = endpoint;

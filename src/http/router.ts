@@ -33,7 +33,7 @@ export interface Router {
    *
    * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
    */
-  findPage(request: GatewayRequest, destination: Destination): Reply;
+  servePage(request: GatewayRequest, destination: Destination): Reply;
 }
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
@@ -50,11 +50,11 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
     findDestination(request) {
       const known = destinations.get(request.path);
       if (known !== undefined) return known;
-      const page = site.find(request.path, getHeader(request, 'if-none-match'));
+      const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
-    findPage(request, { page }) {
-      if (page === undefined) return findNotFoundPage(request, site);
+    servePage(request, { page }) {
+      if (page === undefined) return serveNotFound(request, site);
       const isRead = request.method === 'GET' || request.method === 'HEAD';
       return isRead ? page : fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
     },
@@ -85,11 +85,11 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
 }
 
 /** A page where `Accept` prefers HTML. */
-function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
+function serveNotFound(request: GatewayRequest, site: Site): Reply {
   if (!isDecodable(request.path)) {
     fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
   }
-  const page = prefersHtml(getHeader(request, 'accept')) ? site.notFoundPage() : undefined;
+  const page = prefersHtml(getHeader(request, 'accept')) ? site.getNotFoundPage() : undefined;
   return page ?? fail('not_found');
 }
 

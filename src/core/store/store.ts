@@ -38,7 +38,7 @@ export interface Store {
   /** The session, or undefined when it is absent. */
   readSession(sessionId: string): Promise<SessionRecord | undefined>;
   /**
-   * Stores a new session and enters it into the index of live sessions. Where its user has more than
+   * Stores a new session and adds it to the index of live sessions. Where its user has more than
    * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
    * Resolves to the ids of those that were ended.
    */

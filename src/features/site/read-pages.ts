@@ -20,21 +20,21 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Every file of the folder and the folders in it; none when there is no such folder. */
 export async function readPages(folder: URL): Promise<readonly SiteFile[]> {
-  const names = await filesIn(folder);
+  const names = await listFiles(folder);
   const files = names.flatMap((name) => {
     const type = TYPES[extname(name)];
     return type === undefined ? [] : [{ name, type }];
   });
   return Promise.all(
     files.map(async ({ name, type }) => ({
-      path: pathOf(name),
+      path: toPath(name),
       type,
       bytes: await readFile(new URL(name, folder)),
     })),
   );
 }
 
-async function filesIn(folder: URL): Promise<readonly string[]> {
+async function listFiles(folder: URL): Promise<readonly string[]> {
   try {
     const names = await readdir(folder, { recursive: true });
     return names.map((name) => name.replaceAll('\\', '/'));
@@ -44,5 +44,5 @@ async function filesIn(folder: URL): Promise<readonly string[]> {
   }
 }
 
-const pathOf = (name: string): string =>
+const toPath = (name: string): string =>
   name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;

@@ -9,9 +9,9 @@ import { readPages, type SiteFile } from './read-pages.ts';
 /** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
 export interface Site {
   /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
-  find(path: string, ifNoneMatch?: string): Reply | undefined;
+  findPage(path: string, ifNoneMatch?: string): Reply | undefined;
   /** The page for a path that leads nowhere; undefined without built pages. */
-  notFoundPage(): Reply | undefined;
+  getNotFoundPage(): Reply | undefined;
 }
 
 export interface SiteOptions {
@@ -23,29 +23,37 @@ export interface SiteOptions {
 }
 
 // The same folder from src/features/site/ and from dist/features/site/.
-const BUILT = new URL('../../../dist/site/', import.meta.url);
+const BUILT_PAGES = new URL('../../../dist/site/', import.meta.url);
 
 /** Reads the pages. Without a build there are none, and the service runs all the same. */
-export async function createSite({ baseUrl, log, folder = BUILT }: SiteOptions): Promise<Site> {
+export async function createSite({
+  baseUrl,
+  log,
+  folder = BUILT_PAGES,
+}: SiteOptions): Promise<Site> {
   const files = await readPages(folder);
   if (files.length === 0) {
     log.info('There are no documentation pages to serve; npm run build makes them.');
   }
-  const pages = new Map(files.map((file) => [file.path, pageOf(file, baseUrl)]));
-  const notFound = pages.get(NOT_FOUND);
-  pages.delete(NOT_FOUND);
+  const pages = new Map(files.map((file) => [file.path, createPage(file, baseUrl)]));
+  const notFoundPage = pages.get(NOT_FOUND_PATH);
+  pages.delete(NOT_FOUND_PATH);
 
   return {
-    find(path, ifNoneMatch) {
+    findPage(path, ifNoneMatch) {
       const page = pages.get(path);
-      return page && isKnown(ifNoneMatch, page) ? unchanged(page) : page?.reply;
+      return page && matchesEtag(ifNoneMatch, page) ? createNotModifiedReply(page) : page?.reply;
     },
-    notFoundPage: () =>
-      notFound && { ...notFound.reply, status: 404, headers: { ...PAGE_HEADERS, Vary: 'Accept' } },
+    getNotFoundPage: () =>
+      notFoundPage && {
+        ...notFoundPage.reply,
+        status: 404,
+        headers: { ...PAGE_HEADERS, Vary: 'Accept' },
+      },
   };
 }
 
-const NOT_FOUND = '/404';
+const NOT_FOUND_PATH = '/404';
 
 /** No script and nothing foreign runs in a page, and none may be framed. */
 const PAGE_HEADERS = {
@@ -61,16 +69,16 @@ interface Page {
   readonly reply: Reply;
 }
 
-function pageOf({ type, bytes }: SiteFile, baseUrl: string): Page {
+function createPage({ type, bytes }: SiteFile, baseUrl: string): Page {
   const isPage = type === PAGE_HEADERS['Content-Type'];
-  const body = isPage ? Buffer.from(filled(bytes.toString('utf8'), baseUrl)) : bytes;
+  const body = isPage ? Buffer.from(fillPlaceholders(bytes.toString('utf8'), baseUrl)) : bytes;
   const etag = `"${hashSha256(body).slice(0, 27)}"`;
   const headers = { ...(isPage && PAGE_HEADERS), 'Content-Type': type, ...CACHING, ETag: etag };
   return { etag, reply: { status: 200, headers, body } };
 }
 
 /** Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL. */
-function filled(html: string, baseUrl: string): string {
+function fillPlaceholders(html: string, baseUrl: string): string {
   const values: Readonly<Record<string, string>> = {
     base_url: baseUrl,
     base_path: new URL(baseUrl).pathname.replace(/\/+$/, ''),
@@ -82,7 +90,10 @@ function filled(html: string, baseUrl: string): string {
 }
 
 /** RFC 9110 §13.1.2: weak comparison with each entry of the list. */
-const isKnown = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>
+const matchesEtag = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>
   ifNoneMatch?.split(',').some((entry) => ['*', etag, `W/${etag}`].includes(entry.trim())) ?? false;
 
-const unchanged = ({ etag }: Page): Reply => ({ status: 304, headers: { ...CACHING, ETag: etag } });
+const createNotModifiedReply = ({ etag }: Page): Reply => ({
+  status: 304,
+  headers: { ...CACHING, ETag: etag },
+});

@@ -94,7 +94,7 @@ const unescaped = (html: string): string =>
 
 describe('documentation pages', () => {
   test.each(PAGES)('§4.1 GET %s is a page that runs nothing and loads nothing foreign', (path) => {
-    const page = site.find(path);
+    const page = site.findPage(path);
     expect(page).toMatchObject({
       status: 200,
       headers: {
@@ -113,10 +113,10 @@ describe('documentation pages', () => {
 
   test.each(PAGES)('§4.1 every link of %s leads somewhere', (path) => {
     const served = ['/health', '/health/ready'];
-    for (const [, href = ''] of textOf(site.find(path)).matchAll(/(?:href|src)="([^"]*)"/g)) {
+    for (const [, href = ''] of textOf(site.findPage(path)).matchAll(/(?:href|src)="([^"]*)"/g)) {
       if (/^https?:/.test(href)) continue;
       const [target = '', fragment] = href.split('#');
-      const there = textOf(site.find(target || path));
+      const there = textOf(site.findPage(target || path));
       expect(there !== '' || served.includes(target), `${path} → ${href}`).toBe(true);
       if (fragment) expect(there, `${path} → ${href}`).toContain(`id="${fragment}"`);
     }
@@ -141,7 +141,7 @@ describe('documentation pages', () => {
   );
 
   test.each(EXAMPLES)('§4.1 /authors shows the code of %s as its file has it', (name) => {
-    const blocks = [...textOf(site.find('/authors')).matchAll(/<pre><code[^>]*>([^<]*)</g)];
+    const blocks = [...textOf(site.findPage('/authors')).matchAll(/<pre><code[^>]*>([^<]*)</g)];
     const file = readFileSync(new URL(name, examples), 'utf8');
     expect(blocks.map(([, code = '']) => unescaped(code))).toContain(file);
   });
@@ -150,7 +150,7 @@ describe('documentation pages', () => {
     { path: '/authors', lists: true },
     { path: '/modes', lists: false },
   ])('§4.1 a page of many sections lists them at its top ($path: $lists)', ({ path, lists }) => {
-    const html = textOf(site.find(path));
+    const html = textOf(site.findPage(path));
     const sections = [...html.matchAll(/<h2 id="([^"]*)">(.*?)<\/h2>/g)];
     const [, list = ''] = /<nav aria-label="On this page">([\s\S]*?)<\/nav>/.exec(html) ?? [];
     const links = [...list.matchAll(/<a href="#([^"]*)">(.*?)<\/a>/g)];
@@ -162,16 +162,16 @@ describe('documentation pages', () => {
 
   test('§4.1 the front page names the address to give to a client', async () => {
     const other = await open('https://mcp.example.com');
-    expect(textOf(other.find('/'))).toContain('<code>https://mcp.example.com/mcp\n</code>');
+    expect(textOf(other.findPage('/'))).toContain('<code>https://mcp.example.com/mcp\n</code>');
   });
 
   test('§4.1 /assets/** are served with their types', () => {
-    expect(site.find('/assets/style.css')?.headers?.['Content-Type']).toMatch(/^text\/css/);
-    expect(site.find('/assets/icon.svg')?.headers?.['Content-Type']).toBe('image/svg+xml');
+    expect(site.findPage('/assets/style.css')?.headers?.['Content-Type']).toMatch(/^text\/css/);
+    expect(site.findPage('/assets/icon.svg')?.headers?.['Content-Type']).toBe('image/svg+xml');
   });
 
   test('§4.1 /favicon.ico is an icon, which every page names', () => {
-    const icon = site.find('/favicon.ico');
+    const icon = site.findPage('/favicon.ico');
     expect(icon).toMatchObject({ status: 200, headers: { 'Content-Type': 'image/x-icon' } });
     // Reserved, kind (1: icon), how many images; each of these begins as a PNG does.
     const bytes = Buffer.from(icon?.body ?? '');
@@ -182,7 +182,7 @@ describe('documentation pages', () => {
       expect(start + size).toBeLessThanOrEqual(bytes.length);
     }
     for (const path of PAGES) {
-      expect(textOf(site.find(path))).toContain(
+      expect(textOf(site.findPage(path))).toContain(
         '<link rel="icon" sizes="32x32" href="/favicon.ico">',
       );
     }
@@ -190,7 +190,7 @@ describe('documentation pages', () => {
 
   test('§4.1 links stay below the path of BASE_URL', async () => {
     const below = await open('https://example.com/tools/mcp-gateway');
-    const html = textOf(below.find('/'));
+    const html = textOf(below.findPage('/'));
     expect(html).toContain('href="/tools/mcp-gateway/assets/style.css"');
     expect(html).toContain('href="/tools/mcp-gateway/settings"');
     expect(html).not.toMatch(/href="\/(?!tools\/mcp-gateway\/)/);
@@ -198,21 +198,21 @@ describe('documentation pages', () => {
 
   test('§4.1 BASE_URL is escaped in pages', async () => {
     const odd = await open('https://example.com/"><script>alert(1)</script>');
-    const html = textOf(odd.find('/'));
+    const html = textOf(odd.findPage('/'));
     expect(html).not.toContain('<script>');
     expect(html).toContain('&quot;&gt;&lt;script&gt;');
   });
 
   test('§4.1 a page that the caller has is answered with 304', () => {
-    const etag = site.find('/')?.headers?.ETag ?? '';
+    const etag = site.findPage('/')?.headers?.ETag ?? '';
     expect(etag).toMatch(/^"[\w-]{27}"$/);
     for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-      const reply = site.find('/', known);
+      const reply = site.findPage('/', known);
       expect(reply).toMatchObject({ status: 304, headers: { ETag: etag } });
       expect(reply?.body).toBeUndefined();
     }
-    expect(site.find('/', '"other"')?.status).toBe(200);
-    expect(site.find('/settings')?.headers?.ETag).not.toBe(etag);
+    expect(site.findPage('/', '"other"')?.status).toBe(200);
+    expect(site.findPage('/settings')?.headers?.ETag).not.toBe(etag);
   });
 
   test.each([
@@ -232,7 +232,7 @@ describe('documentation pages', () => {
     '/__proto__',
     '',
   ])('§4.1 %j is no page', (path) => {
-    expect(site.find(path)).toBeUndefined();
+    expect(site.findPage(path)).toBeUndefined();
   });
 
   test('§4.1 without built pages the service runs, and says once how to make them', async () => {
@@ -242,8 +242,8 @@ describe('documentation pages', () => {
       log,
       folder: pathToFileURL(`${folder}/nowhere/`),
     });
-    expect(bare.find('/')).toBeUndefined();
-    expect(bare.notFoundPage()).toBeUndefined();
+    expect(bare.findPage('/')).toBeUndefined();
+    expect(bare.getNotFoundPage()).toBeUndefined();
     expect(lines).toEqual([
       expect.objectContaining({ level: 'info', msg: expect.stringContaining('npm run build') }),
     ]);

@@ -426,7 +426,7 @@ describe('what a stream sends', () => {
               handle: () => streamed(source),
             },
           ],
-          { find: () => undefined, notFoundPage: () => undefined },
+          { findPage: () => undefined, getNotFoundPage: () => undefined },
         ),
         checkHost: () => {},
         getCorsHeaders: createCors([]),
