@@ -44,7 +44,7 @@ export const getJson = (body: RequestBody): unknown =>
 interface CountedBytes {
   /**
    * To be called by whoever works with the body, maybe for longer than its caller waits: until what is
-   * returned is called, its bytes count against the budget of its user (reference §12).
+   * returned is called, its bytes count against the budget of its user (§12).
    */
   hold(): () => void;
 }

@@ -1,4 +1,4 @@
-// The memory that request bodies take (reference §12): whose budget they count against, and which are
+// The memory that request bodies take (§12): whose budget they count against, and which are
 // too slow to go on.
 import type { Clock } from '../core/clock.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';

@@ -1,4 +1,4 @@
-// A body must arrive at 1 KiB per second after its first 5 s (reference §12).
+// A body must arrive at 1 KiB per second after its first 5 s (§12).
 
 /** How fast one body arrives. */
 export interface SpeedMeter {

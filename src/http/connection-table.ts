@@ -1,4 +1,4 @@
-// How many connections there may be, and which are closed for others (reference §12).
+// How many connections there may be, and which are closed for others (§12).
 import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';

@@ -1,4 +1,4 @@
-// One budget of bytes that request bodies may take (reference §12).
+// One budget of bytes that request bodies may take (§12).
 import { GatewayError } from '../core/errors/gateway-error.ts';
 import type { SpeedMeter } from './body-speed.ts';
 

@@ -1,4 +1,4 @@
-// The way of every request (reference §11): it is judged, admitted, run and answered. To judge has no
+// The way of every request (§11): it is judged, admitted, run and answered. To judge has no
 // effect; what it finds is answered in this order: limits, token, body.
 import { renderErrorPage } from '../core/errors/error-page.ts';
 import { toGatewayError } from '../core/errors/gateway-error.ts';

@@ -1,5 +1,5 @@
 // Records say in which shape they are, so that replicas of two minor versions work side by side
-// (reference §16). 0.1.0 wrote no version, and its records have the shape of version 1. Whoever adds a
+// (§16). 0.1.0 wrote no version, and its records have the shape of version 1. Whoever adds a
 // member that older replicas may ignore leaves the version as it is.
 
 export const RECORD_VERSION = 1;

@@ -1,4 +1,4 @@
-// A refusal by address or user is remembered until its reset time (reference §11). Entries of a window
+// A refusal by address or user is remembered until its reset time (§11). Entries of a window
 // only age, so it stays true, and a flood costs no look at tokens, bodies or the store.
 import type { Clock } from '../../core/clock.ts';
 import type { Verdict } from '../../core/store/store.ts';

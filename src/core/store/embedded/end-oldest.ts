@@ -1,4 +1,4 @@
-// A user who has too many sessions keeps the newest (reference §12).
+// A user who has too many sessions keeps the newest (§12).
 import type { SessionIndex } from './session-index.ts';
 
 export interface EndOldestDeps {

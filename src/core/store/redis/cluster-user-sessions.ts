@@ -1,4 +1,4 @@
-// The sessions of one user on a cluster, in a sorted set by expiry (reference §12). Its scores lag
+// The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
 // behind touches, which are many: they are corrected where it matters, when one more session is opened,
 // and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
 import type { Clock } from '../../clock.ts';
