@@ -190,6 +190,20 @@ function isFile(name: string): boolean {
   return [...files.keys()].some((file) => new RegExp(`(^|/)${path}$`).test(file));
 }
 
+test('§1 architecture: what a comment refers to is in the repository', () => {
+  const root = new URL('../', import.meta.url);
+  const sources = ['src/', 'test/', 'scripts/', 'bench/'].flatMap((folder) =>
+    readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
+      .filter((name) => /\.(ts|mjs)$/.test(name))
+      .map((name) => folder + name.replaceAll('\\', '/')),
+  );
+  // A numbered text that is not here; docs/reference.md has the chapters (§), docs/decisions the records.
+  const foreign = sources.filter((name) =>
+    /\bdecisions? \d/i.test(readFileSync(new URL(name, root), 'utf8')),
+  );
+  expect(foreign).toEqual([]);
+});
+
 test('§1 architecture: the only cast is `as const`, but for those that have a reason', () => {
   const counts = [...files].map(([name, code]) => [name, castsIn(code).length] as const);
   const allowed = Object.entries(CASTS).map(([name, { count }]) => [name, count] as const);
