@@ -29,6 +29,11 @@ const missing = headings.filter(
 );
 if (missing.length > 0) report('No test has a title that begins with', missing);
 
+for (const [name, text] of tests) {
+  const groups = numbersIn(text, /\bdescribe(?:\.each\([^)]*\))?\(\s*['"`]§([\d.]+)/g);
+  if (groups.length > 0) report(`${name} has a chapter in a describe, not in its tests`, groups);
+}
+
 for (const [name, text] of [...sources, ...tests]) {
   const strange = numbersIn(ownReferences(text), /§(\d+(?:\.\d+)*)/g).filter(
     (at) => !known.has(at),

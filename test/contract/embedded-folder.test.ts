@@ -1,41 +1,35 @@
 // §2.1: DATA_DIR over the lives of processes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { openDataFolder } from '../../src/core/store/embedded/folder.ts';
 import { DataDirError } from '../../src/core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';
 import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { contentOf } from './store-content.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;
 const { log } = collectLog();
 
-let parent: string;
+const parent = useFresh(createTemporaryFolder);
 let dataDir: string;
 let clock: ManualClock;
-const stores: Store[] = [];
-
-beforeEach(async () => {
-  parent = await mkdtemp(join(tmpdir(), 'postern-folder-'));
-  dataDir = join(parent, 'data');
+beforeEach(() => {
+  dataDir = join(parent.path, 'data');
   clock = manualClock();
-});
-afterEach(async () => {
-  for (const store of stores.splice(0)) await store.close().catch(() => {});
-  await rm(parent, { recursive: true, force: true });
 });
 
 async function open(folder = dataDir): Promise<Store> {
   const store = await openEmbeddedStore({ dataDir: folder, sessionKeyPrefix: PREFIX, clock, log });
-  stores.push(store);
+  closeAfterTest({ close: () => store.close().catch(() => {}) });
   return store;
 }
 
@@ -123,7 +117,7 @@ test('§3.1 folder: the lock of a process that was killed is taken over', async 
 
 test('§3.1 folder: of many that start over one dead lock exactly one has the folder', async () => {
   for (let round = 0; round < 8; round += 1) {
-    const folder = join(parent, `round-${round}`);
+    const folder = join(parent.path, `round-${round}`);
     await leaveDeadLock(folder);
     const starts = await Promise.allSettled(Array.from({ length: 2 + round }, () => open(folder)));
     const lost = starts.flatMap((start) => (start.status === 'rejected' ? [start.reason] : []));
@@ -137,7 +131,7 @@ test('§3.1 folder: of many that start over one dead lock exactly one has the fo
 });
 
 test('§5 folder: it is made where it is missing, and for its owner only', async () => {
-  dataDir = join(parent, 'a', 'b', 'c');
+  dataDir = join(parent.path, 'a', 'b', 'c');
   await open();
   expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
 });
@@ -163,17 +157,17 @@ test('§5 folder: a store.mdb of another program, or the stump of one, is refuse
 
 test('§5 folder: a path that is too long for a lock is refused, one that just fits is not', async () => {
   // The lock may be called by the path from the root or from here: the shorter counts.
-  const shortest = Math.min(parent.length, relative('', parent).length);
+  const shortest = Math.min(parent.path.length, relative('', parent.path).length);
   const ofLength = (bytes: number) =>
-    join(parent, 'x'.repeat(bytes - shortest - '/'.length - '/lock.sock'.length));
+    join(parent.path, 'x'.repeat(bytes - shortest - '/'.length - '/lock.sock'.length));
   await expect(open(ofLength(104))).rejects.toThrow(/^DATA_DIR: .* too long .*103 bytes/);
   await (await open(ofLength(103))).set('key', 'value', TTL);
   // By bytes, not by characters.
-  await expect(open(join(parent, 'ü'.repeat(50)))).rejects.toThrow(/too long/);
+  await expect(open(join(parent.path, 'ü'.repeat(50)))).rejects.toThrow(/too long/);
 });
 
 test('§5 folder: a DATA_DIR that is a file, or below one, is refused by its name', async () => {
-  const file = join(parent, 'file');
+  const file = join(parent.path, 'file');
   await writeFile(file, 'x');
   for (const path of [file, join(file, 'data')]) {
     await expect(open(path)).rejects.toThrow(DataDirError);
@@ -198,7 +192,7 @@ async function openElsewhere(folders: readonly string[]) {
 
 /** A folder with the first `bytes` of a store.mdb. */
 async function cutTo(bytes: number, whole: Buffer): Promise<string> {
-  const folder = join(parent, `cut-${bytes}`);
+  const folder = join(parent.path, `cut-${bytes}`);
   await mkdir(folder);
   await writeFile(join(folder, 'store.mdb'), whole.subarray(0, bytes));
   return folder;

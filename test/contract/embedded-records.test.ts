@@ -1,13 +1,13 @@
 // §17: a damaged record, and a store that closes under work, are no absence.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open as openLmdb, type RootDatabase } from 'lmdb';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import { type SessionRecord, type Store, StoreUnavailable } from '../../src/core/store/store.ts';
 import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { useFresh } from '../support/lifetimes.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const PREFIX = 'mcp:session:';
 const TTL = 60;
@@ -16,11 +16,11 @@ const { log } = collectLog();
 let dataDir: string;
 let clock: ManualClock;
 
-beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'postern-records-'));
+const folder = useFresh(createTemporaryFolder);
+beforeEach(() => {
+  dataDir = folder.path;
   clock = manualClock();
 });
-afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
 const open = (): Promise<Store> =>
   openEmbeddedStore({ dataDir, sessionKeyPrefix: PREFIX, clock, log });

@@ -1,8 +1,5 @@
 // Messages between replicas over each kind of store: in order, also while the key is not there yet.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
@@ -11,13 +8,10 @@ import { channelKey } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
 import { createReplicas } from '../../src/features/mcp/session/replicas.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { closeAfterTest } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { subscribers } from './subscribers.ts';
-
-const ends: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
 
 const BIG = 'x'.repeat(100_000);
 
@@ -36,10 +30,8 @@ async function openReplica(env: Readonly<Record<string, string>>) {
   });
   const heard: unknown[] = [];
   replicas.listen((message) => heard.push(message.id));
-  ends.push(async () => {
-    replicas.close();
-    await store.close();
-  });
+  closeAfterTest(store);
+  closeAfterTest(replicas);
   return { replicas, heard };
 }
 
@@ -48,16 +40,13 @@ describe.each(['embedded', 'redis'])('replicas over %s', (kind) => {
 
   async function environment(): Promise<Readonly<Record<string, string>>> {
     if (kind === 'redis') {
-      const redis = await startRedis();
-      ends.push(redis.close);
+      const redis = closeAfterTest(await startRedis());
       const client = redis.client();
       listening = async () =>
         (await subscribers(client)).filter(({ channels }) => channels === 2).length;
       return { REDIS_URL: redis.url };
     }
-    const dataDir = await mkdtemp(join(tmpdir(), 'postern-replicas-'));
-    ends.push(() => rm(dataDir, { recursive: true }));
-    return { DATA_DIR: dataDir };
+    return { DATA_DIR: closeAfterTest(await createTemporaryFolder()).path };
   }
 
   test('§4.4 what is sent at once arrives in its order, from the very first on', async () => {

@@ -6,7 +6,8 @@ import { createPlatformCatalog } from '../../../docs/examples/catalog.ts';
 import { freeze } from '../../../docs/examples/watched-resource.ts';
 import { renderAuthorsPage } from '../../../scripts/docs/examples.ts';
 import { exampleAnswers, readPage } from '../../support/gateway/documentation-pages.ts';
-import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { useGateway } from '../../support/gateway/use-gateway.ts';
+import { useShared } from '../../support/lifetimes.ts';
 import { connectExampleClient, type ExampleClient } from './example-client.ts';
 
 const page = readPage('authors');
@@ -14,24 +15,28 @@ const ERAS = ['session', 'stateless'] as const;
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 const traces: unknown[] = [];
-const rota = createServer((req, res) => {
-  traces.push(req.headers.traceparent);
-  res.end('Ada');
-});
 
-let gateway: TestGateway;
+/** Says who is on call. */
+async function startRota() {
+  const server = createServer((req, res) => {
+    traces.push(req.headers.traceparent);
+    res.end('Ada');
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo;
+  const close = () => new Promise((closed) => server.close(closed));
+  return { url: `http://127.0.0.1:${port}`, close };
+}
+
+const rota = useShared(startRota);
+const gateway = useGateway(() => ({
+  deps: { catalog: createPlatformCatalog(rota.url) },
+  env: { MCP_STREAMS: 'true' },
+}));
 let url: string;
 
 beforeAll(async () => {
-  await new Promise<void>((listening) => rota.listen(0, '127.0.0.1', listening));
-  const { port } = rota.address() as AddressInfo;
-  const catalog = createPlatformCatalog(`http://127.0.0.1:${port}`);
-  gateway = await startGateway({ deps: { catalog }, env: { MCP_STREAMS: 'true' } });
   url = `http://127.0.0.1:${await gateway.listen()}`;
-});
-afterAll(async () => {
-  await gateway.close();
-  await new Promise((closed) => rota.close(closed));
 });
 
 test('§2.4 examples: the page shows each as it lies in docs/examples', () => {

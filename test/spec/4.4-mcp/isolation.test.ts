@@ -1,5 +1,5 @@
 // Eight users at once, all with the same ids: nobody ever gets what is another's.
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { createGateway } from '../../../src/gateway.ts';
@@ -9,6 +9,7 @@ import {
   onFreePort,
   startGateway,
 } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Issuer, startIssuer } from '../../support/oauth/issuer.ts';
 import { startRedis } from '../../support/stores/redis.ts';
 import { type Call, checkCall, secretCatalog, type User } from './isolation-calls.ts';
@@ -20,12 +21,6 @@ const HOST = new URL(BASE_URL).host;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };
 const LIMIT_MS = 120_000;
 
-const closing: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 interface Ports {
   readonly issuer: Issuer;
   /** Lines of the log, errors only. */
@@ -35,15 +30,14 @@ interface Ports {
 
 async function oneGateway(): Promise<Ports> {
   const { log, errors } = collectErrors();
-  const gateway = await startGateway({ env: NO_LIMITS, deps: { catalog: secretCatalog, log } });
-  closing.push(gateway.close);
+  const options = { env: NO_LIMITS, deps: { catalog: secretCatalog, log } };
+  const gateway = closeAfterTest(await startGateway(options));
   return { issuer: gateway.issuer, errors, ports: [await gateway.listen()] };
 }
 
 async function twoReplicas(): Promise<Ports> {
-  const redis = await startRedis();
-  const issuer = await startIssuer();
-  closing.push(redis.close, issuer.close);
+  const redis = closeAfterTest(await startRedis());
+  const issuer = closeAfterTest(await startIssuer());
   const config = loadConfig({
     BASE_URL,
     HOST: '127.0.0.1',
@@ -54,7 +48,7 @@ async function twoReplicas(): Promise<Ports> {
   const { log, errors } = collectErrors();
   const open = () => createGateway(onFreePort(config), { log, catalog: secretCatalog });
   const replicas = await Promise.all([open(), open()]);
-  for (const { close } of replicas) closing.push(close);
+  replicas.forEach(closeAfterTest);
   return { issuer, errors, ports: await Promise.all(replicas.map(({ listen }) => listen())) };
 }
 
@@ -74,7 +68,7 @@ async function createUser(number: number, { issuer, ports }: Ports, by: Connect)
   const sub = `user-${number}`;
   const token = await issuer.sign({ sub });
   const connections = ports.map((port) => by(port, HOST));
-  for (const { close } of connections) closing.push(close);
+  connections.forEach(closeAfterTest);
   const post = (call: number) => connections[scattered(call) % connections.length]?.post ?? refuse;
   const initialized = await post(0)(
     { authorization: `Bearer ${token}` },

@@ -1,21 +1,18 @@
 // OAuth Client ID Metadata Documents: which URLs may be a client id, and what a document may say.
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/client-document-refused.ts';
+import { useShared } from '../../support/lifetimes.ts';
 import { startClientDocuments } from '../../support/oauth/client-documents.ts';
 import { documentAnswer, REDIRECT } from '../../support/oauth/document-host.ts';
 
 const HOSTS = ['client.example', 'claude.ai', 'xn--bcher-kva.example'];
 const URL_ID = 'https://client.example/oauth/client.json';
 
-let started: Awaited<ReturnType<typeof startClientDocuments>>;
-let { documents } = {} as typeof started;
+const started = useShared(() => startClientDocuments(HOSTS, [...HOSTS, 'other.example']));
+let documents: typeof started.documents;
 let id = URL_ID;
 let count = 0;
 
-beforeAll(async () => {
-  started = await startClientDocuments(HOSTS, [...HOSTS, 'other.example']);
-});
-afterAll(() => started.host.close());
 beforeEach(() => {
   documents = started.open();
   started.host.answer(documentAnswer());

@@ -2,28 +2,24 @@
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/client-document-refused.ts';
 import { createPublicNetwork } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { isPublicAddress } from '../../../src/features/oauth/client-id-metadata/public-address.ts';
+import { useShared } from '../../support/lifetimes.ts';
 import { startClientDocuments } from '../../support/oauth/client-documents.ts';
 import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';
 
-let started: Awaited<ReturnType<typeof startClientDocuments>>;
-let { documents, host } = {} as typeof started;
+const started = useShared(() => startClientDocuments(['*']));
+let documents: typeof started.documents;
 let id = '';
 let count = 0;
 
-beforeAll(async () => {
-  started = await startClientDocuments(['*']);
-  host = started.host;
-});
-afterAll(() => host.close());
 beforeEach(() => {
   documents = started.open();
-  host.answer(documentAnswer());
-  host.resolveTo(async () => [PUBLIC]);
+  started.host.answer(documentAnswer());
+  started.host.resolveTo(async () => [PUBLIC]);
   count += 1;
   id = `https://client.example/${count}`;
 });
@@ -39,7 +35,7 @@ const NOT_PUBLIC = /The host \S+ of the client_id does not resolve to public add
 
 test('§14 client documents: the request carries the name, and nothing of the service', async () => {
   await documents.find(id);
-  expect(host.requests.at(-1)).toEqual({
+  expect(started.host.requests.at(-1)).toEqual({
     path: new URL(id).pathname,
     method: 'GET',
     servername: 'client.example',
@@ -51,7 +47,7 @@ test('§14 client documents: the request carries the name, and nothing of the se
       connection: 'close',
     },
   });
-  await expect.poll(host.open).toBe(0);
+  await expect.poll(started.host.open).toBe(0);
 });
 
 const NO_NAMES = [
@@ -90,10 +86,10 @@ const NO_NAMES = [
 ];
 
 test.each(NO_NAMES)('§14 client documents: the host %s is not even looked up', async (name) => {
-  const before = host.resolved.length;
+  const before = started.host.resolved.length;
   await refused(documents.find(`https://${name}/client`), /^ClientDocumentRefused: The client_id /);
-  expect(host.resolved.length).toBe(before);
-  expect(host.strays()).toBe(0);
+  expect(started.host.resolved.length).toBe(before);
+  expect(started.host.strays()).toBe(0);
 });
 
 /** One of each network, at its ends where it is easily cut wrongly. */
@@ -119,9 +115,9 @@ const INNER = [
 test.each(INNER)(
   '§14 client documents: a host with the address %j is not fetched from',
   async (inner) => {
-    const { strays, dialled } = host;
+    const { strays, dialled } = started.host;
     for (const answer of [[inner], [PUBLIC, inner], [inner, PUBLIC]]) {
-      host.resolveTo(async () => answer);
+      started.host.resolveTo(async () => answer);
       await refused(started.open().find(id), NOT_PUBLIC);
     }
     expect(strays()).toBe(0);
@@ -140,25 +136,25 @@ test.each([
 });
 
 test('§14 client documents: a name that resolves to nothing is told like one that is not public', async () => {
-  host.resolveTo(async () => []);
+  started.host.resolveTo(async () => []);
   await refused(documents.find(id), NOT_PUBLIC);
-  host.resolveTo(async () => Promise.reject(new Error('queryA ENOTFOUND')));
+  started.host.resolveTo(async () => Promise.reject(new Error('queryA ENOTFOUND')));
   await refused(started.open().find(id), NOT_PUBLIC);
   expect(started.lines.at(-1)).toMatchObject({ level: 'info', clientId: id, cause: /ENOTFOUND/ });
 });
 
 test('§14 client documents: a name is resolved once, and its address is the one connected to', async () => {
   const answers = [[PUBLIC], ['127.0.0.1']];
-  host.resolveTo(async () => answers.shift() ?? ['127.0.0.1']);
-  host.answer(documentAnswer({}, { 'Cache-Control': 'no-store' }));
-  const lookUps = host.resolved.length;
-  const dials = host.dialled.length;
+  started.host.resolveTo(async () => answers.shift() ?? ['127.0.0.1']);
+  started.host.answer(documentAnswer({}, { 'Cache-Control': 'no-store' }));
+  const lookUps = started.host.resolved.length;
+  const dials = started.host.dialled.length;
   await documents.find(id);
-  expect(host.resolved.slice(lookUps)).toEqual(['client.example']);
-  expect(host.dialled.slice(dials)).toEqual([PUBLIC]);
+  expect(started.host.resolved.slice(lookUps)).toEqual(['client.example']);
+  expect(started.host.dialled.slice(dials)).toEqual([PUBLIC]);
   await refused(documents.find(id), NOT_PUBLIC);
-  expect(host.dialled.slice(dials)).toEqual([PUBLIC]);
-  expect(host.strays()).toBe(0);
+  expect(started.host.dialled.slice(dials)).toEqual([PUBLIC]);
+  expect(started.host.strays()).toBe(0);
 });
 
 test.each([301, 302, 303, 307, 308])(
@@ -171,20 +167,20 @@ test.each([301, 302, 303, 307, 308])(
     });
     await new Promise<void>((listening) => canary.listen(0, '127.0.0.1', listening));
     const { port } = canary.address() as AddressInfo;
-    const requests = host.requests.length;
+    const requests = started.host.requests.length;
     for (const location of [
       `http://127.0.0.1:${port}/`,
       'https://client.example/other',
       '/other',
     ]) {
-      host.answer((res) => res.writeHead(status, { Location: location }).end());
+      started.host.answer((res) => res.writeHead(status, { Location: location }).end());
       await refused(
         started.open().find(id),
         `answered with a redirect (${status}), which is not followed`,
       );
     }
-    expect(host.requests.length).toBe(requests + 3);
-    expect(reached + host.strays()).toBe(0);
+    expect(started.host.requests.length).toBe(requests + 3);
+    expect(reached + started.host.strays()).toBe(0);
     canary.close();
   },
 );
@@ -192,7 +188,7 @@ test.each([301, 302, 303, 307, 308])(
 test.each([201, 204, 206, 304, 400, 401, 404, 500, 503])(
   '§14 client documents: an answer %i is no document',
   async (status) => {
-    host.answer((res) => {
+    started.host.answer((res) => {
       const body = { client_id: id, redirect_uris: ['https://client.example/callback'] };
       res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
     });
@@ -217,7 +213,7 @@ test.each([
   ['', false],
   [undefined, false],
 ])('§14 client documents: whether the content type %j is JSON', async (type, taken) => {
-  host.answer((res, path) => {
+  started.host.answer((res, path) => {
     if (type !== undefined) res.setHeader('Content-Type', type);
     res.end(
       JSON.stringify({
@@ -231,12 +227,12 @@ test.each([
 });
 
 test('§14 client documents: a compressed answer is refused', async () => {
-  host.answer((res) => {
+  started.host.answer((res) => {
     res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' });
     res.end(gzipSync(Buffer.alloc(1_000_000, ' ')));
   });
   await refused(documents.find(id), /is served compressed/);
-  host.answer(documentAnswer({}, { 'Content-Encoding': 'identity' }));
+  started.host.answer(documentAnswer({}, { 'Content-Encoding': 'identity' }));
   expect((await started.open().find(id)).client_id).toBe(id);
 });
 
@@ -246,7 +242,9 @@ test('§14 client documents: 32 KiB are read and no more', async () => {
     return bare.padEnd(length, ' ');
   };
   const serve = (body: string) =>
-    host.answer((res) => res.writeHead(200, { 'Content-Type': 'application/json' }).end(body));
+    started.host.answer((res) =>
+      res.writeHead(200, { 'Content-Type': 'application/json' }).end(body),
+    );
   serve(sized(32_768));
   expect((await documents.find(id)).client_id).toBe(id);
   serve(sized(32_769));
@@ -255,7 +253,7 @@ test('§14 client documents: 32 KiB are read and no more', async () => {
 
 test('§14 client documents: an answer without an end is cut off', async () => {
   let written = 0;
-  host.answer((res) => {
+  started.host.answer((res) => {
     res.writeHead(200, { 'Content-Type': 'application/json' });
     const more = () => {
       while (!res.destroyed && res.write(Buffer.alloc(16_384, ' '))) written += 16_384;
@@ -264,20 +262,20 @@ test('§14 client documents: an answer without an end is cut off', async () => {
     more();
   });
   await refused(documents.find(id), /is longer than 32768 bytes/);
-  await expect.poll(host.open).toBe(0);
+  await expect.poll(started.host.open).toBe(0);
   expect(written).toBeLessThan(16_777_216);
 });
 
 test('§14 client documents: what follows a refused answer is not waited for', async () => {
-  host.answer((res) => {
+  started.host.answer((res) => {
     res.writeHead(404, { 'Content-Type': 'application/json' }).write('{');
   });
   await refused(documents.find(id), /answered 404/);
-  await expect.poll(host.open).toBe(0);
+  await expect.poll(started.host.open).toBe(0);
 });
 
 test('§14 client documents: an answer that breaks off is no document', async () => {
-  host.answer((res, path) => {
+  started.host.answer((res, path) => {
     const whole = JSON.stringify({ client_id: path, redirect_uris: [] });
     res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': whole.length + 9 });
     res.write(whole, () => res.destroy());
@@ -286,27 +284,27 @@ test('§14 client documents: an answer that breaks off is no document', async ()
 });
 
 test('§14 client documents: what is no HTTP is no document', async () => {
-  host.answer((res) => res.socket?.end('HTTP/1.1 2OO Fine\r\n\r\n{}'));
+  started.host.answer((res) => res.socket?.end('HTTP/1.1 2OO Fine\r\n\r\n{}'));
   await refused(documents.find(id), /cannot be fetched/);
 });
 
 test('§14 client documents: a certificate for another name is refused', async () => {
-  const requests = host.requests.length;
+  const requests = started.host.requests.length;
   await refused(documents.find('https://other.example/a'), /cannot be fetched/);
-  expect(host.requests.length).toBe(requests);
+  expect(started.host.requests.length).toBe(requests);
   expect(started.lines.at(-1)?.cause).toMatch(/does not match certificate's altnames/);
 });
 
 test('§14 client documents: a certificate of an unknown authority is refused, whatever the environment says', async () => {
-  const { resolve, dial } = host.network;
-  const requests = host.requests.length;
+  const { resolve, dial } = started.host.network;
+  const requests = started.host.requests.length;
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
   try {
     await refused(started.open({ resolve, dial }).find(id), /cannot be fetched/);
   } finally {
     delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
   }
-  expect(host.requests.length).toBe(requests);
+  expect(started.host.requests.length).toBe(requests);
 });
 
 test('§14 client documents: a certificate that has expired is refused', async () => {
@@ -322,7 +320,7 @@ test('§14 client documents: a certificate that has expired is refused', async (
 
 test('§14 client documents: why a connection failed stands in the log only', async () => {
   const dial = () => Promise.reject(new Error('connect ECONNREFUSED 10.1.2.3:443'));
-  const find = started.open({ ...host.network, dial }).find(id);
+  const find = started.open({ ...started.host.network, dial }).find(id);
   await refused(find, `The client's metadata document ${id} cannot be fetched.`);
   expect(started.lines.at(-1)).toMatchObject({
     level: 'info',
@@ -336,28 +334,28 @@ const TOO_SLOW = /did not arrive in full within 5 s\./;
 
 test('§14 client documents: 5 s are for the name, too; an answer after that dials nobody', async () => {
   let answer = (_: string[]) => {};
-  host.resolveTo(() => new Promise((resolve) => (answer = resolve)));
-  const dials = host.dialled.length;
+  started.host.resolveTo(() => new Promise((resolve) => (answer = resolve)));
+  const dials = started.host.dialled.length;
   const find = documents.find(id);
   started.clock.advance(5000);
   await refused(find, TOO_SLOW);
   answer([PUBLIC]);
   await new Promise(setImmediate);
-  expect(host.dialled.length).toBe(dials);
+  expect(started.host.dialled.length).toBe(dials);
 });
 
 test('§14 client documents: 5 s are for connection, TLS, head and body together', async () => {
-  const before = host.requests.length;
+  const before = started.host.requests.length;
   const begun = (requests: number) =>
-    expect.poll(() => host.requests.length).toBe(before + requests);
+    expect.poll(() => started.host.requests.length).toBe(before + requests);
 
   // No answer at all, even though the time passes in pieces.
-  host.answer(() => {});
+  started.host.answer(() => {});
   const noHead = documents.find(id);
   await begun(1);
   started.clock.advance(2500);
   started.clock.advance(2499);
-  host.answer((res) => {
+  started.host.answer((res) => {
     res.writeHead(200, { 'Content-Type': 'application/json' }).write('{');
   });
   const noEnd = started.open().find(id);
@@ -366,7 +364,7 @@ test('§14 client documents: 5 s are for connection, TLS, head and body together
   await refused(noHead, TOO_SLOW);
   started.clock.advance(4999);
   await refused(noEnd, TOO_SLOW);
-  await expect.poll(host.open).toBe(0);
+  await expect.poll(started.host.open).toBe(0);
 });
 
 test('§14 client documents: 5 s are for a host that accepts and says nothing', async () => {
@@ -378,7 +376,7 @@ test('§14 client documents: 5 s are for a host that accepts and says nothing', 
   // Once it is there, the connection is no longer the dial's to close.
   const { signal } = new AbortController();
   const dial = () => publicNetwork.dial({ addresses: ['127.0.0.1'], port, signal });
-  const network = { ...host.network, dial };
+  const network = { ...started.host.network, dial };
   const find = started.open(network).find(id);
   await expect.poll(connections).toBe(1);
   started.clock.advance(5000);
@@ -390,17 +388,21 @@ test('§14 client documents: 5 s are for a host that accepts and says nothing', 
 test('§14 client documents: the public network connects to a given address, or to the next one', async () => {
   const { signal } = new AbortController();
   for (const addresses of [['127.0.0.1'], ['::1', '127.0.0.1'], ['127.0.0.2', '127.0.0.1']]) {
-    const socket = await publicNetwork.dial({ addresses, port: host.port, signal });
+    const socket = await publicNetwork.dial({ addresses, port: started.host.port, signal });
     expect(socket.remoteAddress).toMatch(/^127\.0\.0\.1$/);
     socket.destroy();
   }
-  const nobody = publicNetwork.dial({ addresses: ['127.0.0.2', '::1'], port: host.port, signal });
+  const nobody = publicNetwork.dial({
+    addresses: ['127.0.0.2', '::1'],
+    port: started.host.port,
+    signal,
+  });
   await expect(nobody).rejects.toThrow();
 });
 
 test('§14 client documents: the signal of an attempt ends the attempt, and never the connection', async () => {
   const abort = new AbortController();
-  const { port } = host;
+  const { port } = started.host;
   const destination = { addresses: ['127.0.0.1'], port, signal: abort.signal };
   const socket = await publicNetwork.dial(destination);
   // What is below TLS must be destroyed by TLS: Node 20.20 crashes else.

@@ -45,7 +45,7 @@ async function problemsOf(config: Config): Promise<readonly string[]> {
   return [];
 }
 
-describe('§10 a configuration made by hand', () => {
+describe('a configuration made by hand', () => {
   test.each<{ env: Env; path: string; value?: unknown; says?: string }>([
     { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.issuer' },
     { env: { OIDC_ISSUER: ISSUER }, path: 'auth.provider.issuer', value: '' },
@@ -111,7 +111,7 @@ describe('§10 a configuration made by hand', () => {
   });
 });
 
-describe('§13 OAuth endpoints without what they need', () => {
+describe('OAuth endpoints without what they need', () => {
   let end = async () => {};
   afterEach(() => end());
 

@@ -177,7 +177,7 @@ describe('which URLs go through a proxy', () => {
 describe.each([
   { how: 'without credentials', credentials: undefined },
   { how: 'with credentials', credentials: ['us@er', 'p:ss w/rd%'] as const },
-])('§14 proxies: a proxy $how', ({ credentials }) => {
+])('a proxy $how', ({ credentials }) => {
   const proxy = useFresh(() => startProxy(credentials));
 
   test('§14 proxies: discovery, key set and token endpoint of the provider are reached by it', async () => {

@@ -1,27 +1,17 @@
 // §16: OAUTH_STATE_SECRET on several replicas, and the one that is kept in DATA_DIR.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import {
-  chmod,
-  chown,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, chown, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { DataDirError } from '../../../src/core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
-import { closeAfterTest } from '../../support/lifetimes.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { createLoginSteps, type Question } from '../../support/oauth/login-steps.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const ONE = 'the-first-secret-of-all-the-replicas';
 const OTHER = 'another-secret-of-all-the-replicas!!';
@@ -32,10 +22,10 @@ const BROKER = {
 };
 
 let dataDir: string;
-beforeEach(async () => {
-  dataDir = await mkdtemp(join(tmpdir(), 'postern-secret-'));
+const folder = useFresh(createTemporaryFolder);
+beforeEach(() => {
+  dataDir = folder.path;
 });
-afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
 describe('OAUTH_STATE_SECRET on two replicas', () => {
   let clock: ManualClock;

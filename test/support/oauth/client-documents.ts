@@ -16,7 +16,14 @@ export async function startClientDocuments(
   const { log, lines } = collectLog();
   const open = (network: Network = host.network, hosts = allowedHosts) =>
     createClientDocuments({ allowedHosts: hosts, redirectUris, clock, log, network });
-  return { host, clock, lines: lines as readonly LogLine[], open, documents: open() };
+  return {
+    host,
+    clock,
+    lines: lines as readonly LogLine[],
+    open,
+    documents: open(),
+    close: host.close,
+  };
 }
 
 /** What they allow is tested with registration. */
