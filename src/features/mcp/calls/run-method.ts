@@ -57,7 +57,7 @@ export function createRunMethod({ service, maxPerUser, clock }: RunMethodOptions
   /** Returns what to call when the work is done. */
   function begin({ user, holdBody }: Call): () => void {
     const startedAt = clock.monotonic();
-    const callsOfUser = user && runningCallsOf(user.sub);
+    const callsOfUser = user && getRunningCalls(user.sub);
     if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
@@ -82,7 +82,7 @@ export function createRunMethod({ service, maxPerUser, clock }: RunMethodOptions
     };
   }
 
-  function runningCallsOf(sub: string): RunningCalls {
+  function getRunningCalls(sub: string): RunningCalls {
     const known = byUser.get(sub);
     if (known !== undefined) return known;
     const none: RunningCalls = new Set();

@@ -13,28 +13,28 @@ export function readMirroredParams(tool: string, schema: ObjectSchema): readonly
   const failDefinition = (reason: string): never => {
     throw new DefinitionError(`Tool ${tool}: inputSchema: ${MIRROR_KEYWORD} ${reason}.`);
   };
-  const found = findInProperties(schema, []);
-  for (const { name, type } of found) {
+  const annotations = findAnnotations(schema, []);
+  for (const { name, type } of annotations) {
     if (typeof name !== 'string' || !TOKEN.test(name))
       failDefinition('must be a token, such as Region');
     if (!MIRRORED_TYPES.has(type))
       failDefinition('is allowed on strings, integers and booleans only');
   }
-  if (countAnnotations(schema) > found.length) {
+  if (countAnnotations(schema) > annotations.length) {
     failDefinition('is allowed only on members that are reached through properties');
   }
-  const names = found.map(({ name }) => String(name).toLowerCase());
+  const names = annotations.map(({ name }) => String(name).toLowerCase());
   if (new Set(names).size < names.length) failDefinition('must be different for each member');
-  return found.map(({ name, path }) => ({ header: `Mcp-Param-${name}`, path }));
+  return annotations.map(({ name, path }) => ({ header: `Mcp-Param-${name}`, path }));
 }
 
-interface Annotated {
+interface Annotation {
   readonly name: unknown;
   readonly type: unknown;
   readonly path: readonly string[];
 }
 
-function findInProperties({ properties }: JsonObject, path: readonly string[]): Annotated[] {
+function findAnnotations({ properties }: JsonObject, path: readonly string[]): Annotation[] {
   if (!isObject(properties)) return [];
   return Object.entries(properties).flatMap(([key, member]) => {
     if (!isObject(member)) return [];
@@ -43,7 +43,7 @@ function findInProperties({ properties }: JsonObject, path: readonly string[]): 
       MIRROR_KEYWORD in member
         ? [{ name: member[MIRROR_KEYWORD], type: member.type, path: memberPath }]
         : [];
-    return [...annotation, ...findInProperties(member, memberPath)];
+    return [...annotation, ...findAnnotations(member, memberPath)];
   });
 }
 
@@ -51,10 +51,10 @@ function findInProperties({ properties }: JsonObject, path: readonly string[]): 
 function countAnnotations(schema: unknown): number {
   if (Array.isArray(schema)) return sum(schema.map(countAnnotations));
   if (!isObject(schema)) return 0;
-  const own = MIRROR_KEYWORD in schema ? 1 : 0;
+  const ownCount = MIRROR_KEYWORD in schema ? 1 : 0;
   const { properties, ...rest } = schema;
   const members = isObject(properties) ? Object.values(properties) : [];
-  return own + sum([...members, ...Object.values(rest)].map(countAnnotations));
+  return ownCount + sum([...members, ...Object.values(rest)].map(countAnnotations));
 }
 
 const sum = (numbers: readonly number[]): number =>
