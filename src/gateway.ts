@@ -16,9 +16,10 @@ import {
   createProviderMetadata,
   type ProviderMetadata,
 } from './core/provider/provider-metadata.ts';
-import { openOutboundNetwork } from './core/proxy/outbound-network.ts';
+import { type OpenTunnel, openOutboundNetwork } from './core/proxy/outbound-network.ts';
 import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
 import { createReplicaSeal } from './core/seal/replica-seal.ts';
+import type { Seal } from './core/seal/seal.ts';
 import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
@@ -133,38 +134,25 @@ export async function createGateway(
     challenge: auth.challenge,
   });
 
-  const { allowedHosts } = config.oauth.clientIdMetadata;
-  const network = overrides.network ?? createPublicNetwork({ clock, tunnel: outbound.openTunnel });
-  const documentOffer =
-    overrides.network === undefined
-      ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
-      : createUncheckedOffer(allowedHosts);
-
-  let isShuttingDown = false;
-  const oauth = createOAuth(config, {
+  const authorization = createAuthorizationEndpoints(config, {
     store,
-    seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
+    loginSeal,
     fetch,
     clock,
-    documents: createClientDocuments({
-      allowedHosts,
-      redirectUris: redirectUriRules({ ...config.oauth, baseUrl }),
-      clock,
-      log,
-      network,
-    }),
-    endpoints: metadata && createProviderEndpoints(config.oauth.endpoints, metadata),
-    inspectToken: auth.inspectToken,
     log,
+    metadata,
+    inspectToken: auth.inspectToken,
+    network: overrides.network,
+    tunnel: outbound.openTunnel,
   });
-  const authorizationServer = createAuthorizationServer(config, metadata, documentOffer.isOffered);
+
+  let isShuttingDown = false;
   const readinessChecks = { store: store.ping, ...auth.readiness };
 
   /** Spec §4.1: all that the service answers, beside the pages. */
   const endpoints = [
     ...mcp.endpoints,
-    ...createOAuthEndpoints(oauth, { popups: config.oauth.popups }),
-    ...createDiscoveryEndpoints(baseUrl, authorizationServer),
+    ...authorization.endpoints,
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
   ];
@@ -178,7 +166,7 @@ export async function createGateway(
     log,
   });
 
-  documentOffer.start();
+  authorization.start();
   return {
     handler: server.handler,
     async listen() {
@@ -201,10 +189,69 @@ export async function createGateway(
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
       auth.close();
-      documentOffer.close();
+      authorization.close();
       await outbound.close();
       await store.close();
     },
+  };
+}
+
+interface AuthorizationParts extends Pick<Deps, 'store' | 'fetch' | 'clock' | 'log'> {
+  /** Undefined where nothing is sealed: in proxy mode without a consent page. */
+  readonly loginSeal: Seal | undefined;
+  /** Undefined without an issuer. */
+  readonly metadata: ProviderMetadata | undefined;
+  readonly inspectToken: Auth['inspectToken'];
+  /** In place of the public network. */
+  readonly network: Network | undefined;
+  readonly tunnel: OpenTunnel;
+}
+
+interface AuthorizationEndpoints {
+  readonly endpoints: readonly Endpoint[];
+  /** Looks from now on whether documents of clients can be fetched. */
+  start(): void;
+  close(): void;
+}
+
+/** The authorization server that clients see: its endpoints, and the documents that lead to it. */
+function createAuthorizationEndpoints(
+  config: Config,
+  parts: AuthorizationParts,
+): AuthorizationEndpoints {
+  const { store, loginSeal, fetch, clock, log, metadata } = parts;
+  const { oauth } = config;
+  const { baseUrl } = config.server;
+  const { allowedHosts } = oauth.clientIdMetadata;
+  const network = parts.network ?? createPublicNetwork({ clock, tunnel: parts.tunnel });
+  const documentOffer =
+    parts.network === undefined
+      ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
+      : createUncheckedOffer(allowedHosts);
+  const handlers = createOAuth(config, {
+    store,
+    seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
+    fetch,
+    clock,
+    documents: createClientDocuments({
+      allowedHosts,
+      redirectUris: redirectUriRules({ ...oauth, baseUrl }),
+      clock,
+      log,
+      network,
+    }),
+    endpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
+    inspectToken: parts.inspectToken,
+    log,
+  });
+  const documents = createAuthorizationServer(config, metadata, documentOffer.isOffered);
+  return {
+    endpoints: [
+      ...createOAuthEndpoints(handlers, { popups: oauth.popups }),
+      ...createDiscoveryEndpoints(baseUrl, documents),
+    ],
+    start: documentOffer.start,
+    close: documentOffer.close,
   };
 }
 
