@@ -1,5 +1,5 @@
 // MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
-import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import type { Content } from './content.ts';
 import type { FromJsonSchema } from './from-json-schema.ts';
 
@@ -117,13 +117,17 @@ export const findMissingCapabilities = (
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
 export const readCapabilities = (declared: JsonObject): ClientCapabilities => ({
   elicitation: supportsForms(declared.elicitation),
-  sampling: isObject(declared.sampling),
-  roots: isObject(declared.roots),
+  sampling: isDeclared(declared.sampling),
+  roots: isDeclared(declared.roots),
 });
+
+/** An array counts too: PHP writes an empty object as `[]`. */
+const isDeclared = (capability: unknown): capability is object =>
+  typeof capability === 'object' && capability !== null;
 
 /** Forms are the default; a client may name other ways only (2025-11-25, `url`). */
 const supportsForms = (elicitation: unknown): boolean =>
-  isObject(elicitation) && ('form' in elicitation || !('url' in elicitation));
+  isDeclared(elicitation) && ('form' in elicitation || !('url' in elicitation));
 
 const CAPABILITIES = {
   'elicitation/create': 'elicitation',

@@ -65,6 +65,15 @@ describe('requests to the client', () => {
     },
   );
 
+  test('§4.4 a capability that is declared by an empty array counts, as PHP writes an empty object', async () => {
+    const php = await openClient(gateway, { capabilities: { elicitation: [], sampling: [] } });
+    const stream = await php.call('asks', { kinds: ['form', 'model'] });
+    const methods = [await stream.next(), await stream.next()].map(({ method }) => method);
+    expect(methods).toEqual(['elicitation/create', 'sampling/createMessage']);
+    await php.cancel(1);
+    await stream.rest();
+  });
+
   test('§4.4 several questions are asked at once, and answered in any order', async () => {
     const stream = await asks('form', 'model', 'roots');
     const asked = [await stream.next(), await stream.next(), await stream.next()];
