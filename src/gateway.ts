@@ -24,8 +24,8 @@ import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
-import { type Auth, type AuthDeps, anonymous, createAuth } from './features/auth/auth.ts';
-import { challenge } from './features/auth/bearer.ts';
+import { type Auth, type AuthDeps, anonymousAuth, createAuth } from './features/auth/auth.ts';
+import { createChallenge } from './features/auth/bearer.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
 import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
@@ -307,7 +307,7 @@ function openProvider(
 ): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
   const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
   if (!auth.required) {
-    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: anonymous };
+    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: anonymousAuth };
   }
   const metadata = openMetadata(auth.provider);
   return {
@@ -315,7 +315,7 @@ function openProvider(
     auth: createAuth(auth, {
       ...deps,
       metadata,
-      challenge: challenge(server.baseUrl, oauth.mode),
+      challenge: createChallenge(server.baseUrl, oauth.mode),
       maxTokenBytes: http.maxTokenBytes,
     }),
   };

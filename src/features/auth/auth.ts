@@ -30,7 +30,7 @@ export interface Auth {
 }
 
 /** `AUTH_REQUIRED=false` (Spec §5.5): everybody is nobody, and there is no key set to wait for. */
-export const anonymous: Auth = {
+export const anonymousAuth: Auth = {
   bearer: async () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   challenge: undefined,

@@ -32,7 +32,7 @@ export type BearerGuard = (
  * Spec §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
  * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
  */
-export const challenge = (baseUrl: string, mode: Config['oauth']['mode']): Challenge => ({
+export const createChallenge = (baseUrl: string, mode: Config['oauth']['mode']): Challenge => ({
   'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${mode === 'broker' ? '/mcp' : ''}"`,
 });
 

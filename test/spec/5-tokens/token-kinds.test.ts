@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { createAuth } from '../../../src/features/auth/auth.ts';
-import { challenge } from '../../../src/features/auth/bearer.ts';
+import { createChallenge } from '../../../src/features/auth/bearer.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
   INITIALIZE_REQUEST,
@@ -295,7 +295,7 @@ describe('inspectToken: the same judgement without the signature', () => {
       ...deps,
       metadata,
       keySet,
-      challenge: challenge(gateway.baseUrl, 'proxy'),
+      challenge: createChallenge(gateway.baseUrl, 'proxy'),
       maxTokenBytes: config.http.maxTokenBytes,
     });
   };

@@ -11,8 +11,7 @@ import type {
   AuthorizationRequest,
   ReadAuthorizationRequest,
 } from '../request/authorization-request.ts';
-import { createNameCheck } from '../request/parameter-names.ts';
-import { parseBody } from '../request/parameters.ts';
+import { createNameCheck, parseBody } from '../request/parameters.ts';
 import type { Approvals } from './approvals.ts';
 import type { Browser, Browsers } from './browser.ts';
 import { renderConsentPage } from './consent-page.ts';

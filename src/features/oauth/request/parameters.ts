@@ -1,8 +1,10 @@
-// Spec §4.6–§4.8: where parameters come from, and how often.
+// Spec §4.6–§4.8: where parameters come from, how often, and under which names.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { RequestBody } from '../../../core/message.ts';
-import { type CheckName, createNameCheck } from './parameter-names.ts';
+
+/** @throws GatewayError `oauth_invalid_request`. */
+export type CheckName = (name: string) => void;
 
 /** RFC 8707 §2: the one parameter that may be given more than once. */
 const REPEATABLE = 'resource';
@@ -12,7 +14,6 @@ export interface Parameters {
   get(name: string): string | undefined;
   /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
   require(name: string): string;
-  has(name: string): boolean;
   /** All pairs in the order received. */
   readonly pairs: readonly (readonly [name: string, value: string])[];
 }
@@ -23,8 +24,6 @@ export function parseQuery(query: string, checkName: CheckName = checkRequestNam
   return createParameters([...new URLSearchParams(query)], checkName);
 }
 
-const checkRequestName = createNameCheck();
-
 /**
  * Form or JSON object with string members.
  *
@@ -32,7 +31,7 @@ const checkRequestName = createNameCheck();
  */
 export function parseBody(body: RequestBody, checkName: CheckName = checkRequestName): Parameters {
   if (body.type === 'form') return parseQuery(body.text, checkName);
-  const members = stringMembers(body.value);
+  const members = readStringMembers(body.value);
   // A flat object of strings has two for each member, unless one is given twice.
   const strings = body.text.match(JSON_STRING) ?? [];
   if (strings.length !== 2 * members.length) {
@@ -70,12 +69,11 @@ function createParameters(
     get,
     require: (name) =>
       get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
-    has: (name) => values.has(name),
     pairs,
   };
 }
 
-function stringMembers(value: unknown): (readonly [string, string])[] {
+function readStringMembers(value: unknown): (readonly [string, string])[] {
   if (!isObject(value)) {
     return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
   }
@@ -91,3 +89,45 @@ function stringMembers(value: unknown): (readonly [string, string])[] {
 
 /** A caller's own word in an error: short, so that nobody can make the service recite. */
 const shortenName = (name: string) => (name.length > 40 ? `${name.slice(0, 40)}...` : name);
+
+/** RFC 6749, 7009, 7521, 7636, 8628, 8693, 8707, 9396, 9449, OpenID Connect Core §3.1.2.1. */
+const REQUEST_PARAMETERS = `
+  acr_values actor_token actor_token_type assertion audience authorization_details claims
+  claims_locales client_assertion client_assertion_type client_id client_secret code
+  code_challenge code_challenge_method code_verifier device_code display domain_hint dpop_jkt
+  grant_type id_token_hint login_hint max_age nonce password prompt redirect_uri refresh_token
+  requested_token_type resource response_mode response_type scope state subject_token
+  subject_token_type token token_type_hint ui_locales username
+`
+  .trim()
+  .split(/\s+/);
+
+/** Each could carry another redirect_uri past the check (RFC 9101, OpenID Connect Core §6). */
+const UNSUPPORTED = ['request', 'request_uri', 'registration'] as const;
+
+const RESERVED: ReadonlySet<string> = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);
+
+/**
+ * `furtherNames`: further names that the endpoint knows.
+ *
+ * PHP makes `redirect_uri` of `redirect.uri` and a list of `redirect_uri[]`, others read names
+ * without their case: the provider would see a parameter that was never looked at here.
+ */
+export function createNameCheck(furtherNames: readonly string[] = []): CheckName {
+  const known = new Set<string>([...REQUEST_PARAMETERS, ...furtherNames]);
+  return function checkName(name) {
+    if (known.has(name)) return;
+    if (!/^[A-Za-z0-9_:.-]+$/.test(name)) {
+      refuseName('Parameter names may contain only letters, digits and _ : . -');
+    }
+    const normalized = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
+    if (normalized === name && RESERVED.has(name))
+      refuseName(`The parameter ${name} is not supported.`);
+    if (RESERVED.has(normalized))
+      refuseName(`A parameter has a name that could be mistaken for ${normalized}.`);
+  };
+}
+
+const refuseName = (details: string): never => fail('oauth_invalid_request', { details });
+
+const checkRequestName = createNameCheck();
