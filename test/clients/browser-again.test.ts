@@ -105,7 +105,7 @@ test('§4.6 consent: the callback opened again is a page that says what to do', 
   const reply = await page.goto(callback);
   expect(reply?.status()).toBe(400);
   expect(await heading(page)).toBe('Login failed');
-  expect(await page.locator('main').innerText()).toContain('from your app.');
+  expect(await page.locator('main').innerText()).toContain('Start it again from your app.');
   await page.reload();
   expect(await heading(page)).toBe('Login failed');
   await page.context().close();
@@ -151,7 +151,7 @@ test('§4.6 consent: without cookies the approval is a page that says so', async
   await own.ask(page);
   await page.context().clearCookies();
   await approve(page);
-  await page.getByText('cookies are switched off').waitFor();
+  await page.getByText('cookies are turned off').waitFor();
   expect(await heading(page)).toBe('Login failed');
   await page.context().close();
 });

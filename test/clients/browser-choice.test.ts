@@ -124,7 +124,7 @@ test('§4.6 consent: what assistive technology is told', async () => {
   await page.getByRole('heading').hover();
   await choice().waitFor();
   expect(await page.locator('main').ariaSnapshot()).toMatch(
-    /heading "Allow “Test Client” log in as you\?"[\s\S]*Approve and Deny appear[\s\S]*button "Approve"\n {2}- button "Deny"$/,
+    /heading "Allow “Test Client” to log in as you\?"[\s\S]*Approve and Deny appear[\s\S]*button "Approve"\n {2}- button "Deny"$/,
   );
 });
 
@@ -152,7 +152,7 @@ test('§4.6 consent: a redirect URI with a private scheme is shown whole', async
   await own.ask(page, client, { redirect_uri });
   await page.getByText(redirect_uri, { exact: true }).waitFor();
   expect(await page.locator('dd').nth(2).innerText()).toBe(
-    `the program on this computer that opens ${redirect_uri}`,
+    `the app on this computer that opens ${redirect_uri}`,
   );
 });
 

@@ -82,7 +82,7 @@ const checkAudience: Readonly<
 };
 
 function refuseAudience(claim: string, found: unknown, expected: readonly string[]): never {
-  const allowed = `one of ${expected.map(quote).join(', ')} (OIDC_AUDIENCE)`;
+  const allowed = `one of ${expected.map((name) => quote(name)).join(', ')} (OIDC_AUDIENCE)`;
   return refuseToken(
     found === undefined
       ? `The ${claim} claim of the token is missing; it must name ${allowed}.`
