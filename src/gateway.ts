@@ -149,7 +149,7 @@ export async function createGateway(
   let isShuttingDown = false;
   const readinessChecks = { store: store.ping, ...auth.readiness };
 
-  /** Spec §4.1: all that the service answers, beside the pages. */
+  /** §4.1: all that the service answers, beside the pages. */
   const endpoints = [
     ...mcp.endpoints,
     ...authorization.endpoints,

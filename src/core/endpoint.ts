@@ -1,4 +1,4 @@
-// Spec §4.1: how a feature describes an endpoint that it serves.
+// §4.1: how a feature describes an endpoint that it serves.
 import type { LimitGroup } from './config/groups/limits.ts';
 import type { ErrorFormat } from './errors/render.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from './message.ts';
@@ -33,7 +33,7 @@ export interface OpenEndpoint extends EndpointBase {
   handle(request: GatewayRequest): Reply | Promise<Reply>;
 }
 
-/** Spec §5.1: needs a bearer token, which also decides in which windows a call is counted. */
+/** §5.1: needs a bearer token, which also decides in which windows a call is counted. */
 export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;

@@ -1,6 +1,6 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 
-/** Spec §2.1: session ids are random UUIDs (version 4). */
+/** §2.1: session ids are random UUIDs (version 4). */
 export const generateSessionId: () => string = randomUUID;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -15,13 +15,13 @@ export const generateQuestionId: () => string = randomUUID;
 export const isQuestionId = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value);
 
-/** Spec §2.2: the prefix that marks a dynamically registered client. */
+/** §2.2: the prefix that marks a dynamically registered client. */
 export const DYNAMIC_CLIENT_PREFIX = 'svc-';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 const DYNAMIC_CLIENT_ID = /^svc-[A-Za-z0-9]{12}$/;
 
-/** Spec §2.2: `svc-` and 12 characters (71 bits of randomness). */
+/** §2.2: `svc-` and 12 characters (71 bits of randomness). */
 export const generateClientId = (): string =>
   DYNAMIC_CLIENT_PREFIX +
   Array.from({ length: 12 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');

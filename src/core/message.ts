@@ -8,7 +8,7 @@ export interface GatewayRequest {
   readonly query: string;
   /** Lower-case names; repeated headers as node:http joins them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Spec §8.2: the caller's address, canonical, or `unknown`. */
+  /** §8.2: the caller's address, canonical, or `unknown`. */
   readonly clientIp: string;
   /** Aborted when the caller hangs up before the reply. Made on first use. */
   signal(): AbortSignal;

@@ -1,6 +1,6 @@
 // RFC 6749 §3.3: scope = scope-token *( SP scope-token ).
 
-/** What the metadata offers, and what a client gets that asks for nothing (Spec §4.9). */
+/** What the metadata offers, and what a client gets that asks for nothing (§4.9). */
 export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
 
 /** The scopes that the parameter names, in their order. */

@@ -1,4 +1,4 @@
-/** Spec §2.3: what a verified token says of its user. Built anew for every request. */
+/** §2.3: what a verified token says of its user. Built anew for every request. */
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseObject } from './json.ts';
 
-// Spec §9: name and version come from the package configuration. The path is the same from
+// §9: name and version come from the package configuration. The path is the same from
 // src/core/ and from dist/core/.
 const manifest = parseObject(readFileSync(new URL('../../package.json', import.meta.url)));
 
@@ -11,9 +11,9 @@ function readManifest(member: 'name' | 'version'): string {
   return value;
 }
 
-/** Spec §4.4: `serverInfo.name`. */
+/** §4.4: `serverInfo.name`. */
 export const PACKAGE_NAME: string = readManifest('name');
-/** Spec §9: `serverInfo.version`, and `version` of the health endpoints. */
+/** §9: `serverInfo.version`, and `version` of the health endpoints. */
 export const PACKAGE_VERSION: string = readManifest('version');
 /** Such as `v24.13.0`. */
 export const NODE_VERSION: string = process.version;

@@ -1,4 +1,4 @@
-// Spec §4.11: one log line and one count per request, after its reply.
+// §4.11: one log line and one count per request, after its reply.
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLogThrottle } from '../core/log-throttle.ts';

@@ -1,4 +1,4 @@
-// Spec §8.2, `TRUST_PROXY`: the caller's address.
+// §8.2, `TRUST_PROXY`: the caller's address.
 import { canonicalizeAddress } from '../core/address.ts';
 import type { TrustProxy } from '../core/config/trust-proxy.ts';
 

@@ -1,4 +1,4 @@
-// Spec §4.12: what a browser lets a page of an allowed origin do and read.
+// §4.12: what a browser lets a page of an allowed origin do and read.
 import type { ReplyHeaders } from '../core/message.ts';
 
 const GRANT = {

@@ -1,4 +1,4 @@
-// Spec §4.12: the Host check, against DNS rebinding.
+// §4.12: the Host check, against DNS rebinding.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
 import { LOOPBACK_HOSTS } from '../core/loopback.ts';

@@ -13,7 +13,7 @@ import type { BodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 
 /**
- * Spec §5, or lets everybody in. `beforeFetch` is called where a key has to be fetched first.
+ * §5, or lets everybody in. `beforeFetch` is called where a key has to be fetched first.
  *
  * @throws GatewayError with a reason of §7.1.
  */

@@ -1,4 +1,4 @@
-// Spec §4.12, §7.4: which origins may call.
+// §4.12, §7.4: which origins may call.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
 import { type GatewayRequest, getHeader } from '../core/message.ts';

@@ -1,4 +1,4 @@
-// Spec §4.4, §4.7, §4.8: request bodies, read once and bounded.
+// §4.4, §4.7, §4.8: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';

@@ -1,4 +1,4 @@
-// Spec §4.1: what a path leads to. It is matched as it was sent, character by character.
+// §4.1: what a path leads to. It is matched as it was sent, character by character.
 import type { Endpoint } from '../core/endpoint.ts';
 import { fail } from '../core/errors/gateway-error.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../core/message.ts';

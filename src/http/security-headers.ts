@@ -1,4 +1,4 @@
-// Spec §4.12: on every answer.
+// §4.12: on every answer.
 import type { Config } from '../core/config/config.ts';
 import type { ReplyHeaders } from '../core/message.ts';
 

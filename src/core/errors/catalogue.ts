@@ -1,6 +1,6 @@
-// Spec §7: every error that the service answers, once. The error page is generated from this table.
+// §7: every error that the service answers, once. The error page is generated from this table.
 
-/** RFC 6749 §4.1.2.1, §5.2 and RFC 7591 §3.2.2 codes in use (Spec §7.3). */
+/** RFC 6749 §4.1.2.1, §5.2 and RFC 7591 §3.2.2 codes in use (§7.3). */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -15,13 +15,13 @@ export type OAuthErrorCode =
 
 /**
  * One error. With both faces, the route decides which is shown; with one, it is shown everywhere
- * (Spec §7.5: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
+ * (§7.5: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
  */
 export interface ErrorRow {
   readonly status: number;
-  /** Spec §7.1. */
+  /** §7.1. */
   readonly jsonrpc?: { readonly code: number; readonly message: string; readonly reason?: string };
-  /** Spec §7.3; `body` is the route's own code for a body it cannot read. */
+  /** §7.3; `body` is the route's own code for a body it cannot read. */
   readonly oauth?: OAuthErrorCode | 'body';
   /** What went wrong and what is allowed: `data.details` or `error_description` unless given. */
   readonly details: string;
@@ -39,7 +39,7 @@ const defineOAuthError = <const Code extends OAuthErrorCode>(
 ) => defineError({ status, oauth: code, details });
 
 export const catalogue = {
-  // Spec §7.1: bearer tokens.
+  // §7.1: bearer tokens.
   missing_token: defineUnauthorized(
     'missing_token',
     'The request has no access token. Send the header Authorization: Bearer <access token>.',
@@ -70,7 +70,7 @@ export const catalogue = {
       'This needs a logged-in user, but the gateway runs without authentication (AUTH_REQUIRED=false).',
   }),
 
-  // Spec §7.2: sessions and rate limits.
+  // §7.2: sessions and rate limits.
   missing_session_id: defineError({
     status: 400,
     jsonrpc: { code: -32000, message: 'Bad Request', reason: 'missing_session_id' },
@@ -82,7 +82,7 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Invalid or expired session', reason: 'session_not_found' },
     details: 'The session does not exist or has expired. Send initialize to start a new one.',
   }),
-  /** Spec §4.5: the same refusal of DELETE carries another message. */
+  /** §4.5: the same refusal of DELETE carries another message. */
   session_to_end_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Session not found', reason: 'session_not_found' },
@@ -115,7 +115,7 @@ export const catalogue = {
     details: 'This user has too many calls running (MCP_USER_CALLS_MAX). Wait for one to finish.',
   }),
 
-  // Spec §7.1: JSON-RPC.
+  // §7.1: JSON-RPC.
   parse_error: defineError({
     status: 400,
     jsonrpc: { code: -32700, message: 'Parse error' },
@@ -198,7 +198,7 @@ export const catalogue = {
     details: 'This method does not exist.',
   }),
 
-  // Spec §7.4, §7.5: every endpoint.
+  // §7.4, §7.5: every endpoint.
   invalid_origin: defineError({
     status: 403,
     jsonrpc: { code: -32000, message: 'Forbidden', reason: 'invalid_origin' },
@@ -284,7 +284,7 @@ export const catalogue = {
       "The provider's keys could not be fetched, so the token cannot be checked. Try again in a moment.",
   }),
 
-  // Spec §7.3: OAuth.
+  // §7.3: OAuth.
   oauth_invalid_request: defineOAuthError(
     400,
     'invalid_request',
@@ -343,7 +343,7 @@ export const catalogue = {
     "Registration requires the gateway's initial access token (DCR_ACCESS_TOKEN).",
   ),
   not_configured: defineOAuthError(500, 'server_error', 'A setting that this needs is missing.'),
-  /** Spec §12: the provider stalls, or cannot keep up with its clients. */
+  /** §12: the provider stalls, or cannot keep up with its clients. */
   provider_busy: defineOAuthError(
     503,
     'server_error',

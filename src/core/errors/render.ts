@@ -2,10 +2,10 @@ import { createRedirectReply, type Reply } from '../message.ts';
 import type { OAuthErrorCode } from './catalogue.ts';
 import type { GatewayError } from './gateway-error.ts';
 
-/** How a route speaks of errors (Spec §7.1 or §7.3). */
+/** How a route speaks of errors (§7.1 or §7.3). */
 export type ErrorFormat =
   | { readonly form: 'jsonrpc' }
-  /** `body` is the code for a body that cannot be read (Spec §7.3). */
+  /** `body` is the code for a body that cannot be read (§7.3). */
   | { readonly form: 'oauth'; readonly body: OAuthErrorCode };
 
 export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };
@@ -38,7 +38,7 @@ const renderJsonRpcBody = (error: GatewayError) => ({
   id: null,
 });
 
-/** Spec §7.1: the member `error` of a JSON-RPC response. */
+/** §7.1: the member `error` of a JSON-RPC response. */
 export function toJsonRpcError({ row, message, failure }: GatewayError) {
   const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
   return {
@@ -48,7 +48,7 @@ export function toJsonRpcError({ row, message, failure }: GatewayError) {
   };
 }
 
-/** Spec §7.3, RFC 6749 §5.2. */
+/** §7.3, RFC 6749 §5.2. */
 function renderOAuthBody(error: GatewayError, format: ErrorFormat) {
   const { code, description } = describeOAuthError(error, format);
   return { error: code, error_description: description };

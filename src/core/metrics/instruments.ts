@@ -1,4 +1,4 @@
-// Spec §4.11: the counters and histograms, by what they are about.
+// §4.11: the counters and histograms, by what they are about.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export type OpenMetricsRegistry = Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>;

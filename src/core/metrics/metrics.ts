@@ -1,6 +1,6 @@
 import type { LimitScope } from '../store/store.ts';
 
-/** Spec §4.11: what the service counts and times. All durations are in seconds. */
+/** §4.11: what the service counts and times. All durations are in seconds. */
 export interface Metrics {
   recordHttpRequest(method: string, route: string, statusCode: number, seconds: number): void;
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
@@ -12,7 +12,7 @@ export interface Metrics {
     era: string,
     seconds: number,
   ): void;
-  /** `result` is `success` or the reason of the refusal (Spec §7.1). */
+  /** `result` is `success` or the reason of the refusal (§7.1). */
   recordAuthAttempt(result: string, seconds: number): void;
   recordKeySetRefresh(status: 'success' | 'error'): void;
   recordKeySetLookup(isFound: boolean): void;

@@ -9,7 +9,7 @@ import {
 } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Spec §4.11 over prom-client: one registry per gateway. */
+/** §4.11 over prom-client: one registry per gateway. */
 export function createPrometheusMetrics(): Metrics {
   const registry: OpenMetricsRegistry = new Registry();
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);

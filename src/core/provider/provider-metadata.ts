@@ -1,4 +1,4 @@
-// Spec §5.2: what the provider says of itself (OpenID Connect Discovery §4).
+// §5.2: what the provider says of itself (OpenID Connect Discovery §4).
 import type { Clock } from '../clock.ts';
 import { fail } from '../errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits } from '../fetch-with-limits.ts';
@@ -38,7 +38,7 @@ export interface ProviderMetadataDeps {
   readonly log: Log;
 }
 
-/** Spec §8.5. */
+/** §8.5. */
 const FRESH_MS = 300_000;
 /** After a failure the provider is left alone for so long. */
 const COOL_DOWN_MS = 2000;

@@ -1,4 +1,4 @@
-// Spec §5: authentication, put together: key set → token verifier → bearer guard.
+// §5: authentication, put together: key set → token verifier → bearer guard.
 import type { Clock } from '../../core/clock.ts';
 import type { RequiredAuthConfig } from '../../core/config/groups/auth.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
@@ -29,7 +29,7 @@ export interface Auth {
   close(): void;
 }
 
-/** `AUTH_REQUIRED=false` (Spec §5.5): everybody is nobody, and there is no key set to wait for. */
+/** `AUTH_REQUIRED=false` (§5.5): everybody is nobody, and there is no key set to wait for. */
 export const anonymousAuth: Auth = {
   bearer: async () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),

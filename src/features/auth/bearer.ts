@@ -1,4 +1,4 @@
-// Spec §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
+// §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
 import { readBearerToken } from '../../core/bearer-token.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
@@ -29,7 +29,7 @@ export type BearerGuard = (
 ) => Promise<UserContext>;
 
 /**
- * Spec §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
+ * §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
  * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
  */
 export const createChallenge = (baseUrl: string, mode: Config['oauth']['mode']): Challenge => ({

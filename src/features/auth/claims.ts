@@ -1,4 +1,4 @@
-// Spec §5.2, §5.3: claims, after the signature.
+// §5.2, §5.3: claims, after the signature.
 
 import { isStringArray } from '../../core/json.ts';
 import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';

@@ -1,4 +1,4 @@
-// Spec §5.2: the provider's key set, fetched rarely and kept for as long as needed.
+// §5.2: the provider's key set, fetched rarely and kept for as long as needed.
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits, stripQuery } from '../../core/fetch-with-limits.ts';

@@ -1,4 +1,4 @@
-// Spec §5.2, §5.4: signature first, then claims, on every request.
+// §5.2, §5.4: signature first, then claims, on every request.
 import type { Clock } from '../../core/clock.ts';
 import { type GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
 import { parseObject } from '../../core/json.ts';

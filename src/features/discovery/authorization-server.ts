@@ -1,4 +1,4 @@
-// Spec §4.10, RFC 8414: authorization server metadata.
+// §4.10, RFC 8414: authorization server metadata.
 import type { Config } from '../../core/config/config.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import type { Reply } from '../../core/message.ts';

@@ -1,4 +1,4 @@
-// Spec §4.1, §4.9, §4.10: the metadata documents.
+// §4.1, §4.9, §4.10: the metadata documents.
 import type { Endpoint, OpenEndpoint } from '../../core/endpoint.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../../core/errors/render.ts';
 import type { AuthorizationServer } from './authorization-server.ts';

@@ -1,10 +1,10 @@
-// Spec §4.9, RFC 9728: protected resource metadata.
+// §4.9, RFC 9728: protected resource metadata.
 import type { Reply } from '../../core/message.ts';
 import { DEFAULT_SCOPES } from '../../core/scope.ts';
 import { renderMetadata } from './render-metadata.ts';
 
 /**
- * `path` is that of the resource below BASE_URL: empty for the form of Spec §4.9, `/mcp` for the
+ * `path` is that of the resource below BASE_URL: empty for the form of §4.9, `/mcp` for the
  * form that clients derive from the endpoint (RFC 9728 §3.1).
  */
 export function createProtectedResource(baseUrl: string, path: '' | '/mcp'): () => Reply {

@@ -1,4 +1,4 @@
-// Spec §4.2, §4.3: liveness and readiness.
+// §4.2, §4.3: liveness and readiness.
 import type { Endpoint } from '../../core/endpoint.ts';
 import { JSONRPC } from '../../core/errors/render.ts';
 import { createJsonReply, type Reply } from '../../core/message.ts';
@@ -19,11 +19,11 @@ const PROBE = { kind: 'open', method: 'GET', errors: JSONRPC, isProbe: true } as
 
 const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
-/** Spec §4.2. Needs no dependency. */
+/** §4.2. Needs no dependency. */
 const reportLiveness = (): Reply =>
   createJsonReply(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE);
 
-/** Spec §4.3: 503 while a check fails or the service is shutting down. */
+/** §4.3: 503 while a check fails or the service is shutting down. */
 async function reportReadiness(
   checks: Readonly<Record<string, ReadinessCheck>>,
   isShuttingDown: () => boolean,

@@ -1,4 +1,4 @@
-// What is counted for an address (Spec §8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
+// What is counted for an address (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
 // one caller.
 import { isIPv6 } from 'node:net';
 import { canonicalizeAddress } from '../../core/address.ts';

@@ -1,4 +1,4 @@
-// Spec §4.12, §7.2: what a response says of the limits, and what an operator is told of a refusal.
+// §4.12, §7.2: what a response says of the limits, and what an operator is told of a refusal.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import { GatewayError } from '../../core/errors/gateway-error.ts';

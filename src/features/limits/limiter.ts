@@ -1,4 +1,4 @@
-// Spec §8: a request is counted by its address, and by who turns out to send it.
+// §8: a request is counted by its address, and by who turns out to send it.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import type { Log } from '../../core/log.ts';
@@ -73,7 +73,7 @@ interface CountAnswer extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-/** Spec §8. Fails open, and says so once per outage (§8.4). */
+/** §8. Fails open, and says so once per outage (§8.4). */
 export function createLimiter(
   rules: Readonly<Record<LimitGroup, LimitRule>>,
   { store, clock, metrics, log }: LimiterDeps,
@@ -180,7 +180,7 @@ function createOutageReport(clock: Clock, log: Log) {
   };
 }
 
-/** `RATE_LIMIT_ENABLED=false` (Spec §8.3): only the session is read. */
+/** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read. */
 export function createUnlimitedLimiter(store: Store): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},

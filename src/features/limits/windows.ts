@@ -1,4 +1,4 @@
-// Spec §8: in which windows a request is counted.
+// §8: in which windows a request is counted.
 import type { LimitRule } from '../../core/config/groups/limits.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { limitKey } from '../../core/store/keys.ts';

@@ -1,4 +1,4 @@
-// Spec §4.11: the metrics endpoint.
+// §4.11: the metrics endpoint.
 import type { Endpoint } from '../../core/endpoint.ts';
 import { JSONRPC } from '../../core/errors/render.ts';
 import { METRICS_CONTENT_TYPE, type Metrics } from '../../core/metrics/metrics.ts';

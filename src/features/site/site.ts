@@ -1,4 +1,4 @@
-// Spec §4.1: the documentation pages, read once at start and served from memory.
+// §4.1: the documentation pages, read once at start and served from memory.
 import { escapeHtml } from '../../core/html-page.ts';
 import type { Log } from '../../core/log.ts';
 import type { Reply } from '../../core/message.ts';

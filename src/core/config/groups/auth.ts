@@ -1,4 +1,4 @@
-// Spec §5: who is let in.
+// §5: who is let in.
 import { type Read, requireValue } from '../setting.ts';
 import { type ProviderConfig, providerSettings } from './provider.ts';
 import { serverSettings } from './server.ts';

@@ -1,4 +1,4 @@
-// Spec §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
+// §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
 
 import { THIRTY_DAYS_MS } from '../durations.ts';
 import { flag, integer } from '../rules.ts';

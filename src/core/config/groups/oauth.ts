@@ -27,7 +27,7 @@ export interface BrokerConfig extends CommonConfig, BrokerRequestConfig {
   readonly stateSecret: StateSecret;
 }
 
-/** Spec §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
+/** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
 export type ProxyConfig = ProxyBase &
   (
     | { readonly consent: ConsentConfig<'page'>; readonly stateSecret: StateSecret }
