@@ -84,14 +84,14 @@ test('§5 log: listening on all addresses without a BASE_URL is worth one warnin
   expect(careful.log().map(({ level }) => level)).not.toContain('warn');
 });
 
-test('§5 log: a misspelt variable is a warning with the nearest name, and never its value', async () => {
+test('§5 log: a misspelled variable is a warning with the nearest name, and never its value', async () => {
   const foreign = {
     POSTERN_PORT_3000_TCP: 'tcp://10.0.0.1:3000',
     NODE_OPTIONS: '',
     HTTP_PROXY: '',
   };
-  const misspelt = { MCP_RATE_LIMIT: '5', OAUTH_CLIENT_SECERT: 'hunter2' };
-  const postern = await startPostern({ ...env, ...foreign, ...misspelt });
+  const misspelled = { MCP_RATE_LIMIT: '5', OAUTH_CLIENT_SECERT: 'hunter2' };
+  const postern = await startPostern({ ...env, ...foreign, ...misspelled });
   const warnings = postern.log().filter(({ level }) => level === 'warn');
   expect(warnings.map(({ variable, nearest }) => [variable, nearest])).toEqual([
     ['MCP_RATE_LIMIT', 'MCP_RATE_LIMIT_MAX'],

@@ -28,7 +28,7 @@ describe('the README', () => {
 });
 
 describe('what is missing', () => {
-  test('§10 a misspelt variable is named beside what is wrong', () => {
+  test('§10 a misspelled variable is named beside what is wrong', () => {
     expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([
       expect.stringMatching(
         /^OIDC_ISSUER is missing: .*To try Postern without a provider, run: postern dev$/,

@@ -171,7 +171,7 @@ describe('BASE_URL', () => {
   );
 });
 
-describe('misspelt variables', () => {
+describe('misspelled variables', () => {
   test.each([
     ['MCP_RATE_LIMIT', 'MCP_RATE_LIMIT_MAX'],
     ['MCP_SESSION_TTL', 'MCP_SESSION_TTL_SECONDS'],
@@ -236,7 +236,7 @@ describe('misspelt variables', () => {
     .trim()
     .split(/\s+/);
 
-  test.each(FOREIGN)('§10 %s is no misspelt setting', (variable) => {
+  test.each(FOREIGN)('§10 %s is no misspelled setting', (variable) => {
     expect(findMisspelledVariables({ [variable]: 'x' })).toEqual([]);
   });
 });
