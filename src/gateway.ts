@@ -159,7 +159,7 @@ export async function createGateway(
   const server = await createTransport(config, {
     endpoints,
     mirrorHeaders: catalog.mirrorHeaders,
-    authenticate: auth.bearer,
+    authenticate: auth.authenticate,
     store,
     clock,
     metrics,
@@ -258,7 +258,7 @@ function createAuthorizationEndpoints(
 interface TransportParts {
   readonly endpoints: readonly Endpoint[];
   readonly mirrorHeaders: Catalog['mirrorHeaders'];
-  readonly authenticate: Auth['bearer'];
+  readonly authenticate: Auth['authenticate'];
   readonly store: Store;
   readonly clock: Clock;
   readonly metrics: Metrics;

@@ -14,13 +14,13 @@ import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
   /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
-  readonly bearer: (
+  readonly authenticate: (
     request: GatewayRequest,
     beforeFetch?: () => Promise<void>,
   ) => Promise<UserContext | undefined>;
   /**
-   * What `bearer` would say of a token whose signature is good, judged by form and claims alone, by
-   * the same rules. For tokens that came from the provider itself; never to let anybody in.
+   * What `authenticate` would say of a token whose signature is good, judged by form and claims
+   * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
    */
   readonly inspectToken: (token: string) => TokenInspection;
   /** Headers of a 401; undefined when nobody has to log in. */
@@ -31,7 +31,7 @@ export interface Auth {
 
 /** `AUTH_REQUIRED=false` (§5.5): everybody is nobody, and there is no key set to wait for. */
 export const anonymousAuth: Auth = {
-  bearer: async () => undefined,
+  authenticate: async () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   challenge: undefined,
   readiness: {},
@@ -66,7 +66,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
   });
   keySet.start();
   return {
-    bearer: createBearerGuard({ verify: verifier.verify, ...deps }),
+    authenticate: createBearerGuard({ verify: verifier.verify, ...deps }),
     inspectToken: verifier.inspect,
     challenge,
     readiness: {
