@@ -280,7 +280,7 @@ describe("the provider's discovery document", () => {
     expectUnavailable(await inTime(send(await token())));
     expect(await metadata()).toMatchObject({
       status: 500,
-      text: expect.stringMatching(/cannot be used now; the gateway's log says why/),
+      text: expect.stringMatching(/could not be loaded\. The gateway's log has the reason/),
     });
     expect(gateway.issuer.fetches.discovery).toBeGreaterThan(1);
     expect(gateway.issuer.fetches.keys).toBe(0);
