@@ -1,4 +1,4 @@
-// Spec §4.1, §4.6–§4.8: the endpoints of OAuth.
+// §4.1, §4.6–§4.8: the endpoints of OAuth.
 import type { Endpoint, PublicEndpoint } from '../../core/endpoint.ts';
 import { type ErrorFormat, OAUTH } from '../../core/errors/render.ts';
 import { type GatewayRequest, getHeader, getJson } from '../../core/message.ts';

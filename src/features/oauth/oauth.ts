@@ -1,4 +1,4 @@
-// Spec §4.6–§4.8: the OAuth endpoints, put together for the mode.
+// §4.6–§4.8: the OAuth endpoints, put together for the mode.
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { BrokerConfig, ProxyConfig } from '../../core/config/groups/oauth.ts';
@@ -91,7 +91,7 @@ export function createOAuth(
     : createProxyHandlers({ ...oauth, baseUrl }, deps);
 }
 
-/** What a redirect URI may be, beyond Spec §4.8. */
+/** What a redirect URI may be, beyond §4.8. */
 export const redirectUriRules = (
   config: WithBaseUrl<Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>>,
 ): RedirectUriRules => ({

@@ -1,4 +1,4 @@
-// Spec §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
+// §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
 // fetched when they are needed and kept for as long as their host allows.
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';

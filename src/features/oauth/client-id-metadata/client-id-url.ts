@@ -1,4 +1,4 @@
-// Spec §4.6, OAuth Client ID Metadata Document (draft) §3: which URLs may be a client id.
+// §4.6, OAuth Client ID Metadata Document (draft) §3: which URLs may be a client id.
 import { refuseDocument } from './client-document-refused.ts';
 
 const MAX_LENGTH = 2048;

@@ -1,4 +1,4 @@
-// Spec §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
+// §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
 // anybody could have named.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request } from 'node:https';

@@ -1,4 +1,4 @@
-// Spec §4.6, RFC 9111 §4.2: for how long a fetched document may be used.
+// §4.6, RFC 9111 §4.2: for how long a fetched document may be used.
 import type { IncomingHttpHeaders } from 'node:http';
 
 const DEFAULT_SECONDS = 300;

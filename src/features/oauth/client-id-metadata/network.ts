@@ -1,4 +1,4 @@
-// Spec §4.6: the way out to a client's host. A test brings its own, with a public address that
+// §4.6: the way out to a client's host. A test brings its own, with a public address that
 // leads to a server of its own.
 import { connect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../../core/clock.ts';

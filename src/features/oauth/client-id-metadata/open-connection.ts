@@ -1,4 +1,4 @@
-// Spec §4.6, OAuth Client ID Metadata Document (draft) §8.6: a connection to a host that anybody
+// §4.6, OAuth Client ID Metadata Document (draft) §8.6: a connection to a host that anybody
 // could have named.
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';

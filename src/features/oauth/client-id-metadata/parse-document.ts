@@ -1,4 +1,4 @@
-// Spec §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
+// §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { refuseDocument } from './client-document-refused.ts';

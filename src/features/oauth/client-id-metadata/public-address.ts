@@ -1,4 +1,4 @@
-// Spec §4.6, OAuth Client ID Metadata Document (draft) §8.6: addresses that may be connected to.
+// §4.6, OAuth Client ID Metadata Document (draft) §8.6: addresses that may be connected to.
 import { BlockList, isIP } from 'node:net';
 
 /** IANA's registry of special-purpose IPv4 addresses (RFC 6890), and what is like them. */

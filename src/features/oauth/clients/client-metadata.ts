@@ -1,9 +1,9 @@
-// Spec §4.8, RFC 7591 §2: what a registration may say.
+// §4.8, RFC 7591 §2: what a registration may say.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../../core/json.ts';
 import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 
-/** Spec §2.2 with defaults filled in. */
+/** §2.2 with defaults filled in. */
 export interface ClientMetadata {
   readonly redirect_uris: readonly string[];
   readonly grant_types: readonly string[];

@@ -21,7 +21,7 @@ interface ClientFacts {
 }
 
 export interface Clients {
-  /** Spec §4.6: such an id is judged here; in proxy mode every other is the provider's to judge. */
+  /** §4.6: such an id is judged here; in proxy mode every other is the provider's to judge. */
   isGatewayClient(clientId: string): boolean;
   /**
    * The client of an id; its document is fetched where it is not at hand.

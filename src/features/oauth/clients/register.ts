@@ -1,4 +1,4 @@
-// Spec §4.8, RFC 7591 §3: dynamic client registration.
+// §4.8, RFC 7591 §3: dynamic client registration.
 import { readBearerToken } from '../../../core/bearer-token.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
@@ -15,7 +15,7 @@ export interface RegisterRules {
   readonly accessToken: string | undefined;
 }
 
-/** A client is public: no secret is issued, whatever method it names (Spec §5.8). */
+/** A client is public: no secret is issued, whatever method it names (§5.8). */
 export const createRegister = (clients: RegisteredClients, clock: Clock, rules: RegisterRules) =>
   async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
     checkAccessToken(rules.accessToken, authorization);

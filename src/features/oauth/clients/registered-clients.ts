@@ -1,11 +1,11 @@
-// Spec §2.2, §3.2: dynamic clients in the shared store.
+// §2.2, §3.2: dynamic clients in the shared store.
 import { DYNAMIC_CLIENT_PREFIX, isDynamicClientId } from '../../../core/ids.ts';
 import { isObject, isStringArray } from '../../../core/json.ts';
 import { clientKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
 
-/** Spec §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
+/** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
 export interface RegisteredClient {
   readonly client_id: string;
   readonly client_name?: string;
@@ -41,7 +41,7 @@ export interface RegistrationTtl {
   readonly unusedSeconds: number;
 }
 
-/** Spec §4.6: such a client is looked up here; every other id is the provider's to judge. */
+/** §4.6: such a client is looked up here; every other id is the provider's to judge. */
 export const isDynamic = (clientId: string): boolean => clientId.startsWith(DYNAMIC_CLIENT_PREFIX);
 
 export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): RegisteredClients => ({

@@ -1,4 +1,4 @@
-// Spec §4.7: form posts to the provider, so many at a time.
+// §4.7: form posts to the provider, so many at a time.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import {
   type Fetch,

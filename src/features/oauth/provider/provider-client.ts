@@ -1,4 +1,4 @@
-// Spec §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
+// §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
 import type { ProviderClientConfig } from '../../../core/config/groups/provider-client.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 

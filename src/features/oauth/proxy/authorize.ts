@@ -1,4 +1,4 @@
-// Spec §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
+// §4.6: the authorization endpoint of proxy mode, a redirect to the provider.
 import type { ProxyConfig } from '../../../core/config/groups/oauth.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
@@ -27,7 +27,7 @@ export const createProxyRedirect = ({ endpoints, providerClient }: ProxyConfig) 
     };
   };
 
-/** The configured query is kept and wins; every parameter of the caller follows (Spec §4.6). */
+/** The configured query is kept and wins; every parameter of the caller follows (§4.6). */
 function buildAuthorizationUrl(
   configuredUrl: string,
   { pairs }: Parameters,

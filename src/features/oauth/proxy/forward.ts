@@ -1,4 +1,4 @@
-// Spec §4.7: with whose credentials a request goes on to the provider.
+// §4.7: with whose credentials a request goes on to the provider.
 import type { ProviderClientConfig } from '../../../core/config/groups/provider-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';

@@ -1,4 +1,4 @@
-// Spec §4.8: what a redirect URI may be.
+// §4.8: what a redirect URI may be.
 import { isStringArray } from '../../../core/json.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../../../core/loopback.ts';
 
@@ -26,7 +26,7 @@ export function parseRedirectUris(value: unknown, rules: RedirectUriRules): Redi
   return { uris: value };
 }
 
-/** What is allowed beside Spec §4.8. */
+/** What is allowed beside §4.8. */
 export interface RedirectUriRules {
   /** The gateway's own address. */
   readonly baseUrl: string;

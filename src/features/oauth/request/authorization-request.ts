@@ -1,4 +1,4 @@
-// Spec §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
+// §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
 // and where the answer goes first, for until then there is nobody to answer to.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isWellFormedScope } from '../../../core/scope.ts';
@@ -46,7 +46,7 @@ const toLogText = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 
 const MAX_SHOWN = 3;
 
 export interface RequestRules {
-  /** Spec §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
+  /** §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
   readonly requiresState: boolean;
   /** RFC 6749 §3.3: whoever reads a consent page must see what the provider reads. */
   readonly requiresPlainScope: boolean;

@@ -1,4 +1,4 @@
-// Spec §4.6–§4.8: where parameters come from, how often, and under which names.
+// §4.6–§4.8: where parameters come from, how often, and under which names.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { RequestBody } from '../../../core/message.ts';
