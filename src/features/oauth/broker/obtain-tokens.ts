@@ -9,12 +9,8 @@ import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { selectClientTokens, type TokenAnswer } from '../provider/provider-parameters.ts';
-import { describeRefusal, type ProviderResponse } from '../provider/provider-response.ts';
-import {
-  failIfOwnClientRefused,
-  failIfRequestRefused,
-  MISCONFIGURED,
-} from './provider-refusals.ts';
+import type { describeRefusal } from '../provider/provider-response.ts';
+import { failIfOwnClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {
@@ -70,7 +66,10 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(config.providerClient, { url, form }));
     failIfOwnClientRefused(response);
-    if (response.status !== 200) return refuse(response, request);
+    if (response.status !== 200) {
+      const { spentRefreshTokenError } = config.provider.quirks;
+      return forwardRefusal(response, refresh && spentRefreshTokenError);
+    }
     const answer = parseObject(response.body) ?? failUnusable('is not a JSON object');
     const tokens = await selectTokens(answer, request);
     await Promise.all([
@@ -86,7 +85,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     });
     return {
       status: 200,
-      headers: { 'Content-Type': 'application/json', ...NO_STORE },
+      headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
       body: JSON.stringify(tokens),
     };
   };
@@ -108,25 +107,6 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     // Somebody revoked it while the provider was asked: what came of it is nobody's, either.
     if (replacement !== undefined) await refreshTokens.revoke(replacement, true);
     fail('invalid_grant', { details: 'The refresh token has been revoked.' });
-  }
-
-  /** @throws GatewayError unless the client can act on it. */
-  function refuse({ status, headers, body, refusal }: ProviderResponse, { refresh }: TokenRequest) {
-    const { spentRefreshTokenError } = config.provider.quirks;
-    const isSpent =
-      refresh !== undefined &&
-      spentRefreshTokenError !== undefined &&
-      refusal?.code === spentRefreshTokenError;
-    if (!isSpent) failIfRequestRefused(refusal);
-    return {
-      status,
-      headers: { ...headers, ...NO_STORE },
-      // RFC 6749 §5.2: clients log in anew when they get this, and only then.
-      body: isSpent
-        ? JSON.stringify({ ...parseObject(body), error: 'invalid_grant' })
-        : body.toString('utf8'),
-      ...(refusal && { error: describeRefusal(refusal) }),
-    };
   }
 
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
@@ -155,9 +135,6 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     }
   }
 }
-
-/** RFC 6749 §5.1. */
-const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
 /** Undefined when the client has it already, or there is none. */
 function latestRefreshToken(

@@ -1,6 +1,11 @@
 // RFC 6749 §5.2: who can mend it when the provider refuses a request of the gateway.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { ProviderRefusal, ProviderResponse } from '../provider/provider-response.ts';
+import { parseObject } from '../../../core/json.ts';
+import {
+  describeRefusal,
+  type ProviderRefusal,
+  type ProviderResponse,
+} from '../provider/provider-response.ts';
 
 /**
  * The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw
@@ -14,13 +19,36 @@ export function failIfOwnClientRefused({ status, refusal }: ProviderResponse): v
 }
 
 /**
+ * A refused token request, as its client gets it. `spentRefreshTokenError` is the provider's own code
+ * for a refresh token that is used up; undefined where it has none, and when a code was redeemed.
+ *
+ * @throws GatewayError `gateway_request_refused` when the client can do nothing about it.
+ */
+export function forwardRefusal(
+  { status, headers, body, refusal }: ProviderResponse,
+  spentRefreshTokenError: string | undefined,
+) {
+  const isSpent = spentRefreshTokenError !== undefined && refusal?.code === spentRefreshTokenError;
+  if (!isSpent) failIfRequestRefused(refusal);
+  return {
+    status,
+    headers: { ...headers, 'Cache-Control': 'no-store' },
+    // RFC 6749 §5.2: clients log in anew when they get this, and only then.
+    body: isSpent
+      ? JSON.stringify({ ...parseObject(body), error: 'invalid_grant' })
+      : body.toString('utf8'),
+    ...(refusal && { error: describeRefusal(refusal) }),
+  };
+}
+
+/**
  * Of what a client sends nothing reaches the provider but scopes and, at a login, wishes for its
  * page: about whatever else is wrong with a request, the client can do nothing. Some clients take
  * such an error for final and give up for good.
  *
  * @throws GatewayError `gateway_request_refused`.
  */
-export function failIfRequestRefused(refusal: ProviderRefusal | undefined): void {
+function failIfRequestRefused(refusal: ProviderRefusal | undefined): void {
   if (refusal?.code === undefined || OF_CLIENT_OR_USER.has(refusal.code)) return;
   fail('gateway_request_refused', { details: `${MISCONFIGURED} ${refusal.message}` });
 }
