@@ -11,6 +11,7 @@ import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import type { ReadAuthorizationRequest } from '../request/authorization-request.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
+import { createFlightRecords } from './flight-records.ts';
 import { createBrokerRedirect, type Login } from './login.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
 import { createBrokerRequestReader } from './read-request.ts';
@@ -68,7 +69,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       api,
       codes,
       refreshTokens,
-      runOnce: createSingleFlight(records, clock),
+      runOnce: createSingleFlight(createFlightRecords(records), clock),
       obtainTokens,
     }),
     revoke: createBrokerRevoke({ providerClient, clients, api, endpoints, refreshTokens }),
