@@ -20,6 +20,7 @@ import { createRegisteredClients } from './clients/registered-clients.ts';
 import { createApprovals } from './consent/approvals.ts';
 import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type RedirectToProvider } from './consent/consent.ts';
+import { createPendingConsents } from './consent/pending-consents.ts';
 import { createLoginLog } from './provider/login-log.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
@@ -191,7 +192,13 @@ function createAuthorize(
     const records = requireRecords(deps, 'The consent page');
     const { authorize, decide } = createConsent(
       { baseUrl, providerClientId: providerClient.id, listScopes, issuer },
-      { readRequest, browsers, approvals, records, redirectToProvider },
+      {
+        readRequest,
+        browsers,
+        approvals,
+        pendingConsents: createPendingConsents(records, browsers),
+        redirectToProvider,
+      },
     );
     return { authorize, consent: decide };
   }

@@ -1,10 +1,7 @@
 // A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
 // "confused deputy" of the MCP specification).
-import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-import { createSealedRecords, type RecordsDeps } from '../../../core/seal/sealed-records.ts';
 import { findClientId, logClient } from '../clients/log-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import type {
@@ -15,6 +12,7 @@ import { createNameCheck, parseBody } from '../request/parameters.ts';
 import type { Approvals } from './approvals.ts';
 import type { Browser, Browsers } from './browser.ts';
 import { renderConsentPage } from './consent-page.ts';
+import type { PendingConsents } from './pending-consents.ts';
 
 /** What happens once the user has approved: the browser goes on to the provider. */
 export type RedirectToProvider = (
@@ -38,18 +36,9 @@ export interface Consent {
   decide(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
 }
 
-/** A page that waits for its user: everything that the decision needs. */
-interface PendingConsent {
-  readonly query: string;
-  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
-  readonly browser: string;
-  readonly csrf: string;
-}
-
 /** Fields of the page's form. */
 const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 
-const TTL_SECONDS = 600;
 /** Characters. A page leaves a record, and anybody may ask for one. */
 const MAX_QUERY = 4096;
 
@@ -57,46 +46,26 @@ export interface ConsentDeps {
   readonly readRequest: ReadAuthorizationRequest;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
-  readonly records: RecordsDeps;
+  readonly pendingConsents: PendingConsents;
   readonly redirectToProvider: RedirectToProvider;
 }
 
 export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Consent {
-  const { readRequest, browsers, approvals, records, redirectToProvider } = deps;
-  const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
+  const { readRequest, browsers, approvals, pendingConsents, redirectToProvider } = deps;
   const { baseUrl, issuer } = settings;
 
   async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
     // The provider knows such a client itself, and asks for it by its own name.
     if (client === undefined) return redirectToProvider(request, browser);
-    const csrf = generateSecret();
     const page = renderConsentPage({
       client,
       redirectUri,
       scopes: settings.listScopes(parameters.get('scope')),
       action: `${baseUrl}/oauth/consent`,
-      request: await pendingConsents.put({ query, browser: browser.hash, csrf }),
-      csrf,
+      ...(await pendingConsents.put(query, browser)),
     });
     return { ...page, headers: { ...page.headers, ...browser.headers } };
-  }
-
-  /** Not used up: whoever goes back in the browser, or presses twice, may answer again. */
-  async function requirePending(secret: string, csrf: string, cookie: string | undefined) {
-    const pending = await pendingConsents.get(secret);
-    if (pending === undefined) {
-      fail('oauth_invalid_request', {
-        details: 'This page has expired. Start the login again from your app.',
-      });
-    }
-    if (pending.browser !== browsers.readHash(cookie) || !isEqual(pending.csrf, csrf)) {
-      fail('oauth_invalid_request', {
-        details:
-          'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
-      });
-    }
-    return pending;
   }
 
   async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
@@ -125,7 +94,8 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
 
     async decide(body, cookie) {
       const form = parseBody(body, checkFieldName);
-      const { query } = await requirePending(form.require('request'), form.require('csrf'), cookie);
+      const sent = { request: form.require('request'), csrf: form.require('csrf') };
+      const query = await pendingConsents.requireQuery(sent, cookie);
       return logClient(findClientId(query), async () => {
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
@@ -150,8 +120,3 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
 /** Some providers compare client ids without case, and trim them. */
 const isSameClient = (one: string, other = ''): boolean =>
   one.trim().toLowerCase() === other.trim().toLowerCase();
-
-function isEqual(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
-}
