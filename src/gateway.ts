@@ -41,7 +41,8 @@ import {
 } from './features/oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from './features/oauth/client-id-metadata/network.ts';
 import { createOAuthEndpoints } from './features/oauth/endpoints.ts';
-import { createOAuth, redirectUriRules } from './features/oauth/oauth.ts';
+import { createOAuth } from './features/oauth/oauth.ts';
+import { selectRedirectUriRules } from './features/oauth/redirect-uri/redirect-uri.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createClientIp } from './http/client-ip.ts';
@@ -235,7 +236,7 @@ function createAuthorizationEndpoints(
     clock,
     documents: createClientDocuments({
       allowedHosts,
-      redirectUris: redirectUriRules({ ...oauth, baseUrl }),
+      redirectUris: selectRedirectUriRules(oauth, baseUrl),
       clock,
       log,
       network,

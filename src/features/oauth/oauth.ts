@@ -25,7 +25,7 @@ import { createLoginLog } from './provider/login-log.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy/proxy.ts';
-import type { RedirectUriRules } from './redirect-uri/redirect-uri.ts';
+import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 
 /**
@@ -91,16 +91,6 @@ export function createOAuth(
     ? createBrokerHandlers({ ...oauth, baseUrl }, deps)
     : createProxyHandlers({ ...oauth, baseUrl }, deps);
 }
-
-/** What a redirect URI may be, beyond §4.8. */
-export const redirectUriRules = (
-  config: WithBaseUrl<Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>>,
-): RedirectUriRules => ({
-  baseUrl: config.baseUrl,
-  schemes: config.redirectUris.schemes,
-  ipv6Loopback: config.mode === 'broker',
-  refusesResponseParameters: config.mode === 'broker',
-});
 
 function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps): OAuthHandlers {
   const { endpoints, clock, inspectToken } = deps;
@@ -171,7 +161,7 @@ function createHandlers(
     token: (body, authorization) =>
       logClient(findClientIdInBody(body), () => token(body, authorization)),
     register: createRegister(parts.registered, deps.clock, {
-      redirectUris: redirectUriRules(config),
+      redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,
     }),
     revoke: (body, authorization) =>

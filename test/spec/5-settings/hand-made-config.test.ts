@@ -8,11 +8,8 @@ import { loadConfig } from '../../../src/core/config/load.ts';
 import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
-import {
-  createOAuth,
-  type OAuthDeps,
-  redirectUriRules,
-} from '../../../src/features/oauth/oauth.ts';
+import { createOAuth, type OAuthDeps } from '../../../src/features/oauth/oauth.ts';
+import { selectRedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { noInternet } from '../../support/gateway/no-internet.ts';
@@ -131,7 +128,7 @@ describe('OAuth endpoints without what they need', () => {
       clock: systemClock,
       documents: createClientDocuments({
         allowedHosts: [],
-        redirectUris: redirectUriRules({ ...config.oauth, baseUrl: config.server.baseUrl }),
+        redirectUris: selectRedirectUriRules(config.oauth, config.server.baseUrl),
         clock: systemClock,
         log,
         network: noInternet,

@@ -1,4 +1,5 @@
 // §4.8: what a redirect URI may be.
+import type { BrokerConfig, ProxyConfig } from '../../../core/config/groups/oauth.ts';
 import { isStringArray } from '../../../core/json.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../../../core/loopback.ts';
 
@@ -37,6 +38,19 @@ export interface RedirectUriRules {
   /** Whether the parameters of the response are refused in its query: a client may take the first. */
   readonly refusesResponseParameters: boolean;
 }
+
+type RedirectUriConfig = Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>;
+
+/** The rules of the mode. */
+export const selectRedirectUriRules = (
+  { mode, redirectUris }: RedirectUriConfig,
+  baseUrl: string,
+): RedirectUriRules => ({
+  baseUrl,
+  schemes: redirectUris.schemes,
+  ipv6Loopback: mode === 'broker',
+  refusesResponseParameters: mode === 'broker',
+});
 
 /** RFC 6749 §4.1.2, RFC 9207 §2. */
 const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
