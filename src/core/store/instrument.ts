@@ -1,4 +1,4 @@
-// Spec §4.11: redis_operations_* of either driver. The labels are part of the interface, so they stay
+// §4.11: redis_operations_* of either driver. The labels are part of the interface, so they stay
 // when an operation is renamed.
 import type { Clock } from '../clock.ts';
 import type { Metrics } from '../metrics/metrics.ts';

@@ -1,6 +1,6 @@
-// Spec §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
+// §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
 
-/** Spec §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
+/** §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
 export const sessionKey = (prefix: string, sessionId: string): string => prefix + sessionId;
 
 /** The sorted set of live sessions, scored by expiry. No session id reads `index`. */
@@ -26,14 +26,14 @@ export const questionKey = (prefix: string, sessionId: string, id: string): stri
 /** The secret that all replicas seal with where the settings give none. */
 export const sharedSecretKey = (prefix: string): string => `${prefix}secret`;
 
-/** Spec §2.2. */
+/** §2.2. */
 export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
 
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const oauthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 
 /**
- * Spec §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
+ * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
  * `anonymous`, `refused`, or `user:<hash of sub>`.
  */
 export const limitKey = (group: string, counted: string): string => `ratelimit:${group}:${counted}`;

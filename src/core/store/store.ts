@@ -3,7 +3,7 @@
  *
  * A driver is a function that returns this object; `test/contract` holds every driver to the same
  * behaviour. Any rejection means "the store did not do it": callers fail closed with a true error
- * (rate limits, Spec §8.4, let pass).
+ * (rate limits, §8.4, let pass).
  */
 export interface Store {
   /** The value under `key`, or undefined when absent or expired. */
@@ -20,7 +20,7 @@ export interface Store {
   delete(key: string): Promise<void>;
 
   /**
-   * Spec §8, §2.1: counts one request in every window, or in none where one of them is full, and
+   * §8, §2.1: counts one request in every window, or in none where one of them is full, and
    * reads a session beside it, in one round trip where the driver allows. Windows are checked in the
    * order given. Without a `sessionId` the request is only counted.
    */
@@ -108,7 +108,7 @@ export type SessionOperations = Pick<
   | 'countSessions'
 >;
 
-/** Spec §2.1, with what another replica needs to rebuild the session. */
+/** §2.1, with what another replica needs to rebuild the session. */
 export interface SessionRecord {
   readonly sessionId: string;
   /** Epoch milliseconds. */
@@ -130,7 +130,7 @@ export interface SessionRecord {
 export type SessionChanges = Pick<SessionRecord, 'lastAccessedAt'> &
   Partial<Pick<SessionRecord, 'logLevel'>>;
 
-/** Spec §8: one sliding window. */
+/** §8: one sliding window. */
 export interface LimitWindow {
   readonly scope: LimitScope;
   readonly key: string;

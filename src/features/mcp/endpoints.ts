@@ -1,4 +1,4 @@
-// Spec §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
+// §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 import type { Endpoint, ProtectedCall, ProtectedEndpoint } from '../../core/endpoint.ts';
 import { fail } from '../../core/errors/gateway-error.ts';

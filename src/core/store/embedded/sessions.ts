@@ -1,4 +1,4 @@
-// Spec §2.1: sessions in lmdb, their index, and how many a user may have.
+// §2.1: sessions in lmdb, their index, and how many a user may have.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import { sessionKey } from '../keys.ts';

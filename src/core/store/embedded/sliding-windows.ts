@@ -1,4 +1,4 @@
-// Spec §8: sliding windows in memory, exact; a restart forgets them.
+// §8: sliding windows in memory, exact; a restart forgets them.
 import type { LimitWindow, Verdict } from '../store.ts';
 
 export interface SlidingWindows {

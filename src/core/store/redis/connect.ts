@@ -6,7 +6,7 @@ export type RedisClient = Redis | Cluster;
 /** Milliseconds until the n-th attempt to connect. */
 export type Backoff = (attempt: number) => number;
 
-/** Spec §8.5: grows by 100 ms per attempt, up to 30 s. */
+/** §8.5: grows by 100 ms per attempt, up to 30 s. */
 export const idleBackoff: Backoff = (attempt) => Math.min(attempt * 100, 30_000);
 
 /** Long enough for the second SYN, which follows the first after a second. */

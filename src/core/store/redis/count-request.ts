@@ -1,4 +1,4 @@
-// Spec §8: limits and session in one round trip, on one server and on a cluster.
+// §8: limits and session in one round trip, on one server and on a cluster.
 import { randomBytes } from 'node:crypto';
 import type { LimitWindow, RequestCount, RequestCountAndSession } from '../store.ts';
 import type { CommandRunner } from './command-runner.ts';

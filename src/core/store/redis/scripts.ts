@@ -8,7 +8,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
 
 /**
- * Spec §8: KEYS the windows' sorted sets, then the session's hash where ARGV[3] is 1.
+ * §8: KEYS the windows' sorted sets, then the session's hash where ARGV[3] is 1.
  * ARGV: number of windows, unique suffix, 0 or 1, then length (ms) and maximum of each window.
  * Answers [index of the deciding window or 0, admitted, entries, oldest, now, session's fields].
  */

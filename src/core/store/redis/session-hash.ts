@@ -1,4 +1,4 @@
-// Spec §2.1: a session as a Redis hash, and back.
+// §2.1: a session as a Redis hash, and back.
 import { checkRecordVersion } from '../record-version.ts';
 import type { SessionChanges, SessionRecord } from '../store.ts';
 import type { CommandRunner } from './command-runner.ts';

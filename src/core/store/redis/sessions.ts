@@ -1,4 +1,4 @@
-// Spec §2.1: sessions and their index, on one server and on a cluster.
+// §2.1: sessions and their index, on one server and on a cluster.
 import type { Clock } from '../../clock.ts';
 import { hashSha256 } from '../../sha256.ts';
 import { sessionIndexKey, sessionKey, userSessionsKey } from '../keys.ts';

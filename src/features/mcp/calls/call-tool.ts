@@ -1,4 +1,4 @@
-// Spec §4.4, §4.11: a tool's call: its unexpected failures told from others, counted and timed.
+// §4.4, §4.11: a tool's call: its unexpected failures told from others, counted and timed.
 import type { Clock } from '../../../core/clock.ts';
 import { catalogue } from '../../../core/errors/catalogue.ts';
 import { fail, GatewayError, getStackFacts } from '../../../core/errors/gateway-error.ts';

@@ -1,4 +1,4 @@
-// Spec §4.4: the methods that both eras share, in one table.
+// §4.4: the methods that both eras share, in one table.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';

@@ -16,8 +16,8 @@ import type {
  * this process; another implementation may front other servers.
  *
  * An unknown name, URI, cursor or argument ends in `fail('invalid_params', …)`, tool arguments that
- * do not fit in `fail('invalid_tool_input', …)`; any other throw is an unexpected failure (Spec
- * §4.4). Methods of what is not offered are never called.
+ * do not fit in `fail('invalid_tool_input', …)`; any other throw is an unexpected failure
+ * (§4.4). Methods of what is not offered are never called.
  */
 export interface Catalog {
   /** What there is: the rest is neither advertised nor answered. */

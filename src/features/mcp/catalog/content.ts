@@ -1,4 +1,4 @@
-// Spec §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
+// §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
 
 /** For whom a piece of content is, and how much it matters; clients may heed it. */
 export interface Annotations {
@@ -49,7 +49,7 @@ export interface ResourceLink {
   readonly icons?: readonly Icon[];
 }
 
-/** Spec §2.5. */
+/** §2.5. */
 export interface ToolResult {
   readonly content: readonly Content[];
   /** Fits the tool's `outputSchema`. */
@@ -58,7 +58,7 @@ export interface ToolResult {
   readonly isError?: boolean;
 }
 
-/** Spec §2.6. */
+/** §2.6. */
 export interface PromptResult {
   readonly description?: string;
   readonly messages: readonly {
@@ -67,7 +67,7 @@ export interface PromptResult {
   }[];
 }
 
-/** Spec §2.7. */
+/** §2.7. */
 export interface ResourceResult {
   readonly contents: readonly ({
     readonly uri: string;

@@ -1,4 +1,4 @@
-// Spec §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
+// §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
 import type { Annotations, Icon } from './content.ts';
 
 /** What every entry of a list may say of itself beside its name. */
@@ -41,7 +41,7 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
-/** Spec §2.4. */
+/** §2.4. */
 export interface ToolDescription extends Described {
   readonly name: string;
   readonly inputSchema: ObjectSchema;
@@ -57,7 +57,7 @@ export interface MirroredParam {
   readonly path: readonly string[];
 }
 
-/** Spec §2.6. */
+/** §2.6. */
 export interface PromptDescription extends Described {
   readonly name: string;
   readonly arguments: readonly {
@@ -67,7 +67,7 @@ export interface PromptDescription extends Described {
   }[];
 }
 
-/** Spec §2.7. */
+/** §2.7. */
 export interface ResourceDescription extends Described {
   readonly uri: string;
   readonly name: string;

@@ -1,4 +1,4 @@
-// Spec §4.4, §7.1, MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP
+// §4.4, §7.1, MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP
 // of them.
 import { GatewayError, getStackFacts, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { toJsonRpcError } from '../../../core/errors/render.ts';

@@ -1,4 +1,4 @@
-// Spec §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
+// §9, MCP "Versioning": the revisions that are spoken, and in which era each is.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
@@ -6,7 +6,7 @@ import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
 /** Sessions that begin with `initialize`, or requests that each bring all that is needed. */
 export type Era = 'session' | 'stateless';
 
-/** Newest first. `0.1.0` is no revision of MCP; Spec §9 lists it. */
+/** Newest first. `0.1.0` is no revision of MCP; §9 lists it. */
 const REVISIONS: Readonly<Record<string, Era>> = {
   '2026-07-28': 'stateless',
   '2025-11-25': 'session',

@@ -1,4 +1,4 @@
-// Spec §4.4: initialize, which makes a session.
+// §4.4: initialize, which makes a session.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject, parseObject } from '../../../core/json.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
@@ -36,7 +36,7 @@ export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabil
   };
 }
 
-// Only what Spec §4.4 names, and short: a caller must not fill the store with what it likes.
+// Only what §4.4 names, and short: a caller must not fill the store with what it likes.
 const pickNameAndVersion = ({ name, version }: JsonObject) => ({
   ...(typeof name === 'string' && { name: name.slice(0, 200) }),
   ...(typeof version === 'string' && { version: version.slice(0, 200) }),

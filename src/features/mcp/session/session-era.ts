@@ -1,4 +1,4 @@
-// The session era, 2024-11-05 to 2025-11-25 (Spec §4.4): sessions that begin with `initialize`,
+// The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';

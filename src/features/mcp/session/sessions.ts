@@ -1,4 +1,4 @@
-// Spec §2.1, §3.1: sessions, active while their record is in the store.
+// §2.1, §3.1: sessions, active while their record is in the store.
 import type { Clock } from '../../../core/clock.ts';
 import type { SessionsConfig } from '../../../core/config/groups/mcp.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';

@@ -1,4 +1,4 @@
-// Spec §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
+// §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
 // something is sent before the result and the client takes a stream.
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { toSseEvent } from '../../../core/sse.ts';

@@ -44,7 +44,7 @@ const DIALECTS = {
 } as const;
 
 /**
- * The check for an author's schema: Draft 7 (Spec §2.4), or 2020-12 where `$schema` says so.
+ * The check for an author's schema: Draft 7 (§2.4), or 2020-12 where `$schema` says so.
  * `subject` is what messages call the value.
  *
  * @throws DefinitionError when it is no such schema; `owner` is named.

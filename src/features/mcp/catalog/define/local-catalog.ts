@@ -1,4 +1,4 @@
-// Spec §2.4–§2.7: tools, prompts and resources defined in this process.
+// §2.4–§2.7: tools, prompts and resources defined in this process.
 import { fail } from '../../../../core/errors/gateway-error.ts';
 import { quote } from '../../../../core/quote.ts';
 import type { Catalog, Completion, Context, Cursor, Page } from '../catalog.ts';

@@ -1,4 +1,4 @@
-// Spec §2.6: prompts, typed from their lists of arguments.
+// §2.6: prompts, typed from their lists of arguments.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
@@ -53,7 +53,7 @@ type PromptArguments<All extends readonly PromptArgument[]> = {
 };
 
 /**
- * Defines a prompt (Spec §2.6). `get` gets arguments that were checked against the list.
+ * Defines a prompt (§2.6). `get` gets arguments that were checked against the list.
  *
  * @throws DefinitionError at once, when a member is missing or not known.
  */

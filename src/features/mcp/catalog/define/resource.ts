@@ -1,4 +1,4 @@
-// Spec §2.7: resources, and templates of them.
+// §2.7: resources, and templates of them.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject } from '../../../../core/json.ts';
 import type { Context } from '../catalog.ts';
@@ -36,7 +36,7 @@ export interface ResourceTemplate {
 export type Watch = (changed: () => void) => () => void;
 
 /**
- * Defines a resource with a fixed URI (Spec §2.7). With `watch`, clients may subscribe to it
+ * Defines a resource with a fixed URI (§2.7). With `watch`, clients may subscribe to it
  * (`MCP_STREAMS=true`). `cache` says how long clients may keep what was read, and for whom; nothing
  * said means not at all.
  *

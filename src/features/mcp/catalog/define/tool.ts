@@ -1,4 +1,4 @@
-// Spec §2.4: tools, each typed from its own schemas.
+// §2.4: tools, each typed from its own schemas.
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { isObject, type JsonObject } from '../../../../core/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
@@ -51,10 +51,10 @@ export interface ToolFailure {
 }
 
 /**
- * Defines a tool (Spec §2.4). Schemas are JSON Schema Draft 7 (or 2020-12 with that `$schema`) of
+ * Defines a tool (§2.4). Schemas are JSON Schema Draft 7 (or 2020-12 with that `$schema`) of
  * type `object`; `run` gets arguments that fit `inputSchema`, and what it returns is held to
  * `outputSchema`. Return `isError: true` for a failure that the model should read; what `run`
- * throws is answered with -32603, its message as `data.details` (Spec §4.4).
+ * throws is answered with -32603, its message as `data.details` (§4.4).
  *
  * @throws DefinitionError at once, when a member is missing or not known, or the name or a schema not
  * valid.
