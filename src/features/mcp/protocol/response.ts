@@ -50,6 +50,11 @@ export interface AcceptedResponse {
 
 export const ACCEPTED: AcceptedResponse = { kind: 'accepted' };
 
+export const toResultResponse = (
+  result: object,
+  headers: McpResponse['headers'] = {},
+): McpResponse => ({ kind: 'json', outcome: { result }, headers });
+
 export const toErrorResponse = (thrown: unknown): JsonResponse => ({
   kind: 'json',
   outcome: { error: toGatewayError(thrown) },

@@ -6,7 +6,7 @@ import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { toInputErrorResult } from '../calls/call-tool.ts';
 import { type CallClient, isLogSeverity } from '../calls/context.ts';
-import { failUnknownMethod, listCapabilities, type Methods } from '../calls/methods.ts';
+import { failUnknownMethod, type Methods } from '../calls/methods.ts';
 import type { RunMethod } from '../calls/run-method.ts';
 import type { Catalog, LogSeverity, ServiceInfo } from '../catalog/catalog.ts';
 import {
@@ -16,11 +16,17 @@ import {
   type JsonRpcRequest,
   readParams,
 } from '../protocol/json-rpc.ts';
-import { ACCEPTED, type McpResponse, toErrorResponse, toOutcome } from '../protocol/response.ts';
+import {
+  ACCEPTED,
+  type McpResponse,
+  toErrorResponse,
+  toOutcome,
+  toResultResponse,
+} from '../protocol/response.ts';
 import { checkVersionHeader } from '../protocol/revisions.ts';
 import { adaptContent } from './adapt-content.ts';
-import { createCancellations } from './cancellations.ts';
-import { readInitialize, readStoredCapabilities } from './initialize.ts';
+import { type Cancellations, createCancellations } from './cancellations.ts';
+import { createInitialize, readStoredCapabilities } from './initialize.ts';
 import type { Questions } from './questions.ts';
 import type { Replicas } from './replicas.ts';
 import { createSessionMethods, type SessionMethod } from './session-methods.ts';
@@ -40,10 +46,11 @@ export interface SessionEraDeps {
 }
 
 export function createSessionEra(deps: SessionEraDeps): EraHandler {
-  const { catalog, methods, runMethod, sessions, replicas, questions, service, sessionStreams } =
-    deps;
-  const sessionMethods = createSessionMethods({ catalog, sessions, sessionStreams });
-  const cancellations = createCancellations(replicas);
+  const { methods, sessions, questions } = deps;
+  const sessionMethods = createSessionMethods(deps);
+  const cancellations = createCancellations(deps.replicas);
+  const initialize = createInitialize(deps);
+  const respondToRequest = createRespondToRequest({ ...deps, sessionMethods, cancellations });
 
   return {
     supports: (method) =>
@@ -52,29 +59,12 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
       const { sessionId } = call;
       if (sessionId === undefined) {
         const isInitialize = message.kind === 'request' && message.method === 'initialize';
-        return isInitialize ? initialize(call, message.params) : fail('missing_session_id');
+        return isInitialize ? initialize(call.user, message.params) : fail('missing_session_id');
       }
       const session = (await sessions.read(sessionId, call)) ?? fail('session_not_found');
       return handleInSession(call, session, message);
     },
   };
-
-  async function initialize({ user }: Call, params: unknown): Promise<McpResponse> {
-    const session = readInitialize(params);
-    const { sessionId, endedIds } = await sessions.create(user, session);
-    // As after DELETE; nobody waits for it, and it never rejects.
-    for (const endedId of endedIds) void sessionStreams?.end(endedId);
-    const { name, version } = service;
-    return toResultResponse(
-      {
-        protocolVersion: session.protocolVersion,
-        capabilities: listCapabilities(catalog, sessionStreams !== undefined),
-        serverInfo: { name, version },
-        ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
-      },
-      { 'mcp-session-id': sessionId, 'X-Session-Expires-At': sessions.getExpiry() },
-    );
-  }
 
   /** The session slides while the message is handled; nothing is answered before it has. */
   function handleInSession(
@@ -130,8 +120,26 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     if (method !== 'notifications/cancelled' || !isObject(params)) return;
     if (isRequestId(params.requestId)) await cancellations.cancel(sessionId, params.requestId);
   }
+}
 
-  function respondToRequest(
+const failIfEnded = (isTouched: boolean): void => {
+  if (!isTouched) fail('session_not_found');
+};
+
+const dropStream = (response: McpResponse): void => {
+  if (response.kind === 'stream') void response.events[Symbol.asyncIterator]().return?.();
+};
+
+interface RequestDeps extends SessionEraDeps {
+  readonly sessionMethods: ReadonlyMap<string, SessionMethod>;
+  readonly cancellations: Cancellations;
+}
+
+/** Answers a request in a session: of a method that only sessions have, or that both eras have. */
+function createRespondToRequest(deps: RequestDeps) {
+  const { catalog, methods, sessionMethods, runMethod, questions, cancellations } = deps;
+
+  return function respondToRequest(
     call: Call,
     session: SessionRecord,
     request: JsonRpcRequest,
@@ -145,7 +153,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     return sessionMethod === undefined
       ? runCall(call, session, request)
       : runSessionMethod(sessionMethod, readParams(request.params), session, call);
-  }
+  };
 
   function runCall(
     call: Call,
@@ -178,20 +186,6 @@ async function runSessionMethod(
   await method(...args);
   return toResultResponse({});
 }
-
-const toResultResponse = (result: object, headers: McpResponse['headers'] = {}): McpResponse => ({
-  kind: 'json',
-  outcome: { result },
-  headers,
-});
-
-const failIfEnded = (isTouched: boolean): void => {
-  if (!isTouched) fail('session_not_found');
-};
-
-const dropStream = (response: McpResponse): void => {
-  if (response.kind === 'stream') void response.events[Symbol.asyncIterator]().return?.();
-};
 
 /** The revision that asks for results where arguments do not fit. Versions compare as text. */
 const INPUT_ERROR_RESULTS = '2025-11-25';
