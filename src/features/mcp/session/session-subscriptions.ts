@@ -1,0 +1,62 @@
+// MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
+import type { Clock } from '../../../core/clock.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
+import { subscriptionKey } from '../../../core/store/keys.ts';
+import type { Store } from '../../../core/store/store.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+
+export interface SessionSubscriptions {
+  /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
+  subscribe(sessionId: string, uri: string): Promise<void>;
+  unsubscribe(sessionId: string, uri: string): Promise<void>;
+  /** When the subscription was last saved, in epoch milliseconds; undefined when there is none. */
+  findSavedAt(sessionId: string, uri: string): Promise<number | undefined>;
+  /** Saves it again when that was long ago. */
+  renew(sessionId: string, uri: string, savedAt: number): Promise<void>;
+}
+
+export interface SessionSubscriptionsDeps {
+  readonly catalog: Catalog;
+  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly clock: Clock;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly prefix: string;
+}
+
+/** From the subscription, or the last update that was sent a day or more after it. */
+const TTL_SECONDS = 604_800;
+const RENEW_AFTER_MS = 86_400_000;
+
+export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
+  const { catalog, store, clock, prefix } = deps;
+  const keyOf = (sessionId: string, uri: string) =>
+    subscriptionKey(prefix, sessionId, hashSha256(uri));
+
+  const save = (sessionId: string, uri: string) =>
+    store.set(keyOf(sessionId, uri), String(clock.now()), TTL_SECONDS);
+
+  return {
+    async subscribe(sessionId, uri) {
+      if (!catalog.canWatch(uri)) {
+        fail('invalid_params', {
+          details: 'params.uri is not a resource that clients can subscribe to',
+          data: { uri },
+        });
+      }
+      await save(sessionId, uri);
+    },
+
+    unsubscribe: (sessionId, uri) => store.delete(keyOf(sessionId, uri)),
+
+    async findSavedAt(sessionId, uri) {
+      const savedAt = await store.get(keyOf(sessionId, uri));
+      return savedAt === undefined ? undefined : Number(savedAt);
+    },
+
+    // Seldom: a set at this moment would undo what unsubscribe does.
+    async renew(sessionId, uri, savedAt) {
+      if (clock.now() - savedAt > RENEW_AFTER_MS) await save(sessionId, uri);
+    },
+  };
+}
