@@ -1,7 +1,7 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 import type { Clock } from '../../../core/clock.ts';
-import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
 import { questionKey } from '../../../core/store/keys.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
@@ -9,12 +9,12 @@ import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import {
   type Answers,
-  type ClientRequest,
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import type { JsonRpcResponse } from '../protocol/json-rpc.ts';
 import { readStoredCapabilities } from './initialize.ts';
+import { ANSWER_TIMEOUT_MS, createPendingQuestions } from './pending-questions.ts';
 import type { Replicas } from './replicas.ts';
 
 export interface Questions {
@@ -33,24 +33,8 @@ export interface Questions {
   close(): void;
 }
 
-/** Long enough for a person to answer. */
-const ANSWER_TIMEOUT_MS = 300_000;
-
 /** Of the note which replica waits; a little longer than an answer may take. */
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
-
-/** One question under way. */
-interface Question {
-  readonly answer: Promise<unknown>;
-  /** To be called when nobody waits for the answer any more. */
-  forget(): void;
-}
-
-/** Who waits for the answer to a question. */
-interface Waiter {
-  receive(answer: unknown): void;
-  giveUp(details: string): void;
-}
 
 export interface QuestionsDeps {
   readonly replicas: Replicas;
@@ -61,43 +45,12 @@ export interface QuestionsDeps {
 }
 
 export function createQuestions({ replicas, store, clock, prefix }: QuestionsDeps): Questions {
-  const waiters = new Map<string, Waiter>();
-
-  function receiveHere(sessionId: string, id: string, answer: unknown): boolean {
-    const waiter = waiters.get(toWaiterKey(sessionId, id));
-    waiter?.receive(answer);
-    return waiter !== undefined;
-  }
+  const pendingQuestions = createPendingQuestions(clock);
 
   replicas.listen((message) => {
-    if (message.about === 'answer') receiveHere(message.sessionId, message.id, message.result);
+    if (message.about !== 'answer') return;
+    pendingQuestions.receiveAnswer(message.sessionId, message.id, message.result);
   });
-
-  function sendQuestion(call: Call, key: string, id: string, request: ClientRequest): Question {
-    const { promise, resolve, reject } = createDeferred();
-    const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
-    const giveUpOnAbort = () => giveUp('The client disconnected or cancelled before it answered.');
-    const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
-      giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
-    );
-    waiters.set(key, {
-      giveUp,
-      receive: (answer) =>
-        answer === undefined ? giveUp('The client answered with an error.') : resolve(answer),
-    });
-    const signal = call.signal();
-    if (signal.aborted) giveUpOnAbort();
-    else signal.addEventListener('abort', giveUpOnAbort);
-    call.stream.send({ ...request, id });
-    return {
-      answer: promise,
-      forget() {
-        cancelTimeout();
-        signal.removeEventListener('abort', giveUpOnAbort);
-        waiters.delete(key);
-      },
-    };
-  }
 
   async function askAll(call: Call, sessionId: string, requests: ClientRequests) {
     const named = Object.entries(requests).map(([name, request]) => {
@@ -110,10 +63,11 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
-    const questions = named.map(({ name, request, id }) => ({
-      name,
-      ...sendQuestion(call, toWaiterKey(sessionId, id), id, request),
-    }));
+    const questions = named.map(({ name, request, id }) => {
+      const question = pendingQuestions.add(sessionId, id, call.signal());
+      call.stream.send({ ...request, id });
+      return { name, ...question };
+    });
     try {
       return Object.fromEntries(
         await Promise.all(questions.map(async ({ name, answer }) => [name, await answer])),
@@ -140,7 +94,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
       return readAnswers(requests, await askAll(call, sessionId, requests));
     },
     async receiveAnswer(sessionId, { id, result }) {
-      if (!isQuestionId(id) || receiveHere(sessionId, id, result)) return;
+      if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, result)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
       const key = questionKey(prefix, sessionId, id);
       const replica = await store.get(key);
@@ -149,19 +103,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
       await store.delete(key);
     },
     close() {
-      for (const { giveUp } of waiters.values()) giveUp('The service is stopping; call again.');
+      pendingQuestions.giveUpAll('The service is stopping; call again.');
     },
   };
-}
-
-const toWaiterKey = (sessionId: string, id: string): string => `${sessionId} ${id}`;
-
-function createDeferred() {
-  let resolve: (value: unknown) => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<unknown>((settle, refuse) => {
-    resolve = settle;
-    reject = refuse;
-  });
-  return { promise, resolve, reject };
 }

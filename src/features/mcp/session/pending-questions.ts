@@ -1,0 +1,82 @@
+// Questions that this replica waits on.
+import type { Clock } from '../../../core/clock.ts';
+import { GatewayError } from '../../../core/errors/gateway-error.ts';
+
+export interface PendingQuestions {
+  /** Waits for an answer until the signal is aborted, or it takes too long. */
+  add(sessionId: string, id: string, signal: AbortSignal): PendingQuestion;
+  /** Undefined is the answer of a client that failed. False when nobody waits here. */
+  receiveAnswer(sessionId: string, id: string, answer: unknown): boolean;
+  /** Waits for none of them any longer. */
+  giveUpAll(details: string): void;
+}
+
+export interface PendingQuestion {
+  /** Rejects with `client_silent` when there is no answer. */
+  readonly answer: Promise<unknown>;
+  /** To be called when nobody waits for the answer any more. */
+  forget(): void;
+}
+
+/** Long enough for a person to answer. */
+export const ANSWER_TIMEOUT_MS = 300_000;
+
+/** Who waits for the answer to a question. */
+interface Waiter {
+  receive(answer: unknown): void;
+  giveUp(details: string): void;
+}
+
+export function createPendingQuestions(clock: Clock): PendingQuestions {
+  const waiters = new Map<string, Waiter>();
+
+  return {
+    add(sessionId, id, signal) {
+      const key = keyOf(sessionId, id);
+      const { promise, resolve, reject } = createDeferred();
+      const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
+      const giveUpOnAbort = () =>
+        giveUp('The client disconnected or cancelled before it answered.');
+      const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
+        giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
+      );
+      waiters.set(key, {
+        giveUp,
+        receive: (answer) =>
+          answer === undefined ? giveUp('The client answered with an error.') : resolve(answer),
+      });
+      if (signal.aborted) giveUpOnAbort();
+      else signal.addEventListener('abort', giveUpOnAbort);
+      return {
+        answer: promise,
+        forget() {
+          cancelTimeout();
+          signal.removeEventListener('abort', giveUpOnAbort);
+          waiters.delete(key);
+        },
+      };
+    },
+
+    receiveAnswer(sessionId, id, answer) {
+      const waiter = waiters.get(keyOf(sessionId, id));
+      waiter?.receive(answer);
+      return waiter !== undefined;
+    },
+
+    giveUpAll(details) {
+      for (const { giveUp } of waiters.values()) giveUp(details);
+    },
+  };
+}
+
+const keyOf = (sessionId: string, id: string): string => `${sessionId} ${id}`;
+
+function createDeferred() {
+  let resolve: (value: unknown) => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise<unknown>((settle, refuse) => {
+    resolve = settle;
+    reject = refuse;
+  });
+  return { promise, resolve, reject };
+}
