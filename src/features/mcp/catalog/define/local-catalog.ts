@@ -1,11 +1,11 @@
 // §2.4–§2.7: tools, prompts and resources defined in this process.
 import { fail } from '../../../../core/errors/gateway-error.ts';
 import { quote } from '../../../../core/quote.ts';
-import type { Catalog, Completion, Context, Cursor, Page } from '../catalog.ts';
-import type { CacheHint } from '../content.ts';
+import type { Catalog, Completion, Context } from '../catalog.ts';
 import type { MirroredParam } from '../descriptions.ts';
 import { checkMembers } from './check-members.ts';
 import { indexByName } from './index-by-name.ts';
+import { createPager } from './pager.ts';
 import type { Prompt } from './prompt.ts';
 import type { Resource, ResourceTemplate } from './resource.ts';
 import type { Tool } from './tool.ts';
@@ -30,9 +30,6 @@ const MAX_COMPLETIONS = 100;
 
 /** Characters of a name that an error shows. */
 const MAX_NAME = 200;
-
-/** The lists are the same for everybody, and change only with a deploy. */
-const LIST_CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
 
 const MEMBERS = {
   tools: 'any',
@@ -60,15 +57,6 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     entries.resourceTemplates,
     ({ description }) => description.uriTemplate,
   );
-
-  async function readFromTemplate(uri: string, context: Context) {
-    for (const { match, read, description } of templates.values()) {
-      const variables = match(uri);
-      const content = variables && (await read(variables, context));
-      if (content) return { contents: [{ uri, ...pickMimeType(description), ...content }] };
-    }
-    return failUnknownResource(uri);
-  }
 
   return {
     offers: {
@@ -104,6 +92,44 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return prompt.get(args, context);
     },
 
+    ...createLocalResources(resources, templates, pageSize),
+
+    async complete({ ref, argument, known }, context) {
+      const entry =
+        ref.type === 'ref/prompt'
+          ? (prompts.get(ref.name) ?? failUnknown('prompt', ref.name))
+          : (templates.get(ref.uri) ?? failUnknown('resource template', ref.uri));
+      const complete = entry.completers.get(argument.name);
+      return toCompletion(complete && (await complete(argument.value, known, context)));
+    },
+  };
+}
+
+const getHeader = ({ header }: MirroredParam): string => header;
+
+type ResourceMembers =
+  | 'listResources'
+  | 'listResourceTemplates'
+  | 'readResource'
+  | 'canWatch'
+  | 'watchResources';
+
+/** What a catalogue does with resources: those with a URI of their own come before templates. */
+function createLocalResources(
+  resources: ReadonlyMap<string, Resource>,
+  templates: ReadonlyMap<string, ResourceTemplate>,
+  pageSize: number,
+): Pick<Catalog, ResourceMembers> {
+  async function readFromTemplate(uri: string, context: Context) {
+    for (const { match, read, description } of templates.values()) {
+      const variables = match(uri);
+      const content = variables && (await read(variables, context));
+      if (content) return { contents: [{ uri, ...pickMimeType(description), ...content }] };
+    }
+    return failUnknownResource(uri);
+  }
+
+  return {
     listResources: createPager(resources, pageSize),
     listResourceTemplates: createPager(templates, pageSize),
     async readResource(uri, context) {
@@ -114,15 +140,6 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
         contents: [{ uri, mimeType: description.mimeType, ...(await read(context)) }],
         ...(cache && { cache }),
       };
-    },
-
-    async complete({ ref, argument, known }, context) {
-      const entry =
-        ref.type === 'ref/prompt'
-          ? (prompts.get(ref.name) ?? failUnknown('prompt', ref.name))
-          : (templates.get(ref.uri) ?? failUnknown('resource template', ref.uri));
-      const complete = entry.completers.get(argument.name);
-      return toCompletion(complete && (await complete(argument.value, known, context)));
     },
 
     canWatch: (uri) => resources.get(uri)?.watch !== undefined,
@@ -141,36 +158,6 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     },
   };
 }
-
-const getHeader = ({ header }: MirroredParam): string => header;
-
-/** A cursor is the name after which the page begins: it holds over a deploy that adds entries. */
-function createPager<Description>(
-  entries: ReadonlyMap<string, { readonly description: Description }>,
-  pageSize: number,
-): (cursor: Cursor) => Promise<Page<Description>> {
-  const names = [...entries.keys()];
-  const descriptions = [...entries.values()].map(({ description }) => description);
-
-  return async function listPage(cursor) {
-    const start = cursor === undefined ? 0 : names.indexOf(decodeCursor(cursor)) + 1;
-    if (cursor !== undefined && start === 0) {
-      fail('invalid_params', {
-        details: 'params.cursor is not from this list. Leave it out to start with the first page.',
-      });
-    }
-    const end = start + pageSize;
-    const last = names[end - 1];
-    return {
-      items: descriptions.slice(start, end),
-      ...(end < names.length && last !== undefined && { nextCursor: encodeCursor(last) }),
-      cache: LIST_CACHE,
-    };
-  };
-}
-
-const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
-const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
 
 function toCompletion(values: readonly string[] = []): Completion {
   return {
