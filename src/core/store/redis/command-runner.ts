@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
+import { createAvailability } from './availability.ts';
 import type { RedisClient } from './connect.ts';
 import { createDeadline, DEADLINE_MS } from './deadline.ts';
 
@@ -25,50 +26,23 @@ export function createCommandRunner(
   client: RedisClient,
   { clock, log, isCluster }: { clock: Clock; log: Log; isCluster: boolean },
 ): CommandRunner {
-  let state: 'starting' | 'up' | 'down' | 'closed' = 'starting';
+  const availability = createAvailability(client, log);
   let lastRetry = Number.NEGATIVE_INFINITY;
   let isPinging = false;
-  let lastError: unknown;
-  const resumeWaiting = new Set<() => void>();
   const withDeadline = createDeadline();
 
-  client.on('ready', isCluster ? markUp : ping);
-  client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
-    // A cluster says only that all nodes failed; the last node says why.
-    lastError = error.lastNodeError ?? error;
-  });
-  client.on('close', () => markDown(lastError ?? new Error('The connection was closed')));
+  client.on('ready', isCluster ? availability.markUp : ping);
 
   /** One PING at a time; on a frozen server it waits until the connection is given up. */
   function ping(): void {
     isPinging = true;
-    const onError = (error: unknown) => client.status === 'ready' && markDown(error);
+    const onError = (error: unknown) => client.status === 'ready' && availability.markDown(error);
     void client
       .ping()
-      .then(markUp, onError)
+      .then(availability.markUp, onError)
       .finally(() => {
         isPinging = false;
       });
-  }
-
-  function markUp(): void {
-    if (state === 'up' || state === 'closed') return;
-    if (state === 'down') log.info('The store answers again.');
-    state = 'up';
-    lastError = undefined;
-    for (const resume of resumeWaiting) resume();
-  }
-
-  function markDown(cause: unknown): void {
-    lastError = cause;
-    if (state === 'closed') return;
-    if (state !== 'down') {
-      log.error(
-        'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
-        { cause },
-      );
-    }
-    state = 'down';
   }
 
   /** True when it started something worth waiting for. */
@@ -87,40 +61,40 @@ export function createCommandRunner(
   }
 
   async function waitUntilUp(): Promise<void> {
-    if (state === 'closed') throw new StoreUnavailable('The store is closed');
-    if (!retry() && state !== 'starting') throw unavailable();
-    let resume = () => {};
+    if (availability.state === 'closed') throw new StoreUnavailable('The store is closed');
+    if (!retry() && availability.state !== 'starting') throw unavailable();
+    let stopListening = () => {};
     const up = new Promise<void>((resolve) => {
-      resume = resolve;
-      resumeWaiting.add(resume);
+      stopListening = availability.onUp(resolve);
     });
-    await withDeadline(up, unavailable).finally(() => resumeWaiting.delete(resume));
+    await withDeadline(up, unavailable).finally(stopListening);
   }
 
-  const unavailable = () => new StoreUnavailable('Redis does not answer', { cause: lastError });
+  const unavailable = () =>
+    new StoreUnavailable('Redis does not answer', { cause: availability.lastError });
 
   return {
     async run(commands) {
-      if (state !== 'up') await waitUntilUp();
+      if (availability.state !== 'up') await waitUntilUp();
       try {
         return await withDeadline(commands(client), handleTimeout);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
         // A lost connection says more than the command that it took along.
-        if (state === 'down') throw unavailable();
+        if (availability.state === 'down') throw unavailable();
         throw new StoreUnavailable('Redis could not run a command', { cause: error });
       }
     },
     close() {
-      state = 'closed';
+      availability.close();
       client.disconnect();
     },
   };
 
   function handleTimeout(): StoreUnavailable {
     const cause = new Error(`no answer within ${DEADLINE_MS} ms`);
-    if (!isCluster && state === 'up') {
-      markDown(cause);
+    if (!isCluster && availability.state === 'up') {
+      availability.markDown(cause);
       ping();
     }
     return new StoreUnavailable('Redis does not answer', { cause });
