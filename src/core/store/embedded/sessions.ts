@@ -1,17 +1,10 @@
 // §2.1: sessions in lmdb, their index, and how many a user may have.
-import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
-import { sessionKey } from '../keys.ts';
 import type { SessionOperations, SessionRecord } from '../store.ts';
 import { createEndOldest } from './end-oldest.ts';
-import {
-  createRecord,
-  type ExpiringRecord,
-  readExpiry,
-  readUnexpired,
-} from './expiring-records.ts';
 import type { DataFolder } from './folder.ts';
 import { openSessionIndex } from './session-index.ts';
+import { openSessionRecords } from './session-records.ts';
 
 export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
   readonly prefix: string;
@@ -26,42 +19,21 @@ export interface EmbeddedSessions extends SessionOperations {
 const SWEEP_BATCH = 500;
 
 export function createEmbeddedSessions(options: EmbeddedSessionsOptions): EmbeddedSessions {
-  const { root, prefix, clock, write, ensureOpen } = options;
-  const sessions: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
-    name: 'sessions',
-  });
+  const { root, clock, write, ensureOpen } = options;
+  const records = openSessionRecords(options);
   const index = openSessionIndex(root);
-  const keyOf = (id: string) => sessionKey(prefix, id);
-
-  function readSessionSync(id: string): SessionRecord | undefined {
-    ensureOpen();
-    return readUnexpired(sessions, keyOf(id), clock.now());
-  }
-
-  /** Of a session that may have expired, or be damaged. */
-  function readOwner(id: string): string | undefined {
-    try {
-      return sessions.get(keyOf(id))?.value.userId;
-    } catch {
-      return undefined;
-    }
-  }
 
   function remove(id: string, owner: string | undefined): boolean {
-    sessions.remove(keyOf(id));
+    records.remove(id);
     return index.remove(id, owner);
   }
 
-  const endOldest = createEndOldest({
-    index,
-    readExpiry: (id) => readExpiry(sessions, keyOf(id)),
-    remove,
-  });
+  const endOldest = createEndOldest({ index, readExpiry: records.readExpiry, remove });
 
   /** One index entry: removed (true) when its session is gone, else given its new time. */
   function sweepIndexEntry(id: string): boolean {
-    const owner = readOwner(id);
-    const expiresAt = readExpiry(sessions, keyOf(id));
+    const owner = records.readOwner(id);
+    const expiresAt = records.readExpiry(id);
     if (expiresAt <= clock.now()) return remove(id, owner);
     // Sessions from before there was a limit count as soon as their user has one that does.
     const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
@@ -70,14 +42,14 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
   }
 
   return {
-    readSessionSync,
-    readSession: async (id) => readSessionSync(id),
+    readSessionSync: records.read,
+    readSession: async (id) => records.read(id),
     createSession: (session, ttlSeconds, userMax = 0) =>
       write(() => {
         const { sessionId: id, userId } = session;
         const expiresAt = clock.now() + ttlSeconds * 1000;
         const limitedUser = userMax > 0 ? userId : undefined;
-        sessions.put(keyOf(id), createRecord(session, expiresAt));
+        records.put(id, session, expiresAt);
         index.put(id, expiresAt, limitedUser);
         return limitedUser === undefined
           ? []
@@ -85,15 +57,15 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
       }),
     touchSession: (id, owner, changes, ttlSeconds) =>
       write(() => {
-        const session = readSessionSync(id);
+        const session = records.read(id);
         if (session === undefined || session.userId !== owner) return false;
         const expiresAt = clock.now() + ttlSeconds * 1000;
-        sessions.put(keyOf(id), createRecord({ ...session, ...changes }, expiresAt));
+        records.put(id, { ...session, ...changes }, expiresAt);
         return true;
       }),
     endSession: (id, owner) =>
       write(() => {
-        const session = readSessionSync(id);
+        const session = records.read(id);
         if (session === undefined || session.userId !== owner) return false;
         remove(id, owner);
         return true;
@@ -101,7 +73,7 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
     // Looked up first: a flood of unknown ids must not become a flood of writes.
     async claimExpiredSession(id) {
       ensureOpen();
-      return index.has(id) && write(() => readSessionSync(id) === undefined && sweepIndexEntry(id));
+      return index.has(id) && write(() => records.read(id) === undefined && sweepIndexEntry(id));
     },
 
     async sweepSessions() {
