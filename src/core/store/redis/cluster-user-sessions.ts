@@ -4,6 +4,7 @@
 import type { Clock } from '../../clock.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { addUserSessionScript, claimUserSessionScript } from './scripts.ts';
+import { removeFromSet } from './session-sweep.ts';
 
 export interface ClusterUserSessions {
   /** Adds a new session, and ends those that are too many. Resolves to the ids of those. */
@@ -20,9 +21,9 @@ export interface NewUserSession {
 export interface ClusterUserSessionsOptions {
   readonly commands: CommandRunner;
   readonly clock: Clock;
+  /** Key of the sorted set of live sessions. */
+  readonly index: string;
   keyOf(id: string): string;
-  /** Ends a session that was claimed; false when it is gone. */
-  endSession(id: string): Promise<boolean>;
 }
 
 /** Most entries are right at once; where the first ones are not, more are looked at together. */
@@ -39,7 +40,7 @@ const MAX_ROUNDS = 100;
 export function createClusterUserSessions(
   options: ClusterUserSessionsOptions,
 ): ClusterUserSessions {
-  const { commands, clock, keyOf, endSession } = options;
+  const { commands, clock, index, keyOf } = options;
 
   async function readFirst(userSet: string, limit: number): Promise<readonly Entry[]> {
     const flat = await commands.run((client) =>
@@ -59,6 +60,13 @@ export function createClusterUserSessions(
     if (leftMs < 0) await commands.run((client) => client.zrem(userSet, id));
     else await commands.run((client) => client.zadd(userSet, 'XX', expiresAt, id));
     return true;
+  }
+
+  /** False when it is gone. */
+  async function endClaimed(id: string): Promise<boolean> {
+    const removed = await commands.run((client) => client.del(keyOf(id)));
+    await removeFromSet(commands, index, id);
+    return removed === 1;
   }
 
   return {
@@ -82,7 +90,7 @@ export function createClusterUserSessions(
         const claimed = await commands.run((client) =>
           claimUserSessionScript.run(client, [userSet], [max, first.id]),
         );
-        if (claimed === 1 && (await endSession(first.id))) ended.push(first.id);
+        if (claimed === 1 && (await endClaimed(first.id))) ended.push(first.id);
       }
       return ended;
     },

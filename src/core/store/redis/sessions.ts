@@ -21,22 +21,12 @@ export interface RedisSessionsOptions {
 /** A field and its value. */
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
-export function createRedisSessions({
-  commands,
-  prefix,
-  clock,
-  isCluster,
-}: RedisSessionsOptions): SessionOperations {
+export function createRedisSessions(options: RedisSessionsOptions): SessionOperations {
+  const { commands, prefix, clock, isCluster } = options;
   const index = sessionIndexKey(prefix);
   const keyOf = (id: string) => sessionKey(prefix, id);
   const userSetOf = (userId: string) => userSessionsKey(prefix, hashSha256(userId));
-  const clusterUserSessions = createClusterUserSessions({ commands, clock, keyOf, endSession });
-
-  async function endSession(id: string): Promise<boolean> {
-    const removed = await commands.run((client) => client.del(keyOf(id)));
-    await removeFromSet(commands, index, id);
-    return removed === 1;
-  }
+  const clusterUserSessions = createClusterUserSessions({ commands, clock, index, keyOf });
 
   const runCreateScript = (
     session: SessionRecord,
