@@ -82,6 +82,8 @@ export async function startIssuer({
     redirect: (res) => res.writeHead(302, { location: `${issuer.url}/elsewhere` }).end(),
   };
 
+  // On a busy machine it would close idle connections just when the gateway uses them again.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 

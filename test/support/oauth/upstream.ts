@@ -32,6 +32,8 @@ export async function startUpstream(): Promise<Upstream> {
     });
     respond(res);
   });
+  // On a busy machine it would close idle connections just when the gateway uses them again.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
 
   return {
