@@ -1,0 +1,79 @@
+// `MAX_CONNECTIONS` (§12): which connections are closed for others, and which are beyond the limit.
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Connection } from './connection.ts';
+import { closeConnection, type OpenConnections } from './open-connections.ts';
+
+export interface ConnectionLimit {
+  /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
+  makeRoomFor(newest: Connection): void;
+  /**
+   * Whether it is within the limit, now that others may have become idle: only one that came while
+   * all others were busy is not.
+   */
+  claimPlace(connection: Connection): boolean;
+}
+
+export interface ConnectionLimitOptions {
+  /** 0 = no limit. */
+  readonly max: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Beyond the limit while all are busy: somebody may ask for /health, the others are told why not. So
+ * many that a probe has its time even while thousands a second come.
+ */
+const MAX_BEYOND_LIMIT = 1024;
+
+const WARN_MS = 60_000;
+
+export function createConnectionLimit(
+  open: OpenConnections,
+  { max, clock, log }: ConnectionLimitOptions,
+): ConnectionLimit {
+  const { all, busy, idle, beyondLimit, waitingForBody } = open;
+  const warnOfLimit = createLimitWarning(max, clock, log);
+
+  /** False when all are busy. */
+  function closeLongestIdle(): boolean {
+    const [longest] = idle.size > 0 ? idle : waitingForBody;
+    if (longest !== undefined) closeConnection(open, longest);
+    return longest !== undefined;
+  }
+
+  return {
+    makeRoomFor(newest) {
+      if (max === 0 || all.size <= max) return;
+      warnOfLimit(busy.size);
+      if (closeLongestIdle()) return;
+      beyondLimit.add(newest);
+      const [oldest] = beyondLimit;
+      if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) {
+        closeConnection(open, oldest);
+      }
+    },
+    claimPlace(connection) {
+      if (!beyondLimit.has(connection)) return true;
+      const hasPlace = all.size <= max || closeLongestIdle();
+      if (hasPlace) beyondLimit.delete(connection);
+      return hasPlace;
+    },
+  };
+}
+
+/** One line a minute at most. */
+function createLimitWarning(max: number, clock: Clock, log: Log) {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  return function warnOfLimit(busy: number): void {
+    const now = clock.monotonic();
+    if (now - warnedAt < WARN_MS) return;
+    warnedAt = now;
+    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
+      connections: max,
+      busy,
+    });
+  };
+}
