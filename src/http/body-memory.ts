@@ -5,18 +5,13 @@ import { GatewayError } from '../core/errors/gateway-error.ts';
 import { createSpeedMeter } from './body-speed.ts';
 import { type ArrivingBody, createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 import { createSecondTimer } from './second-timer.ts';
+import { createUserBudgets, type HoldBody } from './user-budgets.ts';
 
 /**
  * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
  * all with one where nobody has to log in, or a user's.
  */
 export type BodyOwner = 'stranger' | 'anonymous' | { readonly sub: string };
-
-/**
- * Counts a complete body of a user for as long as somebody works with it: until each function that
- * this returned was called.
- */
-export type HoldBody = () => () => void;
 
 export interface BodyMemory {
   /** Counts a body that begins to arrive. `onDrop` is called when it must go, at most once. */
@@ -43,14 +38,11 @@ const STRANGERS_BYTES = 8 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
 const USER_BYTES = 8 * MEBIBYTE;
 
-/** Budgets of users that may be kept while nothing counts against them. */
-const MAX_EMPTY_BUDGETS = 1000;
-
 export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): BodyMemory {
   const strangers = createMemoryBudget(STRANGERS_BYTES);
   /** All but strangers. */
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBodyBytes));
-  const users = new Map<string, MemoryBudget>();
+  const users = createUserBudgets(Math.max(USER_BYTES, maxBodyBytes));
   const arriving = new Set<ArrivingBody>();
   let pieces = 0;
   const startMeasuring = createSecondTimer(clock, {
@@ -63,23 +55,10 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
     for (const body of arriving) if (body.speed.isTooSlow(now)) body.drop(createTooSlowError());
   }
 
-  function findBudget(sub: string): MemoryBudget {
-    const known = users.get(sub);
-    if (known !== undefined) return known;
-    const budget = createMemoryBudget(Math.max(USER_BYTES, maxBodyBytes));
-    users.set(sub, budget);
-    return budget;
-  }
-
-  /** Those who come again and again find theirs. */
-  function forgetIfEmpty(sub: string): void {
-    if (users.size > MAX_EMPTY_BUDGETS && users.get(sub)?.isEmpty()) users.delete(sub);
-  }
-
   /** The smallest first. */
   function findBudgets(owner: BodyOwner): readonly MemoryBudget[] {
     if (owner === 'stranger') return [strangers];
-    return owner === 'anonymous' ? [all] : [findBudget(owner.sub), all];
+    return owner === 'anonymous' ? [all] : [users.find(owner.sub), all];
   }
 
   return {
@@ -101,7 +80,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
       function end(): void {
         if (!arriving.delete(body)) return;
         for (const budget of budgets) budget.remove(body);
-        if (typeof owner === 'object') forgetIfEmpty(owner.sub);
+        if (typeof owner === 'object') users.forgetIfEmpty(owner.sub);
       }
 
       return {
@@ -113,30 +92,15 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
           for (const budget of budgets) if (arriving.has(body)) budget.makeRoomFor(body);
         },
         end,
-        hold: typeof owner === 'object' ? createHold(owner.sub, body) : holdUncounted,
+        hold: typeof owner === 'object' ? users.createHold(owner.sub, body) : holdUncounted,
       };
     },
     admitWhole(owner, bytes) {
       if (typeof owner !== 'object') return holdUncounted;
-      return findBudget(owner.sub).hasRoomFor(bytes) ? createHold(owner.sub, { bytes }) : undefined;
+      if (!users.find(owner.sub).hasRoomFor(bytes)) return undefined;
+      return users.createHold(owner.sub, { bytes });
     },
   };
-
-  function createHold(sub: string, body: Pick<ArrivingBody, 'bytes'>): HoldBody {
-    let holders = 0;
-    let releaseBytes = () => {};
-    return function hold() {
-      let isHeld = true;
-      if (holders++ === 0) releaseBytes = findBudget(sub).hold(body.bytes);
-      return function release() {
-        if (!isHeld) return;
-        isHeld = false;
-        if (--holders > 0) return;
-        releaseBytes();
-        forgetIfEmpty(sub);
-      };
-    };
-  }
 }
 
 /** Only bodies of users are counted while somebody works with them. */
