@@ -10,7 +10,7 @@ import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { Pipeline } from './pipeline.ts';
 import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
-import { createSendStream, sendWhole } from './send-reply.ts';
+import { createSendReply } from './send-reply.ts';
 import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './transfer-coding.ts';
 import { renderTransportError } from './transport-error.ts';
 
@@ -37,7 +37,7 @@ const LIVENESS_PATH = '/health';
 export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   const { connections, answerRequest, findClientIp, logRequest, securityHeaders, clock, log } =
     deps;
-  const sendStream = createSendStream({ clock, log });
+  const sendReply = createSendReply({ connections, clock, log });
 
   return function handleRequest(req, res) {
     const connection = connections.get(req.socket);
@@ -63,9 +63,9 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     const { body } = received;
     answerRequest(received)
       .then(async ({ reply, route }) => {
-        const sent = send(req, res, reply);
+        const sent = sendReply(req, res, reply);
         if (body.isRead) runWhenClosed(res, body.release);
-        else discardBody(req);
+        else discardBody(req, clock);
         if (sent) await sent.catch((cause: unknown) => breakOff(res, cause));
         record(received, reply, route);
       })
@@ -83,8 +83,8 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   ): void {
     connections.get(req.socket).isClosing = true;
     const reply = renderTransportError(error, securityHeaders);
-    send(req, res, reply);
-    discardBody(req);
+    sendReply(req, res, reply);
+    discardBody(req, clock);
     record(received, reply, 'unmatched');
   }
 
@@ -99,26 +99,13 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     log.error('A reply could not be sent; its connection is closed.', { cause });
     res.destroy();
   }
+}
 
-  /** Of a stream, a promise that says when it has ended; rejected when it broke off. */
-  function send(req: IncomingMessage, res: ServerResponse, reply: Reply) {
-    const connection = connections.get(req.socket);
-    const { status, body, stream } = reply;
-    const headers = connections.endsWithReply(connection)
-      ? { ...reply.headers, Connection: 'close' }
-      : reply.headers;
-    if (stream) return sendStream(req, res, { status, headers, stream });
-    connection.countAnswer(res, Number(headers?.['Content-Length'] ?? 0));
-    sendWhole(req, res, { status, headers, body });
-    return undefined;
-  }
-
-  function discardBody(req: IncomingMessage): void {
-    req.resume();
-    if (req.complete || !hasBody(req)) return;
-    const cancel = clock.after(DISCARD_MS, () => req.destroy());
-    req.once('end', cancel);
-  }
+function discardBody(req: IncomingMessage, clock: Clock): void {
+  req.resume();
+  if (req.complete || !hasBody(req)) return;
+  const cancel = clock.after(DISCARD_MS, () => req.destroy());
+  req.once('end', cancel);
 }
 
 const createBusyError = () =>

@@ -3,7 +3,37 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Reply, ReplyHeaders } from '../core/message.ts';
+import type { ConnectionTable } from './connection-table.ts';
 import { createStreamWriter, SLICE_BYTES, writeSlices } from './reply-writer.ts';
+
+export interface SendReplyDeps {
+  readonly connections: ConnectionTable;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Of a stream, a promise that says when it has ended; rejected when it broke off. */
+export type SendReply = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  reply: Reply,
+) => Promise<void> | undefined;
+
+export function createSendReply({ connections, clock, log }: SendReplyDeps): SendReply {
+  const sendStream = createSendStream(clock, log);
+
+  return function sendReply(req, res, reply) {
+    const connection = connections.get(req.socket);
+    const { status, body, stream } = reply;
+    const headers = connections.endsWithReply(connection)
+      ? { ...reply.headers, Connection: 'close' }
+      : reply.headers;
+    if (stream) return sendStream(req, res, { status, headers, stream });
+    connection.countAnswer(res, Number(headers?.['Content-Length'] ?? 0));
+    sendWhole(req, res, { status, headers, body });
+    return undefined;
+  };
+}
 
 interface WholeReply {
   readonly status: number;
@@ -11,7 +41,7 @@ interface WholeReply {
   readonly body: Reply['body'] | undefined;
 }
 
-export function sendWhole(
+function sendWhole(
   { method }: IncomingMessage,
   res: ServerResponse,
   { status, headers, body = '' }: WholeReply,
@@ -28,7 +58,7 @@ export function sendWhole(
 const toBytes = (body: string | Uint8Array): Uint8Array =>
   typeof body === 'string' ? Buffer.from(body) : body;
 
-export interface StreamedReply {
+interface StreamedReply {
   readonly status: number;
   readonly headers: ReplyHeaders | undefined;
   readonly stream: AsyncIterable<string>;
@@ -38,19 +68,13 @@ export interface StreamedReply {
  * Resolves when everything was sent or the caller is gone; rejects with what the stream threw, and
  * leaves it to the server to close the connection.
  */
-export type SendStream = (
+type SendStream = (
   req: IncomingMessage,
   res: ServerResponse,
   reply: StreamedReply,
 ) => Promise<void>;
 
-export function createSendStream({
-  clock,
-  log,
-}: {
-  readonly clock: Clock;
-  readonly log: Log;
-}): SendStream {
+function createSendStream(clock: Clock, log: Log): SendStream {
   return async function sendStream({ method }, res, { status, headers, stream }) {
     const pieces = stream[Symbol.asyncIterator]();
     const writer = createStreamWriter(res, clock);
