@@ -7,6 +7,7 @@ import type { Metrics } from '../../core/metrics/metrics.ts';
 import { IssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
+import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
 
 /** What a token says of its key. */
 export interface KeyHint {
@@ -48,98 +49,42 @@ export interface KeySetDeps {
   readonly metrics: Metrics;
 }
 
-const REFRESH_EVERY_MS = 600_000;
-/** However many unknown key ids arrive: at most one fetch in this time. */
-const COOL_DOWN_MS = 2000;
-/** A service without keys is not waitForKeys: it must notice soon that the provider is back. */
-const RETRY_MAX_MS = 10_000;
 /** Requests that may wait for a refresh; a flood beyond is answered at once. */
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-type Outcome = { readonly ok: true } | { readonly ok: false; readonly cause: unknown };
-
 export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeySetDeps): KeySet {
   let keys: readonly VerificationKey[] | undefined;
-  let lastStart = Number.NEGATIVE_INFINITY;
-  let lastOutcome: Outcome | undefined;
-  let failures = 0;
-  let runningRefresh: Promise<Outcome> | undefined;
-  let nextRefresh: Promise<Outcome> | undefined;
   let waiting = 0;
-  let cancelRefresh = () => {};
-  let isClosed = false;
+  const reportOutcome = createOutcomeReport(log, metrics);
+  const refresher = createKeySetRefresher({
+    load,
+    onOutcome: (outcome) => reportOutcome(outcome, keys !== undefined),
+    clock,
+  });
 
-  async function load(): Promise<Outcome> {
-    lastStart = clock.monotonic();
-    try {
-      const jwksUrl = url ?? (await metadata.get()).jwks_uri;
-      const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
-      if (status !== 200) throw new Error(`${stripQuery(jwksUrl)} answered ${status}`);
-      const { usable, listed } = parseKeySet(body);
-      log.debug('The key set was fetched.', { usable: usable.length, listed });
-      keys = usable;
-      return { ok: true };
-    } catch (cause) {
-      return { ok: false, cause };
-    }
-  }
-
-  /** One fetch at a time; its outcome decides when the next one is due. */
-  function refresh(): Promise<Outcome> {
-    runningRefresh ??= load().then((outcome) => {
-      runningRefresh = undefined;
-      lastOutcome = outcome;
-      reportOutcome(outcome);
-      failures = outcome.ok ? 0 : failures + 1;
-      const retryMs = Math.min(COOL_DOWN_MS * 2 ** failures, RETRY_MAX_MS);
-      cancelRefresh();
-      if (!isClosed) cancelRefresh = clock.after(outcome.ok ? REFRESH_EVERY_MS : retryMs, refresh);
-      return outcome;
-    });
-    return runningRefresh;
-  }
-
-  function reportOutcome(outcome: Outcome): void {
-    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
-    if (outcome.ok) {
-      if (failures > 0) log.info("The provider's key set can be fetched again.");
-    } else if (failures === 0 && !(outcome.cause instanceof IssuerMismatch)) {
-      log.error(
-        keys
-          ? "The provider's key set cannot be fetched; the last one stays in use. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider."
-          : "The provider's key set cannot be fetched; no token can be checked until it is. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.",
-        { cause: outcome.cause },
-      );
-    }
-  }
-
-  /** A fetch that begins after this call: it sees what the provider knows from now on. */
-  function refreshLater(): Promise<Outcome> {
-    const sinceLast = clock.monotonic() - lastStart;
-    if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS) return Promise.resolve(lastOutcome);
-    nextRefresh ??= new Promise<void>((due) => {
-      clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
-    }).then(() => {
-      nextRefresh = undefined;
-      return refresh();
-    });
-    return nextRefresh;
+  async function load(): Promise<void> {
+    const jwksUrl = url ?? (await metadata.get()).jwks_uri;
+    const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
+    if (status !== 200) throw new Error(`${stripQuery(jwksUrl)} answered ${status}`);
+    const { usable, listed } = parseKeySet(body);
+    log.debug('The key set was fetched.', { usable: usable.length, listed });
+    keys = usable;
   }
 
   async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
-    if (runningRefresh) {
-      await runningRefresh;
+    if (refresher.running) {
+      await refresher.running;
       // It may have begun before the key was published: only the very key settles it.
       const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
       if (hint.kid !== undefined && named.length > 0) return named;
     }
-    const outcome = await refreshLater();
+    const outcome = await refresher.refreshLater();
     return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
   }
 
   async function fetchFirstKeys(): Promise<void> {
-    const outcome = await (runningRefresh ?? refreshLater());
+    const outcome = await (refresher.running ?? refresher.refreshLater());
     if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
   }
 
@@ -155,7 +100,7 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
   return {
     start() {
-      refresh();
+      refresher.refresh();
     },
     find(hint) {
       const found = selectCandidates(keys, hint);
@@ -167,10 +112,28 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     get isFetched() {
       return keys !== undefined;
     },
-    close() {
-      isClosed = true;
-      cancelRefresh();
-    },
+    close: refresher.close,
+  };
+}
+
+/** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
+function createOutcomeReport(log: Log, metrics: Metrics) {
+  let isFailing = false;
+
+  return function reportOutcome(outcome: RefreshOutcome, hasKeys: boolean): void {
+    const wasFailing = isFailing;
+    isFailing = !outcome.ok;
+    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
+    if (outcome.ok) {
+      if (wasFailing) log.info("The provider's key set can be fetched again.");
+    } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
+      log.error(
+        hasKeys
+          ? "The provider's key set cannot be fetched; the last one stays in use. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider."
+          : "The provider's key set cannot be fetched; no token can be checked until it is. Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.",
+        { cause: outcome.cause },
+      );
+    }
   };
 }
 
