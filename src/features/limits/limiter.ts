@@ -4,13 +4,8 @@ import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { ReplyHeaders } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
-import type {
-  LimitWindow,
-  RequestCount,
-  SessionLookup,
-  Store,
-  Verdict,
-} from '../../core/store/store.ts';
+import type { LimitWindow, SessionLookup, Store, Verdict } from '../../core/store/store.ts';
+import { createCountInStore } from './count-in-store.ts';
 import { createLimitErrors, createLimitHeaders } from './limit-error.ts';
 import { createRememberedRefusals } from './remembered-refusals.ts';
 import {
@@ -65,37 +60,14 @@ export interface LimiterDeps {
   readonly log: Log;
 }
 
-/** What the store said of some windows; no verdict when it could not be asked. */
-interface CountAnswer extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
-  readonly session: SessionLookup;
-}
-
-/** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
-const RECOVERED_MS = 2000;
-
-/** §8. Fails open, and says so once per outage (§8.4). */
+/** §8. Fails open (§8.4). */
 export function createLimiter(
   rules: Readonly<Record<LimitGroup, LimitRule>>,
   { store, clock, metrics, log }: LimiterDeps,
 ): Limiter {
   const refusals = createRememberedRefusals(clock);
   const createLimitError = createLimitErrors(clock, metrics, log);
-  const reportOutage = createOutageReport(clock, log);
-
-  async function countInStore(
-    windows: readonly LimitWindow[],
-    sessionId?: string,
-  ): Promise<CountAnswer> {
-    try {
-      const answer = await store.countRequestAndReadSession(windows, sessionId);
-      const { session, limitFailure, ...count } = answer;
-      reportOutage(limitFailure);
-      return { ...count, session: { record: session } };
-    } catch (failure) {
-      reportOutage(failure);
-      return { session: { failure } };
-    }
-  }
+  const countInStore = createCountInStore(store, clock, log);
 
   return {
     startCheck(group, clientIp) {
@@ -156,27 +128,6 @@ export function createLimiter(
         headers: () => addressVerdict && createLimitHeaders(addressVerdict),
       };
     },
-  };
-}
-
-/** Says once in the log that limits are not enforced, and once that they are again. */
-function createOutageReport(clock: Clock, log: Log) {
-  let isFailing = false;
-  let failedAt = Number.NEGATIVE_INFINITY;
-
-  return function reportOutage(failure: unknown): void {
-    if (failure !== undefined) {
-      failedAt = clock.monotonic();
-      if (isFailing) return;
-      isFailing = true;
-      log.error(
-        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
-        { cause: failure },
-      );
-    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
-      isFailing = false;
-      log.info('Rate limits are enforced again: the store answers.');
-    }
   };
 }
 
