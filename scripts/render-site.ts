@@ -1,4 +1,4 @@
-// Spec §4.1: the documentation site, from the Markdown pages that also read well where they lie.
+// §4.1: the documentation site, from the Markdown pages that also read well where they lie.
 // `{base_url}`, `{base_path}` and `{version}` stay in the pages: the service fills them in.
 import { readFile } from 'node:fs/promises';
 import MarkdownIt, { type Token } from 'markdown-it';

@@ -1,4 +1,4 @@
-// npm run build calls this: docs/*.md → dist/site, which the service serves (Spec §4.1).
+// npm run build calls this: docs/*.md → dist/site, which the service serves (§4.1).
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// Spec §2.6: greeting.
+// §2.6: greeting.
 import { definePrompt } from 'postern/define';
 
 const greetings = {

@@ -1,4 +1,4 @@
-// Spec §2.7: config://server.
+// §2.7: config://server.
 import { defineResource } from 'postern/define';
 
 export const serverConfig = defineResource({

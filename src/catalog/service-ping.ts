@@ -1,4 +1,4 @@
-// Spec §2.4: service_ping.
+// §2.4: service_ping.
 import { defineTool } from 'postern/define';
 
 export const servicePing = defineTool({

@@ -1,4 +1,4 @@
-// Spec §2.6: user-context.
+// §2.6: user-context.
 import { definePrompt, requireUser, type UserContext } from 'postern/define';
 
 const texts = {

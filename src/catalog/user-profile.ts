@@ -1,4 +1,4 @@
-// Spec §2.7: user://profile.
+// §2.7: user://profile.
 import { defineResource, requireUser } from 'postern/define';
 
 export const userProfile = defineResource({
