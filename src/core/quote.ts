@@ -1,4 +1,4 @@
-/** Characters: a caller chose the value, and nobody may make the service recite. */
+/** Characters. Limits how much caller-supplied text is echoed. */
 export const MAX_QUOTED = 400;
 
 /** A value from elsewhere as JSON, cut where it is long, to be shown in a sentence. */

@@ -29,7 +29,7 @@ export interface Auth {
   close(): void;
 }
 
-/** `AUTH_REQUIRED=false` (§5.5): everybody is nobody, and there is no key set to wait for. */
+/** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
 export const anonymousAuth: Auth = {
   authenticate: async () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),

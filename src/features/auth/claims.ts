@@ -68,7 +68,7 @@ const checkAudience: Readonly<
     if (!includesOneOf(aud, audience)) refuseAudience('aud', aud, audience);
   },
   // Amazon Cognito: an access token names its client there, and has an aud only when it was made
-  // for one resource. An ID token names the client in aud, and is no key to anything.
+  // for one resource. An ID token names the client in aud, and grants no access.
   client_id({ client_id: client, aud, token_use: use }, audience) {
     if (!includesOneOf(client, audience)) refuseAudience('client_id', client, audience);
     if (aud !== undefined && !includesOneOf(aud, audience)) refuseAudience('aud', aud, audience);
@@ -92,7 +92,7 @@ function refuseAudience(claim: string, found: unknown, expected: readonly string
   );
 }
 
-/** No Unicode text: two of them would be one in UTF-8, and so in the store. */
+/** Lone surrogates are all encoded as U+FFFD, so two subjects could share one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 function readSubject({ sub }: Claims): string {

@@ -12,7 +12,7 @@ import { refuseToken } from './refuse-token.ts';
 
 export interface TokenVerifier {
   /**
-   * `beforeFetch` is called where a key has to be isFetched first; what it throws ends the check.
+   * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
    *
    * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`.
    */

@@ -29,8 +29,9 @@ import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 
 /**
- * Each judges what was sent, without effect, and answers with what is left to do: in between it is
- * counted. What does not hold is thrown.
+ * Each validates the request and returns the work to run once it is counted.
+ *
+ * @throws GatewayError for an invalid request.
  */
 export interface OAuthHandlers {
   /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */

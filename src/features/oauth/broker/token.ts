@@ -109,7 +109,7 @@ async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<P
     if (requested.length === 0 || selected.length === 0) return refreshFor(selected);
     // A client that names this service did so when the grant was made, but perhaps by another of its
     // names. Providers refuse a second name, and some use up the token over it; without a name they
-    // go by the issued. What comes of that is handed out only when it is for this service.
+    // go by the grant. What comes of that is handed out only when it is for this service.
     return refreshFor([]).catch((error: unknown) => {
       if (error instanceof GatewayError && error.key === 'unusable_access_token')
         return refreshFor(selected);

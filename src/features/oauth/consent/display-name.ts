@@ -11,7 +11,7 @@ export interface DisplayName {
 /** Characters. */
 const MAX_NAME = 40;
 
-/** What leaves no mark, or queue the reading direction: controls, blanks, fillers. */
+/** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 
 /** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */

@@ -12,7 +12,7 @@ export interface ProviderRequest {
   readonly isOwnClient: boolean;
 }
 
-/** @throws GatewayError `not_configured` without a static provider client. */
+/** @throws GatewayError `not_configured` when OAUTH_CLIENT_ID is not set. */
 export const requireClientId = ({ id }: ProviderClientConfig): string =>
   id ?? fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this gateway.' });
 

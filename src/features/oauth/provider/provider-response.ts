@@ -1,4 +1,4 @@
-// What the provider answers, as data that both modes read. The endpoints make a reply of it.
+// What the provider answers: as data that both modes read, and as the reply for a client.
 import type { Reply } from '../../../core/message.ts';
 
 export interface ProviderResponse {

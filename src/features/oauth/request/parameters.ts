@@ -87,7 +87,7 @@ function readStringMembers(value: unknown): (readonly [string, string])[] {
   });
 }
 
-/** A caller's own word in an error: short, so that nobody can make the service recite. */
+/** Limits how much caller-supplied text is echoed. */
 const shortenName = (name: string) => (name.length > 40 ? `${name.slice(0, 40)}...` : name);
 
 /** RFC 6749, 7009, 7521, 7636, 8628, 8693, 8707, 9396, 9449, OpenID Connect Core §3.1.2.1. */
