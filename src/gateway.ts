@@ -11,12 +11,12 @@ import type { Fetch } from './core/fetch-with-limits.ts';
 import { createLog, type Log } from './core/log.ts';
 import { type Metrics, noMetrics } from './core/metrics/metrics.ts';
 import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
+import { type OpenTunnel, openOutboundNetwork } from './core/outbound/outbound-network.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import {
   createProviderMetadata,
   type ProviderMetadata,
 } from './core/provider/provider-metadata.ts';
-import { type OpenTunnel, openOutboundNetwork } from './core/proxy/outbound-network.ts';
 import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
 import { createReplicaSeal } from './core/seal/replica-seal.ts';
 import type { Seal } from './core/seal/seal.ts';

@@ -40,7 +40,7 @@ const ROOMS: Readonly<Record<string, RegExp>> = {
   pino: /^core\/log\.ts$/,
   'prom-client': /^core\/metrics\//,
   'oidc-provider': /^cli\//,
-  undici: /^core\/proxy\/outbound-network\.ts$/,
+  undici: /^core\/outbound\/outbound-network\.ts$/,
   'node:http': /^(http\/server\.ts$|cli\/)/,
   'node:https': /^(features\/oauth\/client-id-metadata\/fetch-document\.ts$|cli\/)/,
   'node:child_process': /^cli\//,

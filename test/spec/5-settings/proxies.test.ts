@@ -5,8 +5,8 @@ import { loadConfig } from '../../../src/core/config/load.ts';
 import {
   type OutboundNetwork,
   openOutboundNetwork,
-} from '../../../src/core/proxy/outbound-network.ts';
-import { createProxyChoice } from '../../../src/core/proxy/proxy-choice.ts';
+} from '../../../src/core/outbound/outbound-network.ts';
+import { createProxyChoice } from '../../../src/core/outbound/proxy-choice.ts';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import {

@@ -2,7 +2,7 @@
 // leads to a server of its own.
 import { connect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../../core/clock.ts';
-import type { OpenTunnel } from '../../../core/proxy/outbound-network.ts';
+import type { OpenTunnel } from '../../../core/outbound/outbound-network.ts';
 import { createResolver, type Resolve } from './resolver.ts';
 
 export interface Network {
