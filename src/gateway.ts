@@ -55,7 +55,7 @@ import { createRouter } from './http/router.ts';
 import { createSecurityHeaders } from './http/security-headers.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 
-/** What a gateway stands on; everything left out is the real thing. */
+/** Dependencies of a gateway; defaults are used for those left out. */
 export interface Deps {
   readonly store: Store;
   readonly clock: Clock;
@@ -301,7 +301,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
   });
 }
 
-/** Whom tokens and logins are asked about, and who is let in. */
+/** Provider metadata and authentication. */
 function openProvider(
   { server, http, auth, oauth }: Config,
   deps: Omit<AuthDeps, 'metadata' | 'challenge' | 'maxTokenBytes'>,

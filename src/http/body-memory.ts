@@ -103,7 +103,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
   };
 }
 
-/** Only bodies of users are counted while somebody works with them. */
+/** Only bodies of users count after they have arrived. */
 const holdUncounted: HoldBody = () => () => {};
 
 const createTooSlowError = () =>

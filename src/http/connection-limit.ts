@@ -22,8 +22,8 @@ export interface ConnectionLimitOptions {
 }
 
 /**
- * Beyond the limit while all are busy: somebody may ask for /health, the others are told why not. So
- * many that a probe has its time even while thousands a second come.
+ * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
+ * many that a probe is answered even while thousands of connections a second arrive.
  */
 const MAX_BEYOND_LIMIT = 1024;
 

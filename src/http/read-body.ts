@@ -83,8 +83,8 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
     maxBytes: number,
     buffer: GrowingBuffer,
   ) {
-    // Not for await: leaving such a loop early destroys the socket, and the answer with it. And not
-    // to the bytes: a call that waits keeps its request, and by these listeners the promise.
+    // Not for await: leaving such a loop early destroys the socket, and the reply with it.
+    // Does not resolve to the bytes: the listeners stay on the request and would keep them alive.
     return new Promise<CountedBody>((resolve, reject) => {
       const counted = memory.startBody(owner, stop);
       let isOver = false;
@@ -107,7 +107,7 @@ export function createBodyReader(options: BodyReaderOptions): BodyReader {
         isOver = true;
         resolve(counted);
       });
-      // Always comes; an error made for nothing would cost more than the reading.
+      // Emitted for every request; creating an error each time would cost more than reading the body.
       req.on('close', () => {
         if (!isOver) stop(new GatewayError('incomplete_body'));
       });

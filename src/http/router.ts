@@ -18,7 +18,7 @@ export interface Route {
 }
 
 export interface Destination {
-  /** Undefined for pages, and where nothing is. */
+  /** Undefined for pages, and for unknown paths. */
   readonly route: Route | undefined;
   /** Value of the metrics' label `route`: from a fixed set, whatever callers ask for. */
   readonly label: string;
@@ -29,7 +29,7 @@ export interface Destination {
 export interface Router {
   findDestination(request: GatewayRequest): Destination;
   /**
-   * What answers where there is no route.
+   * The reply where there is no route.
    *
    * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
    */

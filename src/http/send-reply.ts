@@ -118,7 +118,7 @@ function createSendStream(clock: Clock, log: Log): SendStream {
   };
 }
 
-/** What `run` comes to, or nothing as soon as the caller is gone; later nobody looks at `run`. */
+/** Resolves when `run` ends or the connection closes; a later rejection of `run` is ignored. */
 function runUnlessClosed(res: ServerResponse, run: () => Promise<void>): Promise<void> {
   if (res.destroyed) return Promise.resolve();
   return new Promise<void>((resolve, reject) => {

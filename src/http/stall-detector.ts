@@ -1,4 +1,4 @@
-// Replies that nobody reads (§12). Who has nothing to read, as of a quiet stream, is not slow.
+// Replies that nobody reads (§12). An idle stream does not count as stalled.
 
 /** Of a connection, in bytes. */
 export interface SendProgress {

@@ -2,8 +2,7 @@
 import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 
 /**
- * Counts a complete body of a user for as long as somebody works with it: until each function that
- * this returned was called.
+ * Keeps counting a user's complete body until every returned release function was called.
  */
 export type HoldBody = () => () => void;
 
@@ -29,7 +28,7 @@ export function createUserBudgets(maxBytes: number): UserBudgets {
     return budget;
   }
 
-  /** Those who come again and again find theirs. */
+  /** Budgets of returning users are kept. */
   function forgetIfEmpty(sub: string): void {
     if (bySub.size > MAX_EMPTY_BUDGETS && bySub.get(sub)?.isEmpty()) bySub.delete(sub);
   }
