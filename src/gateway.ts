@@ -225,6 +225,13 @@ function createAuthorizationEndpoints(
   const { baseUrl } = config.server;
   const { allowedHosts } = oauth.clientIdMetadata;
   const network = parts.network ?? createPublicNetwork({ clock, tunnel: parts.tunnel });
+  const clientDocuments = createClientDocuments({
+    allowedHosts,
+    redirectUris: selectRedirectUriRules(oauth, baseUrl),
+    clock,
+    log,
+    network,
+  });
   const documentOffer =
     parts.network === undefined
       ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
@@ -234,22 +241,16 @@ function createAuthorizationEndpoints(
     seal: loginSeal && warnOfForeignSecrets(loginSeal, { clock, log }),
     fetch,
     clock,
-    documents: createClientDocuments({
-      allowedHosts,
-      redirectUris: selectRedirectUriRules(oauth, baseUrl),
-      clock,
-      log,
-      network,
-    }),
-    endpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
+    clientDocuments,
+    providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
     log,
   });
-  const documents = createAuthorizationServer(config, metadata, documentOffer.isOffered);
+  const metadataDocuments = createAuthorizationServer(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [
       ...createOAuthEndpoints(handlers, { popups: oauth.popups }),
-      ...createDiscoveryEndpoints(baseUrl, documents),
+      ...createDiscoveryEndpoints(baseUrl, metadataDocuments),
     ],
     start: documentOffer.start,
     close: documentOffer.close,

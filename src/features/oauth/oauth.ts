@@ -55,9 +55,9 @@ export interface OAuthDeps {
   readonly seal: Seal | undefined;
   readonly fetch: Fetch;
   readonly clock: Clock;
-  readonly documents: ClientDocuments;
+  readonly clientDocuments: ClientDocuments;
   /** For broker mode. */
-  readonly endpoints: ProviderEndpoints | undefined;
+  readonly providerEndpoints: ProviderEndpoints | undefined;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
   readonly log: Log;
@@ -94,7 +94,7 @@ export function createOAuth(
 }
 
 function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps): OAuthHandlers {
-  const { endpoints, clock, inspectToken } = deps;
+  const { providerEndpoints: endpoints, clock, inspectToken } = deps;
   if (endpoints === undefined) throw new Error('Broker mode needs the endpoints of the provider');
   const { ttlSeconds, isRenewed } = config.registration;
   const parts = createParts(config, deps, {
@@ -123,7 +123,7 @@ type Parts = ReturnType<typeof createParts>;
 /** What both modes stand on. */
 function createParts(
   config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, documents, fetch, log, inspectToken }: OAuthDeps,
+  { store, clientDocuments, fetch, log, inspectToken }: OAuthDeps,
   { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
@@ -136,7 +136,7 @@ function createParts(
     clients: createClients({
       registered,
       // Switched off, such an id is the provider's to judge, like any other.
-      documents: clientIdMetadata.allowedHosts.length > 0 ? documents : undefined,
+      documents: clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
       loopbackAnyPort: redirectUris.anyLoopbackPort,
       renewal,
       baseUrl,

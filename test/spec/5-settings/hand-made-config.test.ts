@@ -112,7 +112,7 @@ describe('OAuth endpoints without what they need', () => {
   let end = async () => {};
   afterEach(() => end());
 
-  async function open(env: Env, missing: 'seal' | 'endpoints') {
+  async function open(env: Env, missing: 'seal' | 'providerEndpoints') {
     const config = loadConfig(env);
     const { store, remove } = await wrapStore(() => ({}));
     end = async () => {
@@ -126,14 +126,14 @@ describe('OAuth endpoints without what they need', () => {
       seal: createSeal(['s'.repeat(32)]),
       fetch,
       clock: systemClock,
-      documents: createClientDocuments({
+      clientDocuments: createClientDocuments({
         allowedHosts: [],
         redirectUris: selectRedirectUriRules(config.oauth, config.server.baseUrl),
         clock: systemClock,
         log,
         network: noInternet,
       }),
-      endpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
+      providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
       inspectToken: () => ({ sub: undefined, problem: undefined }),
       log,
     };
@@ -145,7 +145,7 @@ describe('OAuth endpoints without what they need', () => {
   });
 
   test('§13 broker mode without the endpoints of the provider does not become proxy mode', async () => {
-    expect(await open(BROKER, 'endpoints')).toThrow('Broker mode needs the endpoints');
+    expect(await open(BROKER, 'providerEndpoints')).toThrow('Broker mode needs the endpoints');
   });
 
   test('§13 the consent page without a seal is not left out', async () => {
