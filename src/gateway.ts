@@ -45,10 +45,10 @@ import { createOAuth } from './features/oauth/oauth.ts';
 import { selectRedirectUriRules } from './features/oauth/redirect-uri/redirect-uri.ts';
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
-import { createClientIp } from './http/client-ip.ts';
-import { createCors } from './http/cors.ts';
+import { createFindClientIp } from './http/client-ip.ts';
+import { createGetCorsHeaders } from './http/cors.ts';
 import { createHostCheck } from './http/host-check.ts';
-import { createOriginCheck } from './http/origin-check.ts';
+import { createIsAllowedOrigin } from './http/origin-check.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createBodyReader } from './http/read-body.ts';
 import { createRouter } from './http/router.ts';
@@ -100,15 +100,15 @@ export async function createGateway(
   overrides: Partial<Deps> = {},
 ): Promise<Gateway> {
   checkConfig(config);
-  const { baseUrl, metricsEnabled, environment, displayName } = config.server;
+  const { baseUrl, metricsEnabled: hasMetrics, environment, displayName } = config.server;
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(config.server.logLevel);
   const outbound = await openOutboundNetwork(config.outbound);
   const fetch = overrides.fetch ?? outbound.fetch;
   const catalog = overrides.catalog ?? builtInCatalog;
-  const metrics = metricsEnabled ? createPrometheusMetrics() : noMetrics;
+  const metrics = hasMetrics ? createPrometheusMetrics() : noMetrics;
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
-  const store = metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
+  const store = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
       await store.close();
@@ -117,7 +117,7 @@ export async function createGateway(
   );
   logStartWarnings(config, log);
 
-  const { metadata, auth } = openProvider(config, {
+  const { metadata, auth } = createProviderAccess(config, {
     fetch,
     clock,
     log,
@@ -155,7 +155,7 @@ export async function createGateway(
     ...mcp.endpoints,
     ...authorization.endpoints,
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
-    ...(metricsEnabled ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
   ];
   const server = await createTransport(config, {
     endpoints,
@@ -277,8 +277,8 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
     answerRequest: createPipeline({
       router: createRouter(parts.endpoints, await createSite({ baseUrl, log })),
       checkHost: createHostCheck(config),
-      isAllowedOrigin: createOriginCheck(config),
-      getCorsHeaders: createCors(parts.mirrorHeaders),
+      isAllowedOrigin: createIsAllowedOrigin(config),
+      getCorsHeaders: createGetCorsHeaders(parts.mirrorHeaders),
       ownOrigin: new URL(baseUrl).origin,
       limiter: limits.enabled
         ? createLimiter(limits.groups, { store, clock, metrics, log })
@@ -292,7 +292,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
       securityHeaders,
       clock,
     }),
-    findClientIp: createClientIp(http.trustProxy),
+    findClientIp: createFindClientIp(http.trustProxy),
     logRequest: createAccessLog(log, metrics, clock),
     securityHeaders,
     maxConnections: http.maxConnections,
@@ -303,7 +303,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
 }
 
 /** Provider metadata and authentication. */
-function openProvider(
+function createProviderAccess(
   { server, http, auth, oauth }: Config,
   deps: Omit<AuthDeps, 'metadata' | 'challenge' | 'maxTokenBytes'>,
 ): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {

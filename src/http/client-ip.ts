@@ -15,7 +15,7 @@ export type FindClientIp = (sources: AddressSources) => string;
 export const UNKNOWN = 'unknown';
 
 /** Chosen once by `TRUST_PROXY`. */
-export function createClientIp(trust: TrustProxy): FindClientIp {
+export function createFindClientIp(trust: TrustProxy): FindClientIp {
   switch (trust.kind) {
     case 'all':
       return ({ forwardedFor, realIp, socket }) =>

@@ -15,7 +15,7 @@ const GRANT = {
 export type GetCorsHeaders = (allowedOrigin: string | undefined) => ReplyHeaders;
 
 /** `furtherHeaders` are those that pages may send beside the service's own. */
-export function createCors(furtherHeaders: readonly string[]): GetCorsHeaders {
+export function createGetCorsHeaders(furtherHeaders: readonly string[]): GetCorsHeaders {
   const allowed = [GRANT['Access-Control-Allow-Headers'], ...furtherHeaders].join(', ');
   const grant = { ...GRANT, 'Access-Control-Allow-Headers': allowed };
   return function getCorsHeaders(allowedOrigin) {

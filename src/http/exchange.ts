@@ -21,7 +21,7 @@ export interface Exchange {
 }
 
 /** What judging a request came to. */
-export type Judged = UncountedRequest | CountedRequest;
+export type JudgedRequest = UncountedRequest | CountedRequest;
 
 export interface UncountedRequest {
   readonly limits: undefined;

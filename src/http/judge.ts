@@ -2,7 +2,7 @@
 // (§11): Host, origin, method, then what its endpoint asks for.
 import { getHeader, type PendingReply } from '../core/message.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
-import type { Exchange, Judged, UncountedRequest } from './exchange.ts';
+import type { Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import type { HostCheck } from './host-check.ts';
 import { createJudgeProtected, type JudgeProtectedDeps } from './judge-protected.ts';
 import { createJudgePublic } from './judge-public.ts';
@@ -18,7 +18,7 @@ export interface JudgeDeps extends JudgeProtectedDeps {
 }
 
 /** @throws GatewayError for what is refused whatever the limits say. */
-export type Judge = (exchange: Exchange) => Promise<Judged>;
+export type Judge = (exchange: Exchange) => Promise<JudgedRequest>;
 
 export function createJudge(deps: JudgeDeps): Judge {
   const { router, checkHost, ownOrigin, limiter } = deps;

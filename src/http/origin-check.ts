@@ -8,7 +8,7 @@ const LOCAL_ORIGIN = /^http:\/\/(localhost|127\.0\.0\.1)(:\d{1,5})?$/;
 /** Whether the value of an `Origin` header is allowed. */
 export type IsAllowedOrigin = (origin: string) => boolean;
 
-export function createOriginCheck({
+export function createIsAllowedOrigin({
   server,
   http,
 }: Pick<Config, 'server' | 'http'>): IsAllowedOrigin {

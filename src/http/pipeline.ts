@@ -6,7 +6,7 @@ import { JSONRPC, renderError } from '../core/errors/render.ts';
 import { getHeader, type PendingReply, type Reply, type ReplyHeaders } from '../core/message.ts';
 import { prefersHtml } from './accept.ts';
 import type { GetCorsHeaders } from './cors.ts';
-import type { Exchange, Judged } from './exchange.ts';
+import type { Exchange, JudgedRequest } from './exchange.ts';
 import { createJudge, type JudgeDeps } from './judge.ts';
 import { type IsAllowedOrigin, readOrigin } from './origin-check.ts';
 import type { ReceivedRequest } from './receive-request.ts';
@@ -63,7 +63,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 }
 
 /** Counts the request; what is then left to do. @throws GatewayError of a limit, or the refusal. */
-async function admit(judged: Judged): Promise<PendingReply> {
+async function admit(judged: JudgedRequest): Promise<PendingReply> {
   if (judged.limits === undefined) return judged.run;
   const { limits, caller, sessionId, refusal } = judged;
   const session = await limits.admitAndReadSession(caller, sessionId);

@@ -10,7 +10,7 @@ import { renderSite } from '../../../scripts/render-site.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
 import { createSite, type Site } from '../../../src/features/site/site.ts';
-import { createCors } from '../../../src/http/cors.ts';
+import { createGetCorsHeaders } from '../../../src/http/cors.ts';
 import { createPipeline } from '../../../src/http/pipeline.ts';
 import { openBody } from '../../../src/http/read-body.ts';
 import { createRouter } from '../../../src/http/router.ts';
@@ -255,7 +255,7 @@ describe('documentation pages over HTTP', () => {
     const answer = createPipeline({
       router: createRouter([], site),
       checkHost: () => {},
-      getCorsHeaders: createCors([]),
+      getCorsHeaders: createGetCorsHeaders([]),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
       limiter: createAdmittingLimiter(),

@@ -8,7 +8,7 @@ import { JSONRPC } from '../../../src/core/errors/render.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
 import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/core/sse.ts';
 import type { AnsweredRequest } from '../../../src/http/access-log.ts';
-import { createCors } from '../../../src/http/cors.ts';
+import { createGetCorsHeaders } from '../../../src/http/cors.ts';
 import { createPipeline, type Pipeline } from '../../../src/http/pipeline.ts';
 import { createRouter } from '../../../src/http/router.ts';
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts';
@@ -429,7 +429,7 @@ describe('what a stream sends', () => {
           { findPage: () => undefined, getNotFoundPage: () => undefined },
         ),
         checkHost: () => {},
-        getCorsHeaders: createCors([]),
+        getCorsHeaders: createGetCorsHeaders([]),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
         limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
