@@ -24,7 +24,7 @@ import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
-import { type Auth, type AuthDeps, anonymousAuth, createAuth } from './features/auth/auth.ts';
+import { type Auth, type AuthDeps, createAuth, disabledAuth } from './features/auth/auth.ts';
 import { createChallenge } from './features/auth/bearer.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
@@ -309,7 +309,7 @@ function createProviderAccess(
 ): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
   const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
   if (!auth.required) {
-    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: anonymousAuth };
+    return { metadata: oauth.provider && openMetadata(oauth.provider), auth: disabledAuth };
   }
   const metadata = openMetadata(auth.provider);
   return {

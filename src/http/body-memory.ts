@@ -11,7 +11,7 @@ import { createUserBudgets, type HoldBody } from './user-budgets.ts';
  * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
  * all with one where nobody has to log in, or a user's.
  */
-export type BodyOwner = 'stranger' | 'anonymous' | { readonly sub: string };
+export type BodyOwner = 'unauthenticated' | 'authDisabled' | { readonly sub: string };
 
 export interface BodyMemory {
   /** Counts a body that begins to arrive. `onDrop` is called when it must go, at most once. */
@@ -34,13 +34,13 @@ export interface BodyMemoryOptions {
 }
 
 const MEBIBYTE = 1_048_576;
-const STRANGERS_BYTES = 8 * MEBIBYTE;
+const UNAUTHENTICATED_BYTES = 8 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
 const USER_BYTES = 8 * MEBIBYTE;
 
 export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): BodyMemory {
-  const strangers = createMemoryBudget(STRANGERS_BYTES);
-  /** All but strangers. */
+  const unauthenticated = createMemoryBudget(UNAUTHENTICATED_BYTES);
+  /** All but those of unauthenticated callers. */
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBodyBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBodyBytes));
   const arriving = new Set<ArrivingBody>();
@@ -57,8 +57,8 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
 
   /** The smallest first. */
   function findBudgets(owner: BodyOwner): readonly MemoryBudget[] {
-    if (owner === 'stranger') return [strangers];
-    return owner === 'anonymous' ? [all] : [users.find(owner.sub), all];
+    if (owner === 'unauthenticated') return [unauthenticated];
+    return owner === 'authDisabled' ? [all] : [users.find(owner.sub), all];
   }
 
   return {

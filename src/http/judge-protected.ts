@@ -71,7 +71,7 @@ export function createJudgeProtected({
       const refusal = toGatewayError(thrown);
       // Of any other failure it is not known whose token this is.
       if (refusal.row.status !== 401) throw refusal;
-      return { caller: { kind: 'anonymous' }, user: undefined, refusal };
+      return { caller: { kind: 'unauthenticated' }, user: undefined, refusal };
     }
   }
 }
@@ -96,6 +96,6 @@ const toRefusedBody = (thrown: unknown): ReadBody => ({
   refusal: toGatewayError(thrown),
 });
 
-/** With `AUTH_REQUIRED=false` nobody is a stranger. */
+/** Without a user here, nobody has to log in. */
 const ownerOf = (user: UserContext | undefined): BodyOwner =>
-  user === undefined ? 'anonymous' : { sub: user.sub };
+  user === undefined ? 'authDisabled' : { sub: user.sub };

@@ -21,7 +21,7 @@ export const createJudgePublic = (readBody: BodyReader): JudgePublic =>
     try {
       const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
       const read = accepts
-        ? await readBody(body, { accepts, owner: 'stranger', maxBytes })
+        ? await readBody(body, { accepts, owner: 'unauthenticated', maxBytes })
         : NO_BODY;
       const run = await endpoint.judge(request, read);
       return { limits, caller: SOMEBODY, sessionId: undefined, refusal: undefined, run };

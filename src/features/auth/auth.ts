@@ -30,7 +30,7 @@ export interface Auth {
 }
 
 /** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
-export const anonymousAuth: Auth = {
+export const disabledAuth: Auth = {
   authenticate: async () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   challenge: undefined,

@@ -9,8 +9,8 @@ import { toAddressKey } from './address-key.ts';
 export type Caller =
   /** Let in, by a valid token or because what was sent is valid. `sub` where users are counted. */
   | { readonly kind: 'admitted'; readonly sub: string | undefined }
-  /** Without a valid token: counted apart, so that strangers lock nobody out. */
-  | { readonly kind: 'anonymous' };
+  /** Without a valid token: counted apart, so that such callers lock nobody out. */
+  | { readonly kind: 'unauthenticated' };
 
 export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
@@ -26,7 +26,7 @@ export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow |
 /** Those that count beside the address, in their order. */
 export function createCallerWindows(rule: LimitRule, caller: Caller): readonly LimitWindow[] {
   const user = createUserWindow(rule, caller);
-  const counted = caller.kind === 'anonymous' ? 'anonymous' : 'global';
+  const counted = caller.kind === 'unauthenticated' ? 'anonymous' : 'global';
   const all = createWindow(rule, 'global', rule.max.global, counted);
   return user === undefined ? [all] : [user, all];
 }
