@@ -36,7 +36,7 @@ function renderGroup({ title, settings }: SettingGroup): string {
   const plain = settings.filter((setting) => listDetails(setting).length === 0);
   const rules = [...new Set(plain.map(({ rule }) => rule.allowed))].map((allowed) => {
     const names = plain.filter(({ rule }) => rule.allowed === allowed);
-    return renderBullet(names, [`${allowed}.`]);
+    return renderBullet(names, [`Allowed: ${allowed}.`]);
   });
   const described = settings.flatMap((setting) => {
     const sentences = listDetails(setting);

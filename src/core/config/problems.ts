@@ -23,9 +23,14 @@ export function findProblems(read: Read, env: Env): readonly string[] {
   return [...invalid, ...checks.flatMap((check) => check(read, isMissing) ?? [])];
 }
 
+/** What the README and other examples have in place of a value. */
+const PLACEHOLDER = '…';
+
 function describeInvalidValue(setting: Setting<unknown>, env: Env): string | undefined {
   const { rule, isSecret } = setting;
   const given = findVariable(setting, env);
+  if (given?.text === PLACEHOLDER)
+    return `${given.name}: ${PLACEHOLDER} is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`;
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
   // A URL with user info may hold a password, too.
   const isHidden = isSecret || given.text.includes('@');

@@ -43,6 +43,13 @@ const RISKS: readonly Risk[] = [
       'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
   },
   {
+    // Behind a TLS proxy on the same machine, for example.
+    isPresent: ({ server }) =>
+      !server.isBaseUrlSet && server.environment === 'production' && !isEveryAddress(server.host),
+    warning:
+      'BASE_URL is not set in production: clients are sent to localhost. Set BASE_URL to the public address of the service.',
+  },
+  {
     isPresent: ({ auth, server }) => !auth.required && !isOnThisMachine(server.host),
     warning:
       'AUTH_REQUIRED=false lets in everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',

@@ -27,6 +27,14 @@ describe('the README', () => {
   });
 });
 
+describe('placeholders', () => {
+  test.each(SETTINGS.map(({ variable }) => variable))('§10 %s=… is refused', (variable) => {
+    expect(problemsOf({ OIDC_ISSUER: ISSUER, [variable]: '…' })).toContain(
+      `${variable}: … is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`,
+    );
+  });
+});
+
 describe('what is missing', () => {
   test('§10 a misspelled variable is named beside what is wrong', () => {
     expect(problemsOf({ OIDC_ISSUR: ISSUER })).toEqual([

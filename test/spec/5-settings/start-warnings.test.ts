@@ -62,6 +62,11 @@ describe('warnings about risky settings', () => {
     { env: { BASE_URL: '', HOST: '0.0.0.0' }, begins: 'BASE_URL is not set' },
     { env: { BASE_URL: '', HOST: '::' }, begins: 'BASE_URL is not set' },
     { env: { BASE_URL: '', HOST: '0:0:0:0:0:0:0:0' }, begins: 'BASE_URL is not set' },
+    {
+      env: { ...HEALTHY, BASE_URL: '', HOST: '127.0.0.1' },
+      begins: 'BASE_URL is not set in production',
+    },
+    { env: { ...HEALTHY, BASE_URL: '', HOST: '0.0.0.0' }, begins: 'BASE_URL is not set, but' },
     { env: { ...HEALTHY, NODE_ENV: '' }, begins: 'NODE_ENV is not production' },
     { env: { ...HEALTHY, NODE_ENV: 'staging' }, begins: 'NODE_ENV is not production' },
     {
@@ -120,7 +125,7 @@ describe('warnings about risky settings', () => {
     expect(line?.msg).toMatch(/needs OAUTH_AUTHORIZATION_URL\. Set OAUTH_MODE=broker/);
   });
 
-  test('§10 each foot-gun has a line of its own', async () => {
+  test('§10 each risk has a line of its own', async () => {
     const warnings = await warningsOf({
       BASE_URL: 'http://gw.example',
       OIDC_ISSUER: 'http://idp.example',

@@ -111,7 +111,7 @@ export const clientSettings = {
     default: chooseByMode({ proxy: false, broker: true }),
     summary: 'Lets clients on this computer come back to another port than they registered.',
     details:
-      'For redirect URIs on `localhost`, `127.0.0.1` or `[::1]` (RFC 8252 §7.3): desktop apps take another port each time.',
+      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps take another port each time.',
   }),
 };
 

@@ -22,12 +22,12 @@ export const stateSecrets = defineSetting<readonly string[] | undefined>({
   variable: 'OAUTH_STATE_SECRET',
   rule: list(
     secret,
-    `a comma-separated list of secrets of at least ${MIN_SECRET_BYTES} bytes each`,
+    `at least ${MIN_SECRET_BYTES} bytes, for example the output of \`openssl rand -base64 48\`; separate several with commas`,
   ),
   default: { text: 'kept in DATA_DIR', compute: () => undefined },
   summary: 'Seals what a login leaves in the store.',
   details:
-    'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: to change it, put the new one first, and remove the old one an hour later. For example the output of `openssl rand -base64 48`.',
+    'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: to change it, put the new one first, and remove the old one an hour later.',
   isSecret: true,
 });
 

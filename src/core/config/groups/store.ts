@@ -15,7 +15,7 @@ export const storeSettings = {
     default: NO_DEFAULT,
     summary: 'Redis or Valkey, shared by all replicas.',
     details:
-      '`rediss://` is with TLS; `?cluster=true` is for Redis Cluster. If unset, one process keeps its state in DATA_DIR (the embedded store).',
+      '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. If unset, one process keeps its state in DATA_DIR (the embedded store).',
     isSecret: true,
   }),
   dataDir: defineSetting({
