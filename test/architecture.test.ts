@@ -1,4 +1,4 @@
-// The picture of the house (docs/architecture.md), held to.
+// Checks the layout that docs/architecture.md draws.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { expect, test } from 'vitest';
@@ -32,7 +32,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
-const ROOMS: Readonly<Record<string, RegExp>> = {
+const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   ajv: /^features\/mcp\/catalog\/define\/compile-schema\.ts$/,
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,
@@ -114,15 +114,18 @@ test('§1 architecture: every imported file is there', () => {
   expect(missing.map(arrow)).toEqual([]);
 });
 
-test.each(Object.entries(ROOMS))('§1 architecture: %s is used in one room only', (name, room) => {
-  const elsewhere = imports.filter(
-    ({ from, to, isType }) => to === name && !isType && !room.test(from),
-  );
-  expect(elsewhere.map(arrow)).toEqual([]);
-});
+test.each(Object.entries(PACKAGE_FOLDERS))(
+  '§1 architecture: %s is used in one place only',
+  (name, allowed) => {
+    const elsewhere = imports.filter(
+      ({ from, to, isType }) => to === name && !isType && !allowed.test(from),
+    );
+    expect(elsewhere.map(arrow)).toEqual([]);
+  },
+);
 
 test('§1 architecture: every package is one that the project names', () => {
-  const named = new Set(Object.keys(ROOMS));
+  const named = new Set(Object.keys(PACKAGE_FOLDERS));
   const unknown = imports.filter(
     ({ to, isPackage }) => isPackage && !to.startsWith('node:') && !named.has(to),
   );
@@ -135,15 +138,15 @@ test.each(CONFINED)('§1 architecture: $what stands in its place only', ({ said,
 });
 
 const page = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8');
-/** Rooms (with a slash) and files of the picture, below src. */
+/** Folders (with a slash) and files of the picture, below src. */
 const pictured = entriesOf(/^src\/\n([\s\S]*?)^docs\//m.exec(page)?.[1] ?? '');
 
-test('§1 architecture: every room of src is in the picture, and every entry of the picture exists', () => {
-  const rooms = new Set([...files.keys()].map((name) => `${posix.dirname(name)}/`));
-  rooms.delete('./');
+test('§1 architecture: every folder of src is in the picture, and every entry of the picture exists', () => {
+  const folders = new Set([...files.keys()].map((name) => `${posix.dirname(name)}/`));
+  folders.delete('./');
   const drawn = pictured.filter((entry) => entry.endsWith('/'));
-  expect(drawn.filter((room) => !hasFileIn(room))).toEqual([]);
-  expect([...rooms].filter((room) => !drawn.includes(room))).toEqual([]);
+  expect(drawn.filter((folder) => !hasFileIn(folder))).toEqual([]);
+  expect([...folders].filter((folder) => !drawn.includes(folder))).toEqual([]);
   expect(pictured.filter((entry) => !entry.endsWith('/') && !isFile(entry))).toEqual([]);
 });
 
@@ -179,11 +182,11 @@ function entriesOf(tree: string): string[] {
   });
 }
 
-function hasFileIn(room: string): boolean {
-  return [...files.keys()].some((name) => name.startsWith(room));
+function hasFileIn(folder: string): boolean {
+  return [...files.keys()].some((name) => name.startsWith(folder));
 }
 
-/** In the repository, or in any room of src by the end of its path; `*` is any text. */
+/** In the repository, or in any folder of src by the end of its path; `*` is any text. */
 function isFile(name: string): boolean {
   if (existsSync(new URL(`../${name}`, import.meta.url))) return true;
   const path = name.replaceAll('.', '\\.').replaceAll('*', '[\\w-]*');
