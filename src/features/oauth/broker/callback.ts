@@ -8,7 +8,7 @@ import type { Browsers } from '../consent/browser.ts';
 import { toSentence } from '../provider/provider-api.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
-import { type Parameters, parseQuery } from '../request/parameters.ts';
+import { parseQuery, type RequestParameters } from '../request/parameters.ts';
 import type { Login } from './login.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';
 
@@ -42,7 +42,11 @@ export function createCallback({ baseUrl, browsers, logins, codes, endpoints }: 
     return logClient(clientId, async () => () => completeLogin(parameters, state, cookie));
   };
 
-  async function completeLogin(parameters: Parameters, state: string, cookie: string | undefined) {
+  async function completeLogin(
+    parameters: RequestParameters,
+    state: string,
+    cookie: string | undefined,
+  ) {
     // Used up in any case: a code that came to another browser than the login's stands in its
     // address bar, and must be worth nothing to whoever began.
     const login = (await logins.take(state)) ?? failLoginExpired();
@@ -71,7 +75,7 @@ const createAuthorizationCode = (login: Login, code: string): AuthorizationCode 
 type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Reply;
 
 /** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
-function forwardError(parameters: Parameters, respond: Respond): Reply {
+function forwardError(parameters: RequestParameters, respond: Respond): Reply {
   const error = toErrorText(parameters.get('error')) ?? 'server_error';
   const description = toErrorText(parameters.get('error_description'));
   const providerError = toSentence(description === undefined ? error : `${error}: ${description}`);
@@ -111,7 +115,11 @@ const failLoginExpired = (): never =>
  * missing: some providers have no discovery document at all, and most send no iss. Only one provider
  * is ever sent to this callback, and an iss that is there must be its own in any case.
  */
-async function checkIssuer(parameters: Parameters, login: Login, endpoints: ProviderEndpoints) {
+async function checkIssuer(
+  parameters: RequestParameters,
+  login: Login,
+  endpoints: ProviderEndpoints,
+) {
   const issuer = parameters.get('iss');
   if (issuer === endpoints.issuer) return;
   const sendsIssuer = login.sendsIssuer ?? (await endpoints.sendsIssuer()) ?? false;

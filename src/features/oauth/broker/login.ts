@@ -12,7 +12,7 @@ import {
   selectResources,
 } from '../provider/provider-parameters.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
-import type { Parameters } from '../request/parameters.ts';
+import type { RequestParameters } from '../request/parameters.ts';
 import { createCodeChallenge } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
 
@@ -110,5 +110,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
   };
 
 /** Not what the provider's profile sets already (`prompt`, say). */
-const selectForwarded = ({ pairs }: Parameters, added: readonly (readonly [string, string])[]) =>
-  pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));
+const selectForwarded = (
+  { pairs }: RequestParameters,
+  added: readonly (readonly [string, string])[],
+) => pairs.filter(([name]) => FORWARDED.has(name) && !added.some(([other]) => other === name));

@@ -10,7 +10,7 @@ import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { selectClientTokens, type TokenAnswer } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
-import { failIfOwnClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
+import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface TokenRequest {
@@ -65,7 +65,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     const { client, form, refresh } = request;
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(config.providerClient, { url, form }));
-    failIfOwnClientRefused(response);
+    failIfProviderClientRefused(response);
     if (response.status !== 200) {
       const { spentRefreshTokenError } = config.provider.quirks;
       return forwardRefusal(response, refresh && spentRefreshTokenError);

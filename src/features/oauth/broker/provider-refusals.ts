@@ -13,8 +13,8 @@ import {
  *
  * @throws GatewayError `gateway_refused_by_provider`.
  */
-export function failIfOwnClientRefused({ status, refusal }: ProviderResponse): void {
-  if (status !== 401 && !refusal?.isOwnClientRefused) return;
+export function failIfProviderClientRefused({ status, refusal }: ProviderResponse): void {
+  if (status !== 401 && !refusal?.isProviderClientRefused) return;
   fail('gateway_refused_by_provider', { cause: refusal?.message });
 }
 

@@ -8,7 +8,7 @@ import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
 import { parseBody } from '../request/parameters.ts';
-import { failIfOwnClientRefused } from './provider-refusals.ts';
+import { failIfProviderClientRefused } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
 export interface BrokerRevokeDeps {
@@ -44,7 +44,7 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
       ];
       const url = await endpoints.findRevocationUrl();
       const response = await api.post(authenticateClient(providerClient, { url, form }));
-      failIfOwnClientRefused(response);
+      failIfProviderClientRefused(response);
       if (response.status >= 200 && response.status < 300) {
         const wasBound = owner !== undefined;
         await Promise.all([token, latest].map((one) => refreshTokens.revoke(one, wasBound)));

@@ -10,7 +10,7 @@ import {
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { type Parameters, parseBody } from '../request/parameters.ts';
+import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { verifyPkce } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
 import type { AuthorizationCode } from './callback.ts';
@@ -38,7 +38,10 @@ export const createBrokerToken = (deps: BrokerTokenDeps) =>
     return fail('unsupported_grant_type');
   };
 
-async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promise<PendingReply> {
+async function redeemCode(
+  parameters: RequestParameters,
+  deps: BrokerTokenDeps,
+): Promise<PendingReply> {
   const code = parameters.require('code');
   const redirectUri = parameters.require('redirect_uri');
   const clientId = parameters.require('client_id');
@@ -72,7 +75,10 @@ async function redeemCode(parameters: Parameters, deps: BrokerTokenDeps): Promis
   };
 }
 
-async function refresh(parameters: Parameters, deps: BrokerTokenDeps): Promise<PendingReply> {
+async function refresh(
+  parameters: RequestParameters,
+  deps: BrokerTokenDeps,
+): Promise<PendingReply> {
   const { config, refreshTokens } = deps;
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');

@@ -21,8 +21,8 @@ interface ClientFacts {
 }
 
 export interface Clients {
-  /** §4.6: such an id is judged here; in proxy mode every other is the provider's to judge. */
-  isGatewayClient(clientId: string): boolean;
+  /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
+  isKnownClient(clientId: string): boolean;
   /**
    * The client of an id; its document is fetched where it is not at hand.
    *
@@ -68,7 +68,7 @@ export function createClients(deps: ClientsDeps): Clients {
   }
 
   return {
-    isGatewayClient: (clientId) => isDynamic(clientId) || isDocument(clientId),
+    isKnownClient: (clientId) => isDynamic(clientId) || isDocument(clientId),
     require,
     async identify(clientId) {
       return documents?.isAllowed(clientId)

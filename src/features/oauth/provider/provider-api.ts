@@ -83,18 +83,18 @@ function readResponse(answer: FetchedResponse, request: ProviderRequest): Provid
 
 function readRefusal(
   { status, body }: FetchedResponse,
-  { form, isOwnClient }: ProviderRequest,
+  { form, usesProviderClient }: ProviderRequest,
 ): ProviderRefusal {
   const { error, error_description: description } = parseObject(body) ?? {};
   const words = [error, description].filter((text) => typeof text === 'string').join(': ');
   const message = toSentence(
     `The provider answered ${status}${words === '' ? '' : ` ${redactSecrets(words, form)}`}`,
   );
-  const isOwnClientRefused = isOwnClient && isClientError(error);
+  const isProviderClientRefused = usesProviderClient && isClientError(error);
   return {
     code: typeof error === 'string' ? error : undefined,
-    message: isOwnClientRefused ? `${message} ${CHECK_PROVIDER_CLIENT}` : message,
-    isOwnClientRefused,
+    message: isProviderClientRefused ? `${message} ${CHECK_PROVIDER_CLIENT}` : message,
+    isProviderClientRefused,
   };
 }
 

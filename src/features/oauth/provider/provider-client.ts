@@ -8,8 +8,8 @@ export interface ProviderRequest {
   readonly form: readonly (readonly [name: string, value: string])[];
   /** The whole Authorization header, or undefined for none. */
   readonly authorization: string | undefined;
-  /** Sent with the gateway's own client id. */
-  readonly isOwnClient: boolean;
+  /** Sent as the client that the provider knows: the gateway. */
+  readonly usesProviderClient: boolean;
 }
 
 /** @throws GatewayError `not_configured` when OAUTH_CLIENT_ID is not set. */
@@ -24,7 +24,7 @@ const CREDENTIALS = new Set([
   'client_assertion_type',
 ]);
 
-/** RFC 6749 §2.3: the request with the credentials of the gateway's own client. */
+/** RFC 6749 §2.3: the request with the credentials of the client that the provider knows. */
 export function authenticateClient(
   client: ProviderClientConfig,
   { url, form }: Pick<ProviderRequest, 'url' | 'form'>,
@@ -41,7 +41,7 @@ export function authenticateClient(
         : []),
     ],
     authorization: secret !== undefined && authMethod === 'basic' ? basic(id, secret) : undefined,
-    isOwnClient: true,
+    usesProviderClient: true,
   };
 }
 

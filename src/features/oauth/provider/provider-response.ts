@@ -16,8 +16,8 @@ export interface ProviderRefusal {
   readonly code: string | undefined;
   /** What the provider said, as a sentence for the log: no secret is in it. */
   readonly message: string;
-  /** The gateway's own client was refused, which only an operator can mend. */
-  readonly isOwnClientRefused: boolean;
+  /** The gateway's client at the provider was refused, which only an operator can mend. */
+  readonly isProviderClientRefused: boolean;
 }
 
 export const renderProviderResponse = ({
@@ -33,7 +33,7 @@ export const renderProviderResponse = ({
 });
 
 /** How the log names a refusal. */
-export const describeRefusal = ({ isOwnClientRefused, message }: ProviderRefusal) => ({
-  key: isOwnClientRefused ? 'service_refused_by_provider' : 'refused_by_provider',
+export const describeRefusal = ({ isProviderClientRefused, message }: ProviderRefusal) => ({
+  key: isProviderClientRefused ? 'service_refused_by_provider' : 'refused_by_provider',
   message,
 });

@@ -4,7 +4,7 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Reply } from '../../../core/message.ts';
 import { requireClientId } from '../provider/provider-client.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
-import type { Parameters } from '../request/parameters.ts';
+import type { RequestParameters } from '../request/parameters.ts';
 
 /** @throws GatewayError `not_configured`. */
 export const createProxyRedirect = ({ endpoints, providerClient }: ProxyConfig) =>
@@ -30,7 +30,7 @@ export const createProxyRedirect = ({ endpoints, providerClient }: ProxyConfig) 
 /** The configured query is kept and wins; every parameter of the caller follows (§4.6). */
 function buildAuthorizationUrl(
   configuredUrl: string,
-  { pairs }: Parameters,
+  { pairs }: RequestParameters,
   clientId: string,
 ): string {
   const url = new URL(configuredUrl);

@@ -3,15 +3,15 @@ import type { ProviderClientConfig } from '../../../core/config/groups/provider-
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import type { ProviderResponse } from '../provider/provider-response.ts';
-import type { Parameters } from '../request/parameters.ts';
+import type { RequestParameters } from '../request/parameters.ts';
 
 export interface ForwardedRequest {
   readonly url: string;
-  readonly parameters: Parameters;
+  readonly parameters: RequestParameters;
   /** The caller's Authorization header. */
   readonly authorization: string | undefined;
-  /** Whether the caller is a client of the gateway, not one of the provider. */
-  readonly isGatewayClient: boolean;
+  /** Whether the gateway knows the caller; any other may be a client of the provider. */
+  readonly isKnownClient: boolean;
 }
 
 /**
@@ -21,9 +21,9 @@ export interface ForwardedRequest {
 export function forwardToProvider(
   api: ProviderApi,
   client: ProviderClientConfig,
-  { url, parameters: { pairs: form }, authorization, isGatewayClient }: ForwardedRequest,
+  { url, parameters: { pairs: form }, authorization, isKnownClient }: ForwardedRequest,
 ): Promise<ProviderResponse> {
-  if (isGatewayClient) return api.post(authenticateClient(client, { url, form }));
+  if (isKnownClient) return api.post(authenticateClient(client, { url, form }));
   const basic = /^basic /i.test(authorization ?? '') ? authorization : undefined;
-  return api.post({ url, form, authorization: basic, isOwnClient: false });
+  return api.post({ url, form, authorization: basic, usesProviderClient: false });
 }

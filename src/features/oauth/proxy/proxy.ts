@@ -19,14 +19,14 @@ export interface ProxyDeps {
   readonly logLogin: LogLogin;
 }
 
-export interface Proxy {
+export interface ProxyHandlers {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly token: ReturnType<typeof createProxyToken>;
   readonly revoke: ReturnType<typeof createProxyRevoke>;
 }
 
-export function createProxy(config: ProxyConfig, deps: ProxyDeps): Proxy {
+export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers {
   const { clients } = deps;
   const rules = { requiresState: true, requiresPlainScope: config.consent.kind === 'page' };
   return {

@@ -21,13 +21,13 @@ export const createProxyRevoke = (config: ProxyConfig, { clients, api }: ProxyRe
     const parameters = parseBody(body);
     parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
-    const isGatewayClient = clients.isGatewayClient(clientId);
-    if (isGatewayClient) await clients.require(clientId, 'unauthenticated_client');
+    const isKnownClient = clients.isKnownClient(clientId);
+    if (isKnownClient) await clients.require(clientId, 'unauthenticated_client');
     const url = config.endpoints.revocationUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_REVOCATION_URL is not set on this gateway.' });
     }
-    const request = { url, parameters, authorization, isGatewayClient };
+    const request = { url, parameters, authorization, isKnownClient };
     return async function forward() {
       return renderProviderResponse(await forwardToProvider(api, config.providerClient, request));
     };

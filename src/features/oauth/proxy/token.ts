@@ -7,7 +7,7 @@ import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
-import { type Parameters, parseBody } from '../request/parameters.ts';
+import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 
 /** RFC 6749 §4.1.3, §6: by grant type. */
@@ -32,14 +32,14 @@ export const createProxyToken = (config: ProxyConfig, { clients, api, logLogin }
     const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');
     for (const name of required) parameters.require(name);
     const clientId = parameters.require('client_id');
-    const isGatewayClient = clients.isGatewayClient(clientId);
-    const client = isGatewayClient ? await requireClient(clientId, parameters, clients) : undefined;
+    const isKnownClient = clients.isKnownClient(clientId);
+    const client = isKnownClient ? await requireClient(clientId, parameters, clients) : undefined;
     const url = config.endpoints.tokenUrl;
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this gateway.' });
     }
     return async function forward() {
-      const request = { url, parameters, authorization, isGatewayClient };
+      const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
       if (response.status === 200) {
         if (client) await clients.recordUse(client);
@@ -56,7 +56,7 @@ export const createProxyToken = (config: ProxyConfig, { clients, api, logLogin }
 
 async function requireClient(
   clientId: string,
-  parameters: Parameters,
+  parameters: RequestParameters,
   clients: Clients,
 ): Promise<Client> {
   const client = await clients.require(clientId, 'unauthenticated_client');

@@ -3,13 +3,13 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isWellFormedScope } from '../../../core/scope.ts';
 import type { Client, Clients } from '../clients/clients.ts';
-import { type Parameters, parseQuery } from './parameters.ts';
+import { parseQuery, type RequestParameters } from './parameters.ts';
 import { isCodeChallenge } from './pkce.ts';
 
 export interface AuthorizationRequest {
   /** As it came, without the question mark. */
   readonly query: string;
-  readonly parameters: Parameters;
+  readonly parameters: RequestParameters;
   readonly clientId: string;
   readonly redirectUri: string;
   /** Undefined for an id that the provider has to judge. */
@@ -29,7 +29,7 @@ export async function identifyRequest(
 ): Promise<AuthorizationRequest> {
   const parameters = parseQuery(query);
   const clientId = parameters.require('client_id');
-  const client = clients.isGatewayClient(clientId)
+  const client = clients.isKnownClient(clientId)
     ? await clients.require(clientId, 'unknown_client')
     : undefined;
   const redirectUri = parameters.require('redirect_uri');
@@ -53,18 +53,18 @@ export interface RequestRules {
 }
 
 /** What is asked. @throws GatewayError with a row of §7.3. */
-export function checkRequest(parameters: Parameters, rules: RequestRules): void {
+export function checkRequest(parameters: RequestParameters, rules: RequestRules): void {
   checkResponseType(parameters);
   if (rules.requiresState) parameters.require('state');
   checkPkce(parameters);
   if (rules.requiresPlainScope) checkScope(parameters.get('scope'));
 }
 
-function checkResponseType(parameters: Parameters): void {
+function checkResponseType(parameters: RequestParameters): void {
   if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
 }
 
-function checkPkce(parameters: Parameters): void {
+function checkPkce(parameters: RequestParameters): void {
   const challenge = parameters.require('code_challenge');
   if (parameters.require('code_challenge_method') !== 'S256') {
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });

@@ -9,7 +9,7 @@ export type CheckName = (name: string) => void;
 /** RFC 8707 §2: the one parameter that may be given more than once. */
 const REPEATABLE = 'resource';
 
-export interface Parameters {
+export interface RequestParameters {
   /** The value, or undefined when it is missing or empty (RFC 6749 §3.1 treats both alike). */
   get(name: string): string | undefined;
   /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
@@ -19,7 +19,10 @@ export interface Parameters {
 }
 
 /** @throws GatewayError `oauth_invalid_request` for a repeated parameter, or by its name. */
-export function parseQuery(query: string, checkName: CheckName = checkRequestName): Parameters {
+export function parseQuery(
+  query: string,
+  checkName: CheckName = checkRequestName,
+): RequestParameters {
   if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) refuseTooMany();
   return createParameters([...new URLSearchParams(query)], checkName);
 }
@@ -29,7 +32,10 @@ export function parseQuery(query: string, checkName: CheckName = checkRequestNam
  *
  * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member, or by its name.
  */
-export function parseBody(body: RequestBody, checkName: CheckName = checkRequestName): Parameters {
+export function parseBody(
+  body: RequestBody,
+  checkName: CheckName = checkRequestName,
+): RequestParameters {
   if (body.type === 'form') return parseQuery(body.text, checkName);
   const members = readStringMembers(body.value);
   // A flat object of strings has two for each member, unless one is given twice.
@@ -53,7 +59,7 @@ const refuseTooMany = (): never =>
 function createParameters(
   pairs: readonly (readonly [string, string])[],
   checkName: CheckName,
-): Parameters {
+): RequestParameters {
   const values = new Map<string, string>();
   for (const [name, value] of pairs) {
     checkName(name);

@@ -1,9 +1,12 @@
 // RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Parameters } from './parameters.ts';
+import type { RequestParameters } from './parameters.ts';
 
 /** What the client names, all of it this service. @throws GatewayError `invalid_target`. */
-export function readResourceIndicators({ pairs }: Parameters, baseUrl: string): readonly string[] {
+export function readResourceIndicators(
+  { pairs }: RequestParameters,
+  baseUrl: string,
+): readonly string[] {
   const resources = pairs.filter(([name]) => name === 'resource').map(([, value]) => value);
   const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
   const foreign = resources.find((resource) => !accepted.includes(resource));
