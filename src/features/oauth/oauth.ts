@@ -196,7 +196,7 @@ function createAuthorize(
   return {
     async authorize(query, cookie) {
       const request = await readRequest(query, cookie);
-      return () => redirectToProvider(request, browsers.identify(cookie));
+      return () => redirectToProvider(request, browsers.getOrCreate(cookie));
     },
     consent: undefined,
   };

@@ -10,8 +10,8 @@ import { addToRedirectUri } from '../redirect-uri/redirect-to-client.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
-  identifyRequest,
   type ReadAuthorizationRequest,
+  readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
 
@@ -29,7 +29,7 @@ export function createBrokerRequestReader({
   approvals,
 }: ReadRequestDeps): ReadAuthorizationRequest {
   return async function readRequest(query, cookie) {
-    const request = await identifyRequest(query, clients);
+    const request = await readClientAndRedirectUri(query, clients);
     // One of the provider's own, by which everybody would get past the consent page.
     if (request.client === undefined) fail('unknown_client');
     try {

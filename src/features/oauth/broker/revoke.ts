@@ -27,7 +27,7 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     const clientId = parameters.require('client_id');
     const [{ owner, isRevoked }] = await Promise.all([
       refreshTokens.find(token),
-      clients.identify(clientId),
+      clients.requireWithoutFetch(clientId),
     ]);
     // RFC 7009 §2.1: a token of another client is refused.
     if (owner !== undefined && owner !== clientId) {

@@ -46,7 +46,7 @@ async function redeemCode(
   const redirectUri = parameters.require('redirect_uri');
   const clientId = parameters.require('client_id');
   const verifier = parameters.require('code_verifier');
-  const client = await deps.clients.identify(clientId);
+  const client = await deps.clients.requireWithoutFetch(clientId);
   return async function redeem() {
     // Before the code is used up: its client may come again with it.
     deps.api.requireCapacity();
@@ -84,7 +84,7 @@ async function refresh(
   const clientId = parameters.require('client_id');
   const [known, client] = await Promise.all([
     refreshTokens.find(refreshToken),
-    deps.clients.identify(clientId),
+    deps.clients.requireWithoutFetch(clientId),
   ]);
   if (known.isRevoked) refuseGrant('The refresh token has been revoked.');
   if (known.owner !== undefined && known.owner !== clientId) {

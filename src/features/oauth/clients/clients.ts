@@ -36,7 +36,7 @@ export interface Clients {
    *
    * @throws GatewayError `unauthenticated_client`, or what the store throws.
    */
-  identify(clientId: string): Promise<Client>;
+  requireWithoutFetch(clientId: string): Promise<Client>;
   /** Exact strings; on loopback any port, where that is allowed. */
   allowsRedirectUri(client: Client, redirectUri: string): boolean;
   /** The client got a token: its registration may be renewed. Never rejects: the next one renews, too. */
@@ -70,7 +70,7 @@ export function createClients(deps: ClientsDeps): Clients {
   return {
     isKnownClient: (clientId) => isDynamic(clientId) || isDocument(clientId),
     require,
-    async identify(clientId) {
+    async requireWithoutFetch(clientId) {
       return documents?.isAllowed(clientId)
         ? documentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');

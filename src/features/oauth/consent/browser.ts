@@ -11,7 +11,7 @@ export interface Browser {
 
 export interface Browsers {
   /** The browser of a Cookie header, or a new one. */
-  identify(cookie: string | undefined): Browser;
+  getOrCreate(cookie: string | undefined): Browser;
   /** The hash of the cookie that was sent; undefined without one. */
   readHash(cookie: string | undefined): string | undefined;
 }
@@ -27,7 +27,7 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
 
   const readSecret = (cookie: string | undefined) => pattern.exec(cookie ?? '')?.[1];
   return {
-    identify(cookie) {
+    getOrCreate(cookie) {
       const secret = readSecret(cookie) ?? generateSecret();
       return {
         hash: hashSha256(secret),

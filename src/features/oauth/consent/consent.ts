@@ -85,7 +85,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       // By the provider's own client everybody would get past this page.
       if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
       return async function answer() {
-        const browser = browsers.identify(cookie);
+        const browser = browsers.getOrCreate(cookie);
         return (await approvals.isApproved(request, browser.hash))
           ? redirectToProvider(request, browser)
           : showPage(request, browser);
@@ -100,7 +100,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
         const isApproved = form.get('decision') === 'approve';
-        return () => (isApproved ? approve(request, browsers.identify(cookie)) : deny(request));
+        return () => (isApproved ? approve(request, browsers.getOrCreate(cookie)) : deny(request));
       });
     },
   };

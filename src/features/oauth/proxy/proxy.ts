@@ -6,8 +6,8 @@ import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   checkRequest,
-  identifyRequest,
   type ReadAuthorizationRequest,
+  readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
 import { createProxyRedirect } from './authorize.ts';
 import { createProxyRevoke } from './revoke.ts';
@@ -32,7 +32,7 @@ export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers
   return {
     // Errors are never redirected: the provider answers the client.
     async readRequest(query) {
-      const request = await identifyRequest(query, clients);
+      const request = await readClientAndRedirectUri(query, clients);
       checkRequest(request.parameters, rules);
       return request;
     },

@@ -23,7 +23,7 @@ export type ReadAuthorizationRequest = (
 ) => Promise<AuthorizationRequest>;
 
 /** Who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
-export async function identifyRequest(
+export async function readClientAndRedirectUri(
   query: string,
   clients: Clients,
 ): Promise<AuthorizationRequest> {
