@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/core/clock.ts';
 import { GatewayError } from '../../src/core/errors/gateway-error.ts';
 import type { Log } from '../../src/core/log.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
-import { createBearerGuard, createChallenge } from '../../src/features/auth/bearer.ts';
+import { createAuthenticate, createChallenge } from '../../src/features/auth/bearer.ts';
 import { createKeySet } from '../../src/features/auth/key-set.ts';
 import { parseToken } from '../../src/features/auth/parse-token.ts';
 import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
@@ -41,7 +41,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     toleranceSeconds: 0,
   };
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
-  const authenticate = createBearerGuard({
+  const authenticate = createAuthenticate({
     verify,
     challenge: createChallenge(AUDIENCE, 'proxy'),
     metrics: noMetrics,

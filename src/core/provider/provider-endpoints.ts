@@ -16,13 +16,13 @@ export interface ProviderEndpoints {
   readonly issuer: string;
 }
 
-type Endpoint = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
+type EndpointMember = 'authorization_endpoint' | 'token_endpoint' | 'revocation_endpoint';
 
 export function createProviderEndpoints(
   configured: OAuthConfig['endpoints'],
   metadata: ProviderMetadata,
 ): ProviderEndpoints {
-  async function findUrl(url: string | undefined, member: Endpoint, variable: string) {
+  async function findUrl(url: string | undefined, member: EndpointMember, variable: string) {
     return (
       url ??
       (await requireProviderDocument(metadata))[member] ??

@@ -55,7 +55,7 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
   let reported: string | undefined;
 
   /** OpenID Connect Discovery §4.3. */
-  function checkIssuer(found: string): void {
+  function checkDocumentIssuer(found: string): void {
     if (found === issuer) {
       reported = undefined;
       return;
@@ -74,7 +74,7 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
   async function load(): Promise<ProviderDocument> {
     try {
       const document = await fetchDocument(fetch, url);
-      checkIssuer(document.issuer);
+      checkDocumentIssuer(document.issuer);
       kept = { document, at: clock.monotonic() };
       failed = undefined;
       return document;

@@ -36,26 +36,27 @@ async function openIfPresent(file: string): Promise<FileHandle | undefined> {
     return await open(file, FLAGS);
   } catch (error) {
     if (getErrorCode(error) === 'ENOENT') return undefined;
-    if (getErrorCode(error) === 'ELOOP') return refuse(file, 'is a link');
-    if (getErrorCode(error) === 'EACCES') return refuse(file, 'cannot be read by this process');
+    if (getErrorCode(error) === 'ELOOP') return failUntrusted(file, 'is a link');
+    if (getErrorCode(error) === 'EACCES')
+      return failUntrusted(file, 'cannot be read by this process');
     throw error;
   }
 }
 
 async function checkOwner(handle: FileHandle, file: string): Promise<void> {
   const stats = await handle.stat();
-  if (!stats.isFile()) refuse(file, 'is not a file');
+  if (!stats.isFile()) failUntrusted(file, 'is not a file');
   // Undefined on Windows, which has no such users and modes.
   const ownUid = process.geteuid?.();
   if (ownUid === undefined) return;
   if (stats.uid !== ownUid && stats.uid !== ROOT_UID) {
-    refuse(file, `belongs to another user (uid ${stats.uid})`);
+    failUntrusted(file, `belongs to another user (uid ${stats.uid})`);
   }
   if ((stats.mode & constants.S_IROTH) !== 0) {
-    refuse(file, 'can be read by every user of this machine');
+    failUntrusted(file, 'can be read by every user of this machine');
   }
   if ((stats.mode & constants.S_IWOTH) !== 0) {
-    refuse(file, 'can be written by every user of this machine');
+    failUntrusted(file, 'can be written by every user of this machine');
   }
 }
 
@@ -64,11 +65,11 @@ const ROOT_UID = 0;
 async function readSecret(handle: FileHandle, file: string): Promise<string> {
   const secret = (await handle.readFile('utf8')).trim();
   const bytes = Buffer.byteLength(secret);
-  if (bytes < MIN_BYTES) refuse(file, `holds only ${bytes} of at least ${MIN_BYTES} bytes`);
+  if (bytes < MIN_BYTES) failUntrusted(file, `holds only ${bytes} of at least ${MIN_BYTES} bytes`);
   return secret;
 }
 
-function refuse(file: string, problem: string): never {
+function failUntrusted(file: string, problem: string): never {
   throw new DataDirError(
     `DATA_DIR: ${file} ${problem}. Remove it, and the next start creates a new one (logins in progress must start over), or set OAUTH_STATE_SECRET.`,
   );

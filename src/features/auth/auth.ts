@@ -1,4 +1,4 @@
-// §5: authentication, put together: key set → token verifier → bearer guard.
+// §5: authentication, put together: key set → token verifier → bearer token check.
 import type { Clock } from '../../core/clock.ts';
 import type { RequiredAuthConfig } from '../../core/config/groups/auth.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
@@ -7,7 +7,7 @@ import type { GatewayRequest } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { type Challenge, createBearerGuard } from './bearer.ts';
+import { type Challenge, createAuthenticate } from './bearer.ts';
 import { listForeignClaims } from './foreign-claims.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
@@ -66,7 +66,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
   });
   keySet.start();
   return {
-    authenticate: createBearerGuard({ verify: verifier.verify, ...deps }),
+    authenticate: createAuthenticate({ verify: verifier.verify, ...deps }),
     inspectToken: verifier.inspect,
     challenge,
     readiness: {

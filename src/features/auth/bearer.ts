@@ -23,7 +23,7 @@ export interface BearerDeps {
  *
  * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
  */
-export type BearerGuard = (
+export type Authenticate = (
   request: Pick<GatewayRequest, 'headers'>,
   beforeFetch?: () => Promise<void>,
 ) => Promise<UserContext>;
@@ -36,7 +36,7 @@ export const createChallenge = (baseUrl: string, mode: Config['oauth']['mode']):
   'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${mode === 'broker' ? '/mcp' : ''}"`,
 });
 
-export function createBearerGuard(deps: BearerDeps): BearerGuard {
+export function createAuthenticate(deps: BearerDeps): Authenticate {
   const { verify, challenge: headers, metrics, clock } = deps;
 
   return async function authenticate(request, beforeFetch) {

@@ -1,7 +1,7 @@
 // RFC 7519 §4.1.4, §4.1.5: exp and nbf, with advice where a clock may be wrong.
 import { fail } from '../../core/errors/gateway-error.ts';
 import { quote } from '../../core/quote.ts';
-import { refuseToken } from './refuse-token.ts';
+import { failToken } from './fail-token.ts';
 
 /** A difference below this may well be one between two clocks. */
 const MAX_CLOCK_DIFFERENCE_SECONDS = 600;
@@ -45,7 +45,7 @@ function readTime(claim: string, found: unknown): number {
     found === undefined
       ? `The ${claim} claim of the token is missing; it must be a number.`
       : `The ${claim} claim of the token is ${quote(found)} and must be a number.`;
-  return refuseToken(details, { found, expected: 'a number of seconds' });
+  return failToken(details, { found, expected: 'a number of seconds' });
 }
 
 const isTime = (value: unknown): value is number => Number.isFinite(value);

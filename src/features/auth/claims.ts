@@ -5,8 +5,8 @@ import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { checkTimes, type TokenAge } from './check-times.ts';
+import { failToken } from './fail-token.ts';
 import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
-import { refuseToken } from './refuse-token.ts';
 
 export interface ClaimRules {
   readonly issuer: string;
@@ -33,16 +33,16 @@ export function readUserContext(
   now: number,
   age: TokenAge,
 ): UserContext {
-  checkIssuer(claims, rules.issuer);
+  checkIssuerClaim(claims, rules.issuer);
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules.audience);
   checkTimes(claims, rules.toleranceSeconds, now / 1000, age);
   return { sub: readSubject(claims), ...readProfile(claims), token };
 }
 
-function checkIssuer({ iss }: Claims, issuer: string): void {
+function checkIssuerClaim({ iss }: Claims, issuer: string): void {
   if (iss !== issuer) {
-    refuseToken(
+    failToken(
       `${describeIssuerMismatch('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
       { found: iss, expected: issuer },
       'invalid_issuer',
@@ -55,7 +55,7 @@ function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void
   if (foreign === undefined) return;
   const { claim, value, kind, advice } = foreign;
   const found = value === undefined ? claim : `${claim} ${value}`;
-  refuseToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
+  failToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
     found: `${kind} (${found})`,
     expected: 'an access token',
   });
@@ -65,15 +65,15 @@ const checkAudience: Readonly<
   Record<ClaimRules['audienceClaim'], (claims: Claims, audience: readonly string[]) => void>
 > = {
   aud({ aud }, audience) {
-    if (!includesOneOf(aud, audience)) refuseAudience('aud', aud, audience);
+    if (!includesOneOf(aud, audience)) failAudience('aud', aud, audience);
   },
   // Amazon Cognito: an access token names its client there, and has an aud only when it was made
   // for one resource. An ID token names the client in aud, and grants no access.
   client_id({ client_id: client, aud, token_use: use }, audience) {
-    if (!includesOneOf(client, audience)) refuseAudience('client_id', client, audience);
-    if (aud !== undefined && !includesOneOf(aud, audience)) refuseAudience('aud', aud, audience);
+    if (!includesOneOf(client, audience)) failAudience('client_id', client, audience);
+    if (aud !== undefined && !includesOneOf(aud, audience)) failAudience('aud', aud, audience);
     if (use !== 'access') {
-      refuseToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
+      failToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
         found: use,
         expected: 'access',
       });
@@ -81,9 +81,9 @@ const checkAudience: Readonly<
   },
 };
 
-function refuseAudience(claim: string, found: unknown, expected: readonly string[]): never {
+function failAudience(claim: string, found: unknown, expected: readonly string[]): never {
   const allowed = `one of ${expected.map((name) => quote(name)).join(', ')} (OIDC_AUDIENCE)`;
-  return refuseToken(
+  return failToken(
     found === undefined
       ? `The ${claim} claim of the token is missing; it must name ${allowed}.`
       : `The ${claim} claim of the token is ${quote(found)} and must name ${allowed}.`,
@@ -101,7 +101,7 @@ function readSubject({ sub }: Claims): string {
     sub === undefined
       ? 'The sub claim of the token is missing; it must be a non-empty string.'
       : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
-  return refuseToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
+  return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
 
 /** Optional claims of another type are left out, not refused. */

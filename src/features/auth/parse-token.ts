@@ -2,9 +2,9 @@
 import { parseObject } from '../../core/json.ts';
 import { quote } from '../../core/quote.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
+import { failToken } from './fail-token.ts';
 import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './foreign-claims.ts';
 import type { VerificationKey } from './jwk.ts';
-import { refuseToken } from './refuse-token.ts';
 
 /** A token whose form is right; its signature is not yet checked. */
 export interface ParsedToken {
@@ -23,10 +23,10 @@ export interface ParsedToken {
  * @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at.
  */
 export function parseToken(token: string, maxBytes: number): ParsedToken {
-  if (token.length > maxBytes) refuseLength(token.length, maxBytes);
+  if (token.length > maxBytes) failLength(token.length, maxBytes);
   const parts = token.split('.');
   const [header = '', payload = '', signature = ''] = parts;
-  if (parts.length !== 3) refuseParts(parts.length);
+  if (parts.length !== 3) failParts(parts.length);
   const { alg, kid, algorithm } = parseHeader(decodeBase64url(header, 'header'));
   return {
     alg,
@@ -46,51 +46,52 @@ export const isSignedBy = (token: ParsedToken, keys: readonly VerificationKey[])
   );
 
 function parseHeader(bytes: Buffer): Pick<ParsedToken, 'alg' | 'kid' | 'algorithm'> {
-  const header = parseObject(bytes) ?? refuseForm('The header of the token is not a JSON object.');
+  const header =
+    parseObject(bytes) ?? failMalformed('The header of the token is not a JSON object.');
   const { alg, kid, typ } = header;
   // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
   // whoever leaves it out of crit hopes for a verifier that is misled.
   if ('crit' in header || 'b64' in header) {
-    refuseForm('The header of the token has a critical extension (crit or b64).');
+    failMalformed('The header of the token has a critical extension (crit or b64).');
   }
-  if (typeof alg !== 'string') return refuseForm('The header of the token names no algorithm.');
+  if (typeof alg !== 'string') return failMalformed('The header of the token names no algorithm.');
   if (kid !== undefined && typeof kid !== 'string') {
-    return refuseForm('The kid in the header of the token is not a string.');
+    return failMalformed('The kid in the header of the token is not a string.');
   }
-  if (!isAccessTokenType(typ)) refuseType(typ);
-  return { alg, kid, algorithm: algorithms.get(alg) ?? refuseAlgorithm(alg) };
+  if (!isAccessTokenType(typ)) failType(typ);
+  return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg) };
 }
 
 /** RFC 7515 §2: base64url without padding, white space or stray bits. */
 function decodeBase64url(text: string, part: string): Buffer {
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.toString('base64url') === text) return bytes;
-  return refuseForm(`The ${part} of the token is not base64url.`);
+  return failMalformed(`The ${part} of the token is not base64url.`);
 }
 
-const refuseLength = (bytes: number, maxBytes: number) =>
-  refuseToken(`The token has ${bytes} bytes; at most ${maxBytes} are accepted (MAX_TOKEN_BYTES).`, {
+const failLength = (bytes: number, maxBytes: number) =>
+  failToken(`The token has ${bytes} bytes; at most ${maxBytes} are accepted (MAX_TOKEN_BYTES).`, {
     found: `${bytes} bytes`,
     expected: `at most ${maxBytes} bytes`,
   });
 
-const refuseParts = (count: number) =>
-  refuseToken(
+const failParts = (count: number) =>
+  failToken(
     count === 5
       ? 'The token is not a JWT that this service can read: its five parts are those of an encrypted token (JWE). Switch encryption of access tokens off at the provider.'
       : 'The token is not a JWT (three parts with dots between them). Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
     { found: `${count} ${count === 1 ? 'part' : 'parts'}`, expected: 'a JWT of three parts' },
   );
 
-const refuseType = (typ: unknown) =>
-  refuseToken(
+const failType = (typ: unknown) =>
+  failToken(
     `The typ in the header of the token is ${quote(typ)}, which is not that of an access token; accepted are ${ACCESS_TOKEN_TYPES}.`,
     { found: typ, expected: ACCESS_TOKEN_TYPES },
   );
 
-function refuseAlgorithm(alg: string): never {
+function failAlgorithm(alg: string): never {
   const expected = [...algorithms.keys()].join(', ');
-  return refuseToken(
+  return failToken(
     `The algorithm of the token is ${quote(alg)}; accepted are ${expected}.${/^HS/.test(alg) ? SIGNED_BY_SECRET : ''}`,
     { found: alg, expected },
   );
@@ -100,5 +101,5 @@ function refuseAlgorithm(alg: string): never {
 const SIGNED_BY_SECRET =
   ' Only its issuer can check this one. If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.';
 
-const refuseForm = (details: string): never =>
-  refuseToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });
+const failMalformed = (details: string): never =>
+  failToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });

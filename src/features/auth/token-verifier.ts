@@ -6,9 +6,9 @@ import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { TokenAge } from './check-times.ts';
 import { type ClaimRules, readUserContext } from './claims.ts';
+import { failToken } from './fail-token.ts';
 import type { KeySet } from './key-set.ts';
 import { isSignedBy, type ParsedToken, parseToken } from './parse-token.ts';
-import { refuseToken } from './refuse-token.ts';
 
 export interface TokenVerifier {
   /**
@@ -84,7 +84,7 @@ export async function verifySignature(
     await beforeFetch();
     if (isSignedBy(token, await keySet.findAfterRefresh(token))) return;
   }
-  refuseToken('The signature of the token is not valid.', {
+  failToken('The signature of the token is not valid.', {
     found: `a signature that no key of the provider made (kid ${quote(token.kid)})`,
     expected: 'a signature by a key of the key set',
   });
@@ -92,7 +92,7 @@ export async function verifySignature(
 
 const readPayload = ({ payload }: ParsedToken) =>
   parseObject(payload) ??
-  refuseToken('The payload of the token is not a JSON object.', {
+  failToken('The payload of the token is not a JSON object.', {
     found: 'a malformed payload',
     expected: 'a JSON object',
   });

@@ -56,7 +56,7 @@ export function createCallback({ baseUrl, browsers, logins, codes, endpoints }: 
           'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
       });
     }
-    await checkIssuer(parameters, login, endpoints);
+    await checkResponseIssuer(parameters, login, endpoints);
     const respond: Respond = (pairs) =>
       redirectToClient(login.redirectUri, [...pairs, ['state', login.state], ['iss', baseUrl]]);
     const code = parameters.get('code');
@@ -115,7 +115,7 @@ const failLoginExpired = (): never =>
  * missing: some providers have no discovery document at all, and most send no iss. Only one provider
  * is ever sent to this callback, and an iss that is there must be its own in any case.
  */
-async function checkIssuer(
+async function checkResponseIssuer(
   parameters: RequestParameters,
   login: Login,
   endpoints: ProviderEndpoints,

@@ -52,12 +52,12 @@ async function redeemCode(
     deps.api.requireCapacity();
     const issued = await deps.codes.take(code);
     if (issued === undefined)
-      refuseGrant('The code is unknown, has expired, or has already been used.');
-    if (issued.clientId !== clientId) refuseGrant('The code was issued to another client.');
+      failGrant('The code is unknown, has expired, or has already been used.');
+    if (issued.clientId !== clientId) failGrant('The code was issued to another client.');
     if (issued.redirectUri !== redirectUri)
-      refuseGrant('The redirect_uri does not match the one in the authorization request.');
+      failGrant('The redirect_uri does not match the one in the authorization request.');
     if (!verifyPkce(issued.codeChallenge, verifier))
-      refuseGrant('The code_verifier does not match the code_challenge.');
+      failGrant('The code_verifier does not match the code_challenge.');
     return deps.obtainTokens({
       client,
       clientName: issued.clientName,
@@ -86,9 +86,9 @@ async function refresh(
     refreshTokens.find(refreshToken),
     deps.clients.requireWithoutFetch(clientId),
   ]);
-  if (known.isRevoked) refuseGrant('The refresh token has been revoked.');
+  if (known.isRevoked) failGrant('The refresh token has been revoked.');
   if (known.owner !== undefined && known.owner !== clientId) {
-    refuseGrant('The refresh token was issued to another client.');
+    failGrant('The refresh token was issued to another client.');
   }
   const requested = readResourceIndicators(parameters, config.baseUrl);
 
@@ -131,6 +131,6 @@ async function refresh(
 /** Tokens, or the provider's word that there will be none. */
 const isFinal = ({ status }: TokenResponse): boolean => status === 200 || status === 400;
 
-function refuseGrant(details: string): never {
+function failGrant(details: string): never {
   return fail('invalid_grant', { details });
 }

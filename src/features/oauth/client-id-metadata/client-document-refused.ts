@@ -11,7 +11,7 @@ export class ClientDocumentRefused extends Error {
 }
 
 /** @throws ClientDocumentRefused always. */
-export function refuseDocument(message: string): never {
+export function failDocument(message: string): never {
   throw new ClientDocumentRefused(message);
 }
 

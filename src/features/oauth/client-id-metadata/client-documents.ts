@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { createLogThrottle } from '../../../core/log-throttle.ts';
 import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
-import { ClientDocumentRefused, refuseDocument } from './client-document-refused.ts';
+import { ClientDocumentRefused, failDocument } from './client-document-refused.ts';
 import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
 import { createExpiringMap } from './expiring-map.ts';
 import { fetchDocument } from './fetch-document.ts';
@@ -82,7 +82,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     const running = underWay.get(url.href);
     if (running !== undefined) return running;
     if (underWay.size >= MAX_UNDER_WAY) {
-      refuseDocument(
+      failDocument(
         'Too many client metadata documents are being fetched. Try again in a few seconds.',
       );
     }

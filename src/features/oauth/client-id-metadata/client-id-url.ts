@@ -1,5 +1,5 @@
 // §4.6, OAuth Client ID Metadata Document (draft) §3: which URLs may be a client id.
-import { refuseDocument } from './client-document-refused.ts';
+import { failDocument } from './client-document-refused.ts';
 
 const MAX_LENGTH = 2048;
 const MAX_HOST = 253;
@@ -19,15 +19,15 @@ export const isClientDocumentId = (clientId: string): boolean => /^https:/i.test
 export function parseClientIdUrl(clientId: string, allowedHosts: readonly string[]): URL {
   // None of these messages repeats what it refuses: it may hold anything.
   const problem = PROBLEMS.find(([applies]) => applies(clientId));
-  if (problem !== undefined) refuseDocument(`The client_id ${problem[1]}.`);
+  if (problem !== undefined) failDocument(`The client_id ${problem[1]}.`);
   const url = new URL(clientId);
   if (!isHostName(url.hostname)) {
-    refuseDocument(
+    failDocument(
       'The client_id must name its host by a full DNS name, not by an address or localhost.',
     );
   }
   if (!allowedHosts.includes('*') && !allowedHosts.includes(url.hostname)) {
-    refuseDocument(
+    failDocument(
       `The host ${url.hostname} of the client_id is not allowed here. An operator can add it to CIMD_ALLOWED_HOSTS.`,
     );
   }

@@ -11,12 +11,12 @@ export interface Network {
   /** All addresses of a host. */
   readonly resolve: Resolve;
   /** A TCP connection, established; resolves no name again. */
-  dial(destination: Destination): Promise<Socket>;
+  dial(target: DialTarget): Promise<Socket>;
   /** PEM of the authorities that may vouch for a host; by default those of Node. */
   readonly ca?: string;
 }
 
-export interface Destination {
+export interface DialTarget {
   /** One of these, whichever answers. */
   readonly addresses: readonly string[];
   readonly port: number;

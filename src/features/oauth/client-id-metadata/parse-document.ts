@@ -1,7 +1,7 @@
 // §4.6, OAuth Client ID Metadata Document (draft) §4, RFC 7591 §2: what a document may say.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
-import { refuseDocument } from './client-document-refused.ts';
+import { failDocument } from './client-document-refused.ts';
 
 /** What the service uses of it; wire names, as in a registered client. */
 export interface ClientDocument {
@@ -26,7 +26,7 @@ export function parseClientDocument(
 ): ClientDocument {
   const members = parseObject(body);
   const problem = members === undefined ? 'is not a JSON object' : findProblem(members, clientId);
-  if (members === undefined || problem !== undefined) return refuseMembers(clientId, `${problem}`);
+  if (members === undefined || problem !== undefined) return failMembers(clientId, `${problem}`);
   return {
     client_id: clientId,
     ...(isName(members.client_name) && { client_name: members.client_name }),
@@ -67,7 +67,7 @@ function readRedirectUris(
   const list = parseRedirectUris(value, rules);
   return list.problem === undefined
     ? list.uris
-    : refuseMembers(clientId, `is not usable: ${list.problem}`);
+    : failMembers(clientId, `is not usable: ${list.problem}`);
 }
 
 /** Absent means the default, which has it. */
@@ -84,5 +84,5 @@ const isWebUrl = (value: unknown): value is string =>
   /^https:\/\/[\x21-\x7E]+$/.test(value) &&
   URL.canParse(value);
 
-const refuseMembers = (clientId: string, problem: string): never =>
-  refuseDocument(`The client's metadata document ${clientId} ${problem}.`);
+const failMembers = (clientId: string, problem: string): never =>
+  failDocument(`The client's metadata document ${clientId} ${problem}.`);

@@ -37,7 +37,7 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
 
 /** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
 export function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
-  if (!isObject(body)) return refuse('The body must be a JSON object.');
+  if (!isObject(body)) return failMetadata('The body must be a JSON object.');
   return {
     ...readNames(body),
     redirect_uris: readRedirectUris(body.redirect_uris, rules),
@@ -51,7 +51,7 @@ export function parseClientMetadata(body: unknown, rules: RedirectUriRules): Cli
 function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
   const list = parseRedirectUris(value, rules);
   if (list.problem === undefined) return list.uris;
-  if (!list.isUri) return refuse(`${list.problem}.`);
+  if (!list.isUri) return failMetadata(`${list.problem}.`);
   return fail('invalid_redirect_uri', {
     details: `${list.problem}. Allowed are https, and http with the host localhost or 127.0.0.1, without a fragment.`,
   });
@@ -62,13 +62,13 @@ function readChoices(members: JsonObject, name: string, allowed: string[], fallb
   if (value === undefined) return fallback;
   const isAllowed =
     isStringArray(value) && value.length > 0 && value.every((v) => allowed.includes(v));
-  return isAllowed ? value : refuse(`${name} must be an array of ${allowed.join(', ')}.`);
+  return isAllowed ? value : failMetadata(`${name} must be an array of ${allowed.join(', ')}.`);
 }
 
 function readAuthMethod(value: unknown): string {
   if (value === undefined) return 'none';
   if (isString(value) && AUTH_METHODS.includes(value)) return value;
-  return refuse(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
+  return failMetadata(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
 }
 
 function readNames(members: JsonObject): Record<string, string> {
@@ -76,8 +76,9 @@ function readNames(members: JsonObject): Record<string, string> {
   return Object.fromEntries(
     present.map((name) => {
       const value = members[name];
-      if (!isString(value)) return refuse(`${name} must be a string.`);
-      if (value.length > MAX_NAME) return refuse(`${name} is longer than ${MAX_NAME} characters.`);
+      if (!isString(value)) return failMetadata(`${name} must be a string.`);
+      if (value.length > MAX_NAME)
+        return failMetadata(`${name} is longer than ${MAX_NAME} characters.`);
       return [name, value];
     }),
   );
@@ -103,4 +104,4 @@ function isWebUrl(value: unknown): value is string {
   return isShort(value) && /^https?:\/\//i.test(value) && URL.canParse(value);
 }
 
-const refuse = (details: string): never => fail('invalid_client_metadata', { details });
+const failMetadata = (details: string): never => fail('invalid_client_metadata', { details });

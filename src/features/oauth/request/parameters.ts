@@ -23,7 +23,7 @@ export function parseQuery(
   query: string,
   checkName: CheckName = checkRequestName,
 ): RequestParameters {
-  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) refuseTooMany();
+  if (query.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) failTooMany();
   return createParameters([...new URLSearchParams(query)], checkName);
 }
 
@@ -51,7 +51,7 @@ const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 /** Far more than any client sends: many cost time, and anybody may send them. */
 const MAX_PARAMETERS = 100;
 
-const refuseTooMany = (): never =>
+const failTooMany = (): never =>
   fail('oauth_invalid_request', {
     details: `The request has more than ${MAX_PARAMETERS} parameters.`,
   });
@@ -84,7 +84,7 @@ function readStringMembers(value: unknown): (readonly [string, string])[] {
     return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
   }
   const members = Object.entries(value);
-  if (members.length > MAX_PARAMETERS) refuseTooMany();
+  if (members.length > MAX_PARAMETERS) failTooMany();
   return members.map(([name, member]) => {
     if (typeof member === 'string') return [name, member] as const;
     return fail('oauth_invalid_request', {
@@ -124,16 +124,16 @@ export function createNameCheck(furtherNames: readonly string[] = []): CheckName
   return function checkName(name) {
     if (known.has(name)) return;
     if (!/^[A-Za-z0-9_:.-]+$/.test(name)) {
-      refuseName('Parameter names may contain only letters, digits and _ : . -');
+      failName('Parameter names may contain only letters, digits and _ : . -');
     }
     const normalized = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
     if (normalized === name && RESERVED.has(name))
-      refuseName(`The parameter ${name} is not supported.`);
+      failName(`The parameter ${name} is not supported.`);
     if (RESERVED.has(normalized))
-      refuseName(`A parameter has a name that could be mistaken for ${normalized}.`);
+      failName(`A parameter has a name that could be mistaken for ${normalized}.`);
   };
 }
 
-const refuseName = (details: string): never => fail('oauth_invalid_request', { details });
+const failName = (details: string): never => fail('oauth_invalid_request', { details });
 
 const checkRequestName = createNameCheck();

@@ -11,7 +11,7 @@ export interface FoundAndExpected {
 }
 
 /** @throws GatewayError `invalid_token`, or `key`, always. */
-export function refuseToken(
+export function failToken(
   details: string,
   { found, expected }: FoundAndExpected,
   key: ErrorKey = 'invalid_token',
