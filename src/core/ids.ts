@@ -15,19 +15,19 @@ export const generateQuestionId: () => string = randomUUID;
 export const isQuestionId = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value);
 
-/** §2.2: the prefix that marks a dynamically registered client. */
-export const DYNAMIC_CLIENT_PREFIX = 'svc-';
+/** §2.2: the prefix of a registered client's id. */
+export const REGISTERED_CLIENT_PREFIX = 'svc-';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-const DYNAMIC_CLIENT_ID = /^svc-[A-Za-z0-9]{12}$/;
+const REGISTERED_CLIENT_ID = /^svc-[A-Za-z0-9]{12}$/;
 
 /** §2.2: `svc-` and 12 characters (71 bits of randomness). */
 export const generateClientId = (): string =>
-  DYNAMIC_CLIENT_PREFIX +
+  REGISTERED_CLIENT_PREFIX +
   Array.from({ length: 12 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 
-/** True for what could be a dynamic client's id at all. */
-export const isDynamicClientId = (value: string): boolean => DYNAMIC_CLIENT_ID.test(value);
+/** True for what could be a registered client's id at all. */
+export const isRegisteredClientId = (value: string): boolean => REGISTERED_CLIENT_ID.test(value);
 
 /** 256 bits that nobody can guess, as base64url. */
 export const generateSecret = (): string => randomBytes(32).toString('base64url');

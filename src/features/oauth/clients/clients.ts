@@ -3,7 +3,11 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
-import { isDynamic, type RegisteredClient, type RegisteredClients } from './registered-clients.ts';
+import {
+  hasRegisteredClientPrefix,
+  type RegisteredClient,
+  type RegisteredClients,
+} from './registered-clients.ts';
 
 /** What a login needs of a client. */
 export type Client = ClientFacts &
@@ -63,12 +67,12 @@ export function createClients(deps: ClientsDeps): Clients {
 
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
     if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
-    const found = isDynamic(clientId) ? await registered.find(clientId) : undefined;
+    const found = hasRegisteredClientPrefix(clientId) ? await registered.find(clientId) : undefined;
     return found === undefined ? fail(refusal) : registeredClient(found);
   }
 
   return {
-    isKnownClient: (clientId) => isDynamic(clientId) || isDocument(clientId),
+    isKnownClient: (clientId) => hasRegisteredClientPrefix(clientId) || isDocument(clientId),
     require,
     async requireWithoutFetch(clientId) {
       return documents?.isAllowed(clientId)

@@ -1,5 +1,5 @@
-// §2.2, §3.2: dynamic clients in the shared store.
-import { DYNAMIC_CLIENT_PREFIX, isDynamicClientId } from '../../../core/ids.ts';
+// §2.2, §3.2: registered clients in the shared store.
+import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../../core/ids.ts';
 import { isObject, isStringArray } from '../../../core/json.ts';
 import { clientKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
@@ -42,12 +42,13 @@ export interface RegistrationTtl {
 }
 
 /** §4.6: such a client is looked up here; every other id is the provider's to judge. */
-export const isDynamic = (clientId: string): boolean => clientId.startsWith(DYNAMIC_CLIENT_PREFIX);
+export const hasRegisteredClientPrefix = (clientId: string): boolean =>
+  clientId.startsWith(REGISTERED_CLIENT_PREFIX);
 
 export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): RegisteredClients => ({
   async find(clientId) {
     // Nothing that was never issued reaches the store.
-    if (!isDynamicClientId(clientId)) return undefined;
+    if (!isRegisteredClientId(clientId)) return undefined;
     const record = await store.get(clientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
