@@ -9,8 +9,8 @@ import { toSentence } from '../provider/provider-api.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import { parseQuery, type RequestParameters } from '../request/parameters.ts';
-import type { Login } from './login.ts';
 import { MISCONFIGURED } from './provider-refusals.ts';
+import type { Login } from './redirect-to-provider.ts';
 
 /** What a code of ours stands for; found by the code. */
 export interface AuthorizationCode {

@@ -14,8 +14,8 @@ import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { verifyPkce } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
 import type { AuthorizationCode } from './callback.ts';
-import { callbackUrl } from './login.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
+import { callbackUrl } from './redirect-to-provider.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { SingleFlight } from './single-flight.ts';
 

@@ -9,7 +9,7 @@ import {
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
-import { createProxyRedirect } from './authorize.ts';
+import { createProxyRedirect } from './redirect-to-provider.ts';
 import { createProxyRevoke } from './revoke.ts';
 import { createProxyToken } from './token.ts';
 
