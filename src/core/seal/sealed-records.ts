@@ -25,7 +25,7 @@ export function createSealedRecords<Value extends object>(
   name: string,
   ttlSeconds: number,
 ): SealedRecords<Value> {
-  const keyOf = (secret: string) => oauthKey(name, hashSha256(secret));
+  const buildKey = (secret: string) => oauthKey(name, hashSha256(secret));
 
   function read(key: string, sealed: string | undefined): Value | undefined {
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
@@ -39,7 +39,7 @@ export function createSealedRecords<Value extends object>(
   return {
     async put(value) {
       const secret = generateSecret();
-      const key = keyOf(secret);
+      const key = buildKey(secret);
       await store.set(
         key,
         seal.seal(key, JSON.stringify({ version: RECORD_VERSION, ...value })),
@@ -48,11 +48,11 @@ export function createSealedRecords<Value extends object>(
       return secret;
     },
     async get(secret) {
-      const key = keyOf(secret);
+      const key = buildKey(secret);
       return read(key, await store.get(key));
     },
     async take(secret) {
-      const key = keyOf(secret);
+      const key = buildKey(secret);
       return read(key, await store.getAndDelete(key));
     },
   };

@@ -21,7 +21,9 @@ export function checkTimes(
   age: TokenAge,
 ): void {
   const adviseOnClocks = (difference: number) =>
-    age === 'new' || difference < MAX_CLOCK_DIFFERENCE_SECONDS ? clockAdvice(tolerance) : '';
+    age === 'new' || difference < MAX_CLOCK_DIFFERENCE_SECONDS
+      ? describeClockAdvice(tolerance)
+      : '';
   const exp = readTime('exp', claims.exp);
   if (now >= exp + tolerance) {
     fail('expired_token', {
@@ -55,5 +57,5 @@ function formatSeconds(difference: number): string {
   return seconds === 1 ? '1 second' : `${seconds} seconds`;
 }
 
-const clockAdvice = (tolerance: number): string =>
+const describeClockAdvice = (tolerance: number): string =>
   ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;

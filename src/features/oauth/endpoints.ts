@@ -26,7 +26,7 @@ export function createOAuthEndpoints(
     limit: 'consent',
     hasErrorPages: true,
     isNavigation: true,
-    judge: (request, body) => consent(body, cookieOf(request)),
+    judge: (request, body) => consent(body, getCookie(request)),
   };
   const callbackEndpoint: PublicEndpoint | undefined = callback && {
     ...loginPage,
@@ -35,7 +35,7 @@ export function createOAuthEndpoints(
     limit: 'callback',
     hasErrorPages: true,
     isNavigation: true,
-    judge: (request) => callback(request.query, cookieOf(request)),
+    judge: (request) => callback(request.query, getCookie(request)),
   };
 
   return [
@@ -46,7 +46,7 @@ export function createOAuthEndpoints(
       limit: 'authorize',
       hasErrorPages: callback !== undefined,
       isNavigation: consent !== undefined || callback !== undefined,
-      judge: (request) => oauth.authorize(request.query, cookieOf(request)),
+      judge: (request) => oauth.authorize(request.query, getCookie(request)),
     },
     ...(consentEndpoint ? [consentEndpoint] : []),
     ...(callbackEndpoint ? [callbackEndpoint] : []),
@@ -56,7 +56,7 @@ export function createOAuthEndpoints(
       method: 'POST',
       path: '/oauth/token',
       limit: 'token',
-      judge: (request, body) => oauth.token(body, authorizationOf(request)),
+      judge: (request, body) => oauth.token(body, getAuthorization(request)),
     },
     {
       ...PUBLIC,
@@ -66,7 +66,7 @@ export function createOAuthEndpoints(
       limit: 'dcr',
       body: 'json',
       maxBodyBytes: MAX_BODY_BYTES,
-      judge: (request, body) => oauth.register(getJson(body), authorizationOf(request)),
+      judge: (request, body) => oauth.register(getJson(body), getAuthorization(request)),
     },
     {
       ...PUBLIC,
@@ -74,7 +74,7 @@ export function createOAuthEndpoints(
       method: 'POST',
       path: '/oauth/revoke',
       limit: 'token',
-      judge: (request, body) => oauth.revoke(body, authorizationOf(request)),
+      judge: (request, body) => oauth.revoke(body, getAuthorization(request)),
     },
   ];
 }
@@ -88,6 +88,6 @@ const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
 
-const authorizationOf = (request: GatewayRequest) => getHeader(request, 'authorization');
+const getAuthorization = (request: GatewayRequest) => getHeader(request, 'authorization');
 
-const cookieOf = (request: GatewayRequest) => getHeader(request, 'cookie');
+const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');

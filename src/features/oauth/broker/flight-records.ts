@@ -28,18 +28,18 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
   return {
     async lockOrRead(hash, lock) {
       const [stored, earlier] = await Promise.all([
-        store.getOrSet(flightKey(hash), lock, LOCK_SECONDS),
-        store.get(earlierKey(hash)),
+        store.getOrSet(buildFlightKey(hash), lock, LOCK_SECONDS),
+        store.get(buildEarlierKey(hash)),
       ]);
-      if (stored !== lock) return openOutcome(flightKey(hash), stored);
-      const outcome = openOutcome(earlierKey(hash), earlier);
+      if (stored !== lock) return openOutcome(buildFlightKey(hash), stored);
+      const outcome = openOutcome(buildEarlierKey(hash), earlier);
       if (outcome === undefined) return 'locked';
       await release(hash, lock);
       return outcome;
     },
     async keepOutcome(hash, outcome, seconds) {
       const text = JSON.stringify({ ...outcome, version: RECORD_VERSION });
-      const keys = [flightKey(hash), earlierKey(hash)];
+      const keys = [buildFlightKey(hash), buildEarlierKey(hash)];
       await Promise.all(keys.map((key) => store.set(key, seal.seal(key, text), seconds))).catch(
         () => {},
       );
@@ -48,7 +48,7 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
   };
 
   async function release(hash: string, lock: string): Promise<void> {
-    const key = flightKey(hash);
+    const key = buildFlightKey(hash);
     const stored = await store.get(key).catch(() => undefined);
     if (stored === lock) await store.delete(key).catch(() => {});
   }
@@ -64,7 +64,7 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
 }
 
 /** The lock of the replica that does the work, and after it the outcome. */
-const flightKey = (hash: string): string => oauthKey('flight', hash);
+const buildFlightKey = (hash: string): string => oauthKey('flight', hash);
 
 /** Where replicas of 0.1.0, which hold the same lock, keep and look for the outcome. */
-const earlierKey = (hash: string): string => oauthKey('answer', hash);
+const buildEarlierKey = (hash: string): string => oauthKey('answer', hash);

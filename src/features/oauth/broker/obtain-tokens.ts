@@ -117,7 +117,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
 
   /** What the client gets. @throws GatewayError when there is nothing that it could use. */
   async function selectTokens(answer: TokenAnswer, request: TokenRequest): Promise<TokenAnswer> {
-    const latest = latestRefreshToken(answer, request.refresh);
+    const latest = findLatestRefreshToken(answer, request.refresh);
     try {
       checkNonce(answer, request.nonce);
       const tokens = selectClientTokens(answer, config.provider);
@@ -137,7 +137,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
 }
 
 /** Undefined when the client has it already, or there is none. */
-function latestRefreshToken(
+function findLatestRefreshToken(
   { refresh_token: issued }: TokenAnswer,
   refresh: RefreshTokenUse | undefined,
 ): string | undefined {

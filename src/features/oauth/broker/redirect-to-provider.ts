@@ -56,7 +56,7 @@ export interface BrokerRedirectDeps {
   readonly endpoints: ProviderEndpoints;
 }
 
-export const callbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
+export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
 export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
   async function redirectToProvider(
@@ -90,7 +90,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
     const url = new URL(await endpoints.findAuthorizationUrl());
     const pairs: readonly (readonly [string, string | undefined])[] = [
       ['client_id', clientId],
-      ['redirect_uri', callbackUrl(baseUrl)],
+      ['redirect_uri', buildCallbackUrl(baseUrl)],
       ['response_type', 'code'],
       ['scope', scope],
       ['state', state],

@@ -50,20 +50,21 @@ export function createRefreshTokens(
   ttlSeconds: number,
 ): RefreshTokens {
   // Version 0.1.0 writes and compares the bare client id here: what is more lies in other records.
-  const ownerKey = (token: string) => oauthKey('refresh', hashSha256(token));
-  const grantKey = (token: string) => oauthKey('refresh-grant', hashSha256(token));
+  const buildOwnerKey = (token: string) => oauthKey('refresh', hashSha256(token));
+  const buildGrantKey = (token: string) => oauthKey('refresh-grant', hashSha256(token));
   // A key of its own: a refresh under way at this moment binds the token once more.
-  const tombstoneKey = (token: string) => oauthKey('refresh-revoked', hashSha256(token));
-  const successorKey = (token: string) => oauthKey('refresh-successor', hashSha256(token));
+  const buildTombstoneKey = (token: string) => oauthKey('refresh-revoked', hashSha256(token));
+  const buildSuccessorKey = (token: string) => oauthKey('refresh-successor', hashSha256(token));
 
-  const isRevoked = async (token: string) => (await store.get(tombstoneKey(token))) !== undefined;
+  const isRevoked = async (token: string) =>
+    (await store.get(buildTombstoneKey(token))) !== undefined;
 
   return {
     isRevoked,
     async find(refreshToken) {
       const [owner, grant, revoked] = await Promise.all([
-        store.get(ownerKey(refreshToken)),
-        store.get(grantKey(refreshToken)),
+        store.get(buildOwnerKey(refreshToken)),
+        store.get(buildGrantKey(refreshToken)),
         isRevoked(refreshToken),
       ]);
       return { owner, resources: readResources(grant), isRevoked: revoked };
@@ -71,26 +72,26 @@ export function createRefreshTokens(
     async bind(refreshToken, { clientId, resources }) {
       const grant = JSON.stringify({ version: RECORD_VERSION, resources });
       await Promise.all([
-        store.set(ownerKey(refreshToken), clientId, ttlSeconds),
-        store.set(grantKey(refreshToken), grant, ttlSeconds),
+        store.set(buildOwnerKey(refreshToken), clientId, ttlSeconds),
+        store.set(buildGrantKey(refreshToken), grant, ttlSeconds),
       ]);
     },
     revoke: (refreshToken, wasBound) =>
       store.set(
-        tombstoneKey(refreshToken),
+        buildTombstoneKey(refreshToken),
         '1',
         wasBound ? ttlSeconds : Math.min(ttlSeconds, UNBOUND_TOMBSTONE_SECONDS),
       ),
     async findSuccessor(refreshToken) {
-      const key = successorKey(refreshToken);
+      const key = buildSuccessorKey(refreshToken);
       const sealed = await store.get(key);
       return sealed === undefined ? undefined : seal.open(key, sealed);
     },
     async keepSuccessor(refreshToken, successor) {
-      const key = successorKey(refreshToken);
+      const key = buildSuccessorKey(refreshToken);
       await store.set(key, seal.seal(key, successor), SUCCESSOR_SECONDS);
     },
-    forgetSuccessor: (refreshToken) => store.delete(successorKey(refreshToken)),
+    forgetSuccessor: (refreshToken) => store.delete(buildSuccessorKey(refreshToken)),
   };
 }
 

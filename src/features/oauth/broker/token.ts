@@ -15,7 +15,7 @@ import { verifyPkce } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
 import type { AuthorizationCode } from './callback.ts';
 import type { ObtainTokens, TokenResponse } from './obtain-tokens.ts';
-import { callbackUrl } from './redirect-to-provider.ts';
+import { buildCallbackUrl } from './redirect-to-provider.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 import type { SingleFlight } from './single-flight.ts';
 
@@ -67,7 +67,7 @@ async function redeemCode(
       form: [
         ['grant_type', 'authorization_code'],
         ['code', issued.code],
-        ['redirect_uri', callbackUrl(deps.config.baseUrl)],
+        ['redirect_uri', buildCallbackUrl(deps.config.baseUrl)],
         ['code_verifier', issued.codeVerifier],
         ...buildAuthorizationParameters(deps.config, undefined, issued.resources).token,
       ],

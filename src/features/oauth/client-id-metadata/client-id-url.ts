@@ -44,12 +44,12 @@ const PROBLEMS: readonly (readonly [applies: (id: string) => boolean, problem: s
   [(id) => !id.startsWith('https://'), 'does not begin with https://'],
   [(id) => id.includes('#'), 'has a fragment'],
   [(id) => id.includes('?'), 'has a query'],
-  [(id) => authorityOf(id).includes('@'), 'has user info'],
-  [(id) => /:\d*$/.test(authorityOf(id)), 'has a port; only the default port is allowed'],
-  [(id) => authorityOf(id).endsWith('.'), 'has a host that ends with a dot'],
+  [(id) => getAuthority(id).includes('@'), 'has user info'],
+  [(id) => /:\d*$/.test(getAuthority(id)), 'has a port; only the default port is allowed'],
+  [(id) => getAuthority(id).endsWith('.'), 'has a host that ends with a dot'],
   [(id) => !URL.canParse(id), 'is not a valid URL'],
-  [(id) => pathOf(id) === '' || pathOf(id) === '/', 'has no path'],
-  [(id) => pathOf(id).split('/').some(isDotSegment), 'has a path with a segment . or ..'],
+  [(id) => getPath(id) === '' || getPath(id) === '/', 'has no path'],
+  [(id) => getPath(id).split('/').some(isDotSegment), 'has a path with a segment . or ..'],
   // It has to mean the same to every reader, byte by byte: it is compared as a string.
   [(id) => new URL(id).href !== id, 'is not in its normal form, with a host in lower case'],
 ];
@@ -72,6 +72,6 @@ function isHostName(host: string): boolean {
 /** WHATWG URL: %2e counts as a dot. */
 const isDotSegment = (segment: string): boolean => /^(\.|%2e){1,2}$/i.test(segment);
 
-const authorityOf = (id: string): string => /^https:\/\/([^/?#]*)/.exec(id)?.[1] ?? '';
+const getAuthority = (id: string): string => /^https:\/\/([^/?#]*)/.exec(id)?.[1] ?? '';
 
-const pathOf = (id: string): string => id.slice('https://'.length + authorityOf(id).length);
+const getPath = (id: string): string => id.slice('https://'.length + getAuthority(id).length);

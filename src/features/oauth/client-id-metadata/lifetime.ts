@@ -6,7 +6,7 @@ const MAX_SECONDS = 86_400;
 
 /** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
 export function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
-  const directives = (headers['cache-control'] ?? '').toLowerCase().split(',').map(trimmed);
+  const directives = (headers['cache-control'] ?? '').toLowerCase().split(',').map(trim);
   if (directives.some((directive) => /^no-(store|cache)(=|$)/.test(directive))) return 0;
   const said = readMaxAge(directives) ?? readSecondsUntilExpiry(headers, now);
   if (said === undefined) return DEFAULT_SECONDS * 1000;
@@ -36,4 +36,4 @@ const parseSeconds = (text = ''): number | undefined => {
   return digits === undefined ? undefined : Number(digits);
 };
 
-const trimmed = (text: string): string => text.trim();
+const trim = (text: string): string => text.trim();

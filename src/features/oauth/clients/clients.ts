@@ -68,7 +68,7 @@ export function createClients(deps: ClientsDeps): Clients {
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
     if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
     const found = hasRegisteredClientPrefix(clientId) ? await registered.find(clientId) : undefined;
-    return found === undefined ? fail(refusal) : registeredClient(found);
+    return found === undefined ? fail(refusal) : createRegisteredClient(found);
   }
 
   return {
@@ -76,7 +76,7 @@ export function createClients(deps: ClientsDeps): Clients {
     require,
     async requireWithoutFetch(clientId) {
       return documents?.isAllowed(clientId)
-        ? documentClient({ client_id: clientId, redirect_uris: [] })
+        ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },
     // By any port, or by a registration from before this was refused, it could be the gateway's own.
@@ -99,28 +99,28 @@ async function findDocument(
   refusal: ClientRefusal,
 ): Promise<Client> {
   try {
-    return documentClient(await documents.find(clientId));
+    return createDocumentClient(await documents.find(clientId));
   } catch (error) {
     if (error instanceof ClientDocumentRefused) fail(refusal, { details: error.message });
     throw error;
   }
 }
 
-const registeredClient = (registration: RegisteredClient): Client => ({
+const createRegisteredClient = (registration: RegisteredClient): Client => ({
   kind: 'registered',
-  ...factsOf(registration),
+  ...toClientFacts(registration),
   registration,
 });
 
-const documentClient = (document: WireClient): Client => ({
+const createDocumentClient = (document: WireClient): Client => ({
   kind: 'document',
-  ...factsOf(document),
+  ...toClientFacts(document),
   host: new URL(document.client_id).host,
 });
 
 type WireClient = Pick<RegisteredClient, 'client_id' | 'client_name' | 'redirect_uris'>;
 
-const factsOf = ({ client_id, client_name, redirect_uris }: WireClient): ClientFacts => ({
+const toClientFacts = ({ client_id, client_name, redirect_uris }: WireClient): ClientFacts => ({
   id: client_id,
   name: client_name,
   redirectUris: redirect_uris,

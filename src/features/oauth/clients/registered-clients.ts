@@ -52,12 +52,13 @@ export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): Reg
     const record = await store.get(clientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) => store.set(clientKey(client.client_id), recordOf(client), ttl.unusedSeconds),
+  add: (client) =>
+    store.set(clientKey(client.client_id), serializeRecord(client), ttl.unusedSeconds),
   keep: (client) =>
-    store.set(clientKey(client.client_id), recordOf({ ...client, used: true }), ttl.seconds),
+    store.set(clientKey(client.client_id), serializeRecord({ ...client, used: true }), ttl.seconds),
 });
 
-const recordOf = (client: RegisteredClient): string =>
+const serializeRecord = (client: RegisteredClient): string =>
   JSON.stringify({ ...client, version: RECORD_VERSION });
 
 function readRecord(clientId: string, text: string): RegisteredClient {

@@ -22,10 +22,10 @@ export interface ApprovalsSettings {
 export function createApprovals(store: Store, settings: ApprovalsSettings): Approvals {
   const { ttlSeconds, listScopes } = settings;
 
-  const clientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>
+  const buildClientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>
     oauthKey('approved-client', hashSha256(JSON.stringify([browserHash, clientId, redirectUri])));
 
-  function approvalKey(request: AuthorizationRequest, browserHash: string): string {
+  function buildApprovalKey(request: AuthorizationRequest, browserHash: string): string {
     const { clientId, redirectUri, parameters } = request;
     const scopes = [...new Set(listScopes(parameters.get('scope')))].sort();
     return oauthKey(
@@ -37,12 +37,12 @@ export function createApprovals(store: Store, settings: ApprovalsSettings): Appr
   const isStored = async (key: string) => ttlSeconds > 0 && (await store.get(key)) !== undefined;
 
   return {
-    isApproved: (request, browserHash) => isStored(approvalKey(request, browserHash)),
-    isClientApproved: (request, browserHash) => isStored(clientKey(request, browserHash)),
+    isApproved: (request, browserHash) => isStored(buildApprovalKey(request, browserHash)),
+    isClientApproved: (request, browserHash) => isStored(buildClientKey(request, browserHash)),
     async remember(request, browserHash) {
       if (ttlSeconds === 0) return;
       await Promise.all(
-        [approvalKey(request, browserHash), clientKey(request, browserHash)].map((key) =>
+        [buildApprovalKey(request, browserHash), buildClientKey(request, browserHash)].map((key) =>
           store.set(key, '1', ttlSeconds),
         ),
       );

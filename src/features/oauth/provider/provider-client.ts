@@ -40,13 +40,16 @@ export function authenticateClient(
         ? [['client_secret', secret] as const]
         : []),
     ],
-    authorization: secret !== undefined && authMethod === 'basic' ? basic(id, secret) : undefined,
+    authorization:
+      secret !== undefined && authMethod === 'basic'
+        ? createBasicAuthorization(id, secret)
+        : undefined,
     usesProviderClient: true,
   };
 }
 
 /** RFC 6749 §2.3.1: both halves form-encoded first. */
-const basic = (id: string, secret: string) =>
+const createBasicAuthorization = (id: string, secret: string) =>
   `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
 
 /** `application/x-www-form-urlencoded`, of one value. */

@@ -27,11 +27,11 @@ export function selectResources(
   const { resourceParameter, provider } = config;
   if (resourceParameter === 'none') return [];
   const accepted = requested.filter((one) => provider.audience.includes(one));
-  const resources = accepted.length > 0 ? accepted : [defaultResource(config)];
+  const resources = accepted.length > 0 ? accepted : [findDefaultResource(config)];
   return resourceParameter === 'audience' ? resources.slice(0, 1) : resources;
 }
 
-function defaultResource({
+function findDefaultResource({
   resourceParameter,
   provider,
   baseUrl,
