@@ -46,7 +46,7 @@ import { selectRedirectUriRules } from './features/oauth/redirect-uri/redirect-u
 import { createSite } from './features/site/site.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createFindClientIp } from './http/client-ip.ts';
-import { createGetCorsHeaders } from './http/cors.ts';
+import { type CorsHeaderNames, createGetCorsHeaders } from './http/cors.ts';
 import { createHostCheck } from './http/host-check.ts';
 import { createIsAllowedOrigin } from './http/origin-check.ts';
 import { createPipeline } from './http/pipeline.ts';
@@ -159,7 +159,7 @@ export async function createGateway(
   ];
   const server = await createTransport(config, {
     endpoints,
-    mirrorHeaders: catalog.mirrorHeaders,
+    corsHeaders: mcp.corsHeaders,
     authenticate: auth.authenticate,
     store,
     clock,
@@ -259,7 +259,7 @@ function createAuthorizationEndpoints(
 
 interface TransportParts {
   readonly endpoints: readonly Endpoint[];
-  readonly mirrorHeaders: Catalog['mirrorHeaders'];
+  readonly corsHeaders: CorsHeaderNames;
   readonly authenticate: Auth['authenticate'];
   readonly store: Store;
   readonly clock: Clock;
@@ -278,7 +278,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
       router: createRouter(parts.endpoints, await createSite({ baseUrl, log })),
       checkHost: createHostCheck(config),
       isAllowedOrigin: createIsAllowedOrigin(config),
-      getCorsHeaders: createGetCorsHeaders(parts.mirrorHeaders),
+      getCorsHeaders: createGetCorsHeaders(parts.corsHeaders),
       ownOrigin: new URL(baseUrl).origin,
       limiter: limits.enabled
         ? createLimiter(limits.groups, { store, clock, metrics, log })

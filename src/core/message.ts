@@ -66,9 +66,18 @@ export interface Reply {
   /** Of a streamed reply: what is known for the log when it has ended. */
   outcome?(): Pick<Reply, 'error' | 'facts'>;
   /** What went wrong, for the log only; never sent. */
-  readonly error?: { readonly key: string; readonly message: string; readonly cause?: unknown };
+  readonly error?: ReplyError;
   /** Further facts for the log: never a secret. */
   readonly facts?: Readonly<Record<string, unknown>>;
+}
+
+/** What the log tells of an error. */
+export interface ReplyError {
+  readonly key: string;
+  readonly message: string;
+  readonly cause?: unknown;
+  /** Where the status alone does not decide it. */
+  readonly logLevel?: 'debug' | 'warn' | undefined;
 }
 
 /** What is left to do once a request was judged and admitted. */

@@ -2,7 +2,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { createLogThrottle } from '../core/log-throttle.ts';
-import type { Reply } from '../core/message.ts';
+import type { Reply, ReplyError } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
 export interface AnsweredRequest {
@@ -58,20 +58,9 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
   };
 }
 
-/** Every client asks for a stream when it connects, and scanners ask for paths that are not there. */
-const EVERYDAY = new Set(['method_not_allowed', 'not_found']);
-
-/** Comes again with every try until an operator changes a setting here or at the provider. */
-const MISCONFIGURED = new Set([
-  'service_refused_by_provider',
-  'gateway_refused_by_provider',
-  'gateway_request_refused',
-  'unusable_access_token',
-]);
-
 /** What has a cause inside the service, or at the provider, is for an operator to look at. */
-function chooseLevel(status: number, { key, cause }: NonNullable<Reply['error']>) {
-  if (MISCONFIGURED.has(key)) return 'warn';
+function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
+  if (logLevel !== undefined) return logLevel;
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
-  return status === 429 || EVERYDAY.has(key) ? 'debug' : 'info';
+  return status === 429 ? 'debug' : 'info';
 }

@@ -25,12 +25,18 @@ export interface ErrorRow {
   readonly oauth?: OAuthErrorCode | 'body';
   /** What went wrong and what is allowed: `data.details` or `error_description` unless given. */
   readonly details: string;
+  /** Where the status alone does not decide it. */
+  readonly logLevel?: 'debug' | 'warn';
 }
 
 const defineError = <const Row extends ErrorRow>(value: Row): Row => value;
 
 const defineUnauthorized = <const Reason extends string>(reason: Reason, details: string) =>
   defineError({ status: 401, jsonrpc: { code: -32001, message: 'Unauthorized', reason }, details });
+
+/** An OAuth error that comes again with every try until an operator changes a setting here or at the provider. */
+const defineMisconfiguration = (details: string) =>
+  defineError({ status: 502, oauth: 'server_error', details, logLevel: 'warn' });
 
 const defineOAuthError = <const Code extends OAuthErrorCode>(
   status: number,
@@ -229,12 +235,16 @@ export const catalogue = {
     status: 404,
     jsonrpc: { code: -32000, message: 'Not Found' },
     details: 'There is nothing at this path. The MCP endpoint is /mcp.',
+    // Scanners ask for paths that are not there.
+    logLevel: 'debug',
   }),
   method_not_allowed: defineError({
     status: 405,
     jsonrpc: { code: -32000, message: 'Method Not Allowed' },
     details:
       'This path does not support this method. The Allow header lists the methods that it supports.',
+    // Every client asks for a stream when it connects.
+    logLevel: 'debug',
   }),
   not_acceptable: defineError({
     status: 406,
@@ -350,19 +360,13 @@ export const catalogue = {
     'Too many requests are waiting for the identity provider. Try again in a few seconds.',
   ),
   /** Not `invalid_client` or `invalid_grant`, which would make clients throw away what is good. */
-  gateway_refused_by_provider: defineOAuthError(
-    502,
-    'server_error',
+  gateway_refused_by_provider: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
   ),
-  gateway_request_refused: defineOAuthError(
-    502,
-    'server_error',
+  gateway_request_refused: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The identity provider rejected the gateway's request.",
   ),
-  unusable_access_token: defineOAuthError(
-    502,
-    'server_error',
+  unusable_access_token: defineMisconfiguration(
     "The gateway is misconfigured; this is not the user's fault. The gateway would not accept the identity provider's access token.",
   ),
   upstream_failed: defineOAuthError(

@@ -34,6 +34,10 @@ export class GatewayError extends Error {
     this.row = catalogue[key];
     this.failure = failure;
   }
+
+  get logLevel(): ErrorRow['logLevel'] {
+    return this.row.logLevel;
+  }
 }
 
 /** @throws GatewayError always. */

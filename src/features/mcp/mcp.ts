@@ -38,12 +38,26 @@ export interface McpDeps {
 
 export interface Mcp {
   readonly endpoints: readonly Endpoint[];
+  /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
+  readonly corsHeaders: {
+    readonly request: readonly string[];
+    readonly response: readonly string[];
+  };
   /** Live sessions in the store (the gauge). */
   countSessions(): Promise<number>;
   /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
   stopWaiting(): void;
   close(): void;
 }
+
+const REQUEST_HEADERS = [
+  'mcp-session-id',
+  'MCP-Protocol-Version',
+  'Mcp-Method',
+  'Mcp-Name',
+  'Last-Event-ID',
+];
+const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const { catalog, service, store, seal, clock, metrics, log, challenge } = deps;
@@ -96,6 +110,10 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
 
   return {
     endpoints: createMcpEndpoints({ eras, sessions, sessionStreams, metrics, challenge }),
+    corsHeaders: {
+      request: [...REQUEST_HEADERS, ...catalog.mirrorHeaders],
+      response: RESPONSE_HEADERS,
+    },
     countSessions: sessions.countActive,
     stopWaiting() {
       notificationStreams.close();

@@ -255,7 +255,7 @@ describe('documentation pages over HTTP', () => {
     const answer = createPipeline({
       router: createRouter([], site),
       checkHost: () => {},
-      getCorsHeaders: createGetCorsHeaders([]),
+      getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
       limiter: createAdmittingLimiter(),

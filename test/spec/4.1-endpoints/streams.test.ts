@@ -429,7 +429,7 @@ describe('what a stream sends', () => {
           { findPage: () => undefined, getNotFoundPage: () => undefined },
         ),
         checkHost: () => {},
-        getCorsHeaders: createGetCorsHeaders([]),
+        getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
         limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),

@@ -87,7 +87,11 @@ function forwardError(parameters: RequestParameters, respond: Respond): Reply {
         ['error', 'server_error'],
         ['error_description', details],
       ]),
-      error: { key: 'gateway_refused_by_provider', message: `${message} ${CHECK_PROVIDER_CLIENT}` },
+      error: {
+        key: 'gateway_refused_by_provider',
+        message: `${message} ${CHECK_PROVIDER_CLIENT}`,
+        logLevel: 'warn',
+      },
     };
   }
   return {

@@ -1,5 +1,5 @@
 // What the provider answers: as data that both modes read, and as the reply for a client.
-import type { Reply } from '../../../core/message.ts';
+import type { Reply, ReplyError } from '../../../core/message.ts';
 
 export interface ProviderResponse {
   readonly status: number;
@@ -33,7 +33,11 @@ export const renderProviderResponse = ({
 });
 
 /** How the log names a refusal. */
-export const describeRefusal = ({ isProviderClientRefused, message }: ProviderRefusal) => ({
+export const describeRefusal = ({
+  isProviderClientRefused,
+  message,
+}: ProviderRefusal): ReplyError => ({
   key: isProviderClientRefused ? 'service_refused_by_provider' : 'refused_by_provider',
   message,
+  logLevel: isProviderClientRefused ? 'warn' : undefined,
 });
