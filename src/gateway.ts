@@ -273,9 +273,10 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
   const { http, limits } = config;
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
+  const router = createRouter(parts.endpoints, await createSite({ baseUrl, log }));
   return createHttpServer({
     answerRequest: createPipeline({
-      router: createRouter(parts.endpoints, await createSite({ baseUrl, log })),
+      router,
       checkHost: createHostCheck(config),
       isAllowedOrigin: createIsAllowedOrigin(config),
       getCorsHeaders: createGetCorsHeaders(parts.corsHeaders),
@@ -292,6 +293,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
       securityHeaders,
       clock,
     }),
+    isServedWhenBusy: router.isServedWhenBusy,
     findClientIp: createFindClientIp(http.trustProxy),
     logRequest: createAccessLog(log, metrics, clock),
     securityHeaders,

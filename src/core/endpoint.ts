@@ -14,6 +14,8 @@ interface EndpointBase {
   readonly errors: ErrorFormat;
   /** Asked by address, so exempt from the Host check. */
   readonly isProbe?: true;
+  /** Served also while all connections are busy. */
+  readonly isServedWhenBusy?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
   /**

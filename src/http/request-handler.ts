@@ -10,6 +10,7 @@ import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { Pipeline } from './pipeline.ts';
 import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
+import type { Router } from './router.ts';
 import { createSendReply } from './send-reply.ts';
 import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './transfer-coding.ts';
 import { renderTransportError } from './transport-error.ts';
@@ -17,6 +18,7 @@ import { renderTransportError } from './transport-error.ts';
 export interface RequestHandlerDeps {
   readonly connections: ConnectionTable;
   readonly answerRequest: Pipeline;
+  readonly isServedWhenBusy: Router['isServedWhenBusy'];
   readonly findClientIp: FindClientIp;
   readonly logRequest: LogRequest;
   readonly securityHeaders: ReplyHeaders;
@@ -31,12 +33,17 @@ const MAX_PIPELINED = 64;
 /** How long a refused body is still read and dropped, so that its sender sees the answer. */
 const DISCARD_MS = 2000;
 
-/** Answered also while all connections are busy. */
-const LIVENESS_PATH = '/health';
-
 export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
-  const { connections, answerRequest, findClientIp, logRequest, securityHeaders, clock, log } =
-    deps;
+  const {
+    connections,
+    answerRequest,
+    isServedWhenBusy,
+    findClientIp,
+    logRequest,
+    securityHeaders,
+    clock,
+    log,
+  } = deps;
   const sendReply = createSendReply({ connections, clock, log });
 
   return function handleRequest(req, res) {
@@ -55,7 +62,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   /** What is wrong with a request whatever it asks for. */
   function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
     if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
-    const isServed = path === LIVENESS_PATH || connections.claimPlace(connection);
+    const isServed = isServedWhenBusy(path) || connections.claimPlace(connection);
     return isServed ? undefined : createBusyError();
   }
 

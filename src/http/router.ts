@@ -13,6 +13,8 @@ export interface Route {
   readonly allow: string;
   /** Exempt from the Host check. */
   readonly isProbe: boolean;
+  /** Served also while all connections are busy. */
+  readonly isServedWhenBusy: boolean;
   /** Reached by a browser's own navigation only. */
   readonly isNavigation: boolean;
 }
@@ -28,6 +30,8 @@ export interface Destination {
 
 export interface Router {
   findDestination(request: GatewayRequest): Destination;
+  /** Whether the path is served also while all connections are busy. */
+  isServedWhenBusy(path: string): boolean;
   /**
    * The reply where there is no route.
    *
@@ -53,6 +57,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
       const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
+    isServedWhenBusy: (path) => destinations.get(path)?.route?.isServedWhenBusy === true,
     servePage(request, { page }) {
       if (page === undefined) return serveNotFound(request, site);
       const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -80,6 +85,7 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
     endpoints: new Map(endpoints.map((endpoint) => [endpoint.method, endpoint])),
     allow: allow.join(', '),
     isProbe: endpoints.some(({ isProbe }) => isProbe),
+    isServedWhenBusy: endpoints.some(({ isServedWhenBusy }) => isServedWhenBusy),
     isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
   };
 }

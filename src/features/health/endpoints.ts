@@ -11,7 +11,7 @@ export const createHealthEndpoints = (
   checks: Readonly<Record<string, ReadinessCheck>>,
   isShuttingDown: () => boolean,
 ): readonly Endpoint[] => [
-  { ...PROBE, path: '/health', handle: reportLiveness },
+  { ...PROBE, path: '/health', isServedWhenBusy: true, handle: reportLiveness },
   { ...PROBE, path: '/health/ready', handle: () => reportReadiness(checks, isShuttingDown) },
 ];
 

@@ -149,6 +149,7 @@ async function serve(answerRequest: Pipeline): Promise<Running> {
   const waits = new Set<object>();
   const server = createHttpServer({
     answerRequest,
+    isServedWhenBusy: () => false,
     findClientIp: () => 'unknown',
     logRequest(one) {
       served.push(one);
