@@ -10,7 +10,7 @@ import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { storeSettings } from './groups/store.ts';
-import { PROVIDER_CHECKS } from './provider-problems.ts';
+import { PROVIDER_PROBLEM_FINDERS } from './provider-problems.ts';
 import { type Env, findVariable } from './read-env.ts';
 import type { Read, Setting } from './setting.ts';
 import { SETTINGS } from './settings.ts';
@@ -19,8 +19,8 @@ export function findProblems(read: Read, env: Env): readonly string[] {
   const invalid = SETTINGS.flatMap((setting) => describeInvalidValue(setting, env) ?? []);
   // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
-  const checks = [...CHECKS, ...PROVIDER_CHECKS];
-  return [...invalid, ...checks.flatMap((check) => check(read, isMissing) ?? [])];
+  const finders = [...PROBLEM_FINDERS, ...PROVIDER_PROBLEM_FINDERS];
+  return [...invalid, ...finders.flatMap((findProblem) => findProblem(read, isMissing) ?? [])];
 }
 
 /** What the README and other examples have in place of a value. */
@@ -40,17 +40,17 @@ function describeInvalidValue(setting: Setting<unknown>, env: Env): string | und
 
 type IsMissing = (setting: Setting<unknown>) => boolean;
 
-type Check = (read: Read, isMissing: IsMissing) => string | undefined;
+type FindProblem = (read: Read, isMissing: IsMissing) => string | undefined;
 
-const CHECKS: readonly Check[] = [
-  function checkIssuer(read, isMissing) {
+const PROBLEM_FINDERS: readonly FindProblem[] = [
+  function findMissingIssuerProblem(read, isMissing) {
     return read(serverSettings.authRequired) && isMissing(providerSettings.issuer)
       ? 'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev'
       : undefined;
   },
 
   // The endpoint is BASE_URL/mcp: the address would end in /mcp/mcp.
-  function checkPath(read) {
+  function findBaseUrlPathProblem(read) {
     const baseUrl = read(serverSettings.baseUrl);
     const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
     return right === baseUrl
@@ -59,7 +59,7 @@ const CHECKS: readonly Check[] = [
   },
 
   // RFC 8414 §2: an issuer is https; on this machine http does.
-  function checkOwnIssuer(read) {
+  function findOwnIssuerProblem(read) {
     const baseUrl = read(serverSettings.baseUrl);
     const { protocol, hostname } = new URL(baseUrl);
     return !isBrokerMode(read) || protocol === 'https:' || isLoopbackHost(hostname)
@@ -67,13 +67,13 @@ const CHECKS: readonly Check[] = [
       : `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
   },
 
-  function checkClientId(read, isMissing) {
+  function findMissingClientIdProblem(read, isMissing) {
     return isBrokerMode(read) && isMissing(clientId)
       ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider.'
       : undefined;
   },
 
-  function checkBrokerIssuer(read, isMissing) {
+  function findMissingBrokerIssuerProblem(read, isMissing) {
     return isBrokerMode(read) &&
       !read(serverSettings.authRequired) &&
       isMissing(providerSettings.issuer)
@@ -81,7 +81,7 @@ const CHECKS: readonly Check[] = [
       : undefined;
   },
 
-  function checkStateSecret(read, isMissing) {
+  function findMissingStateSecretProblem(read, isMissing) {
     const isShared = read(storeSettings.redisUrl) !== undefined;
     return isShared &&
       needsStateSecret(read(mode), read(consentSettings.kind)) &&
@@ -90,7 +90,7 @@ const CHECKS: readonly Check[] = [
       : undefined;
   },
 
-  function checkDocumentHosts(read) {
+  function findDocumentHostsProblem(read) {
     const hasProxy = read(outboundSettings.httpsProxy) !== undefined;
     return hasProxy && read(clientSettings.allowedHosts).includes('*')
       ? 'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.'
