@@ -4,7 +4,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
 import { createReplicaSeal } from '../../src/core/seal/replica-seal.ts';
-import { channelKey } from '../../src/core/store/keys.ts';
+import { buildChannelName } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
 import { createReplicas } from '../../src/features/mcp/session/replicas.ts';
 import { collectLog } from '../support/gateway/log.ts';
@@ -26,7 +26,7 @@ async function openReplica(env: Readonly<Record<string, string>>) {
     clock: systemClock,
     log,
     metrics: noMetrics,
-    channel: channelKey(keyPrefix),
+    channel: buildChannelName(keyPrefix),
   });
   const heard: unknown[] = [];
   replicas.listen((message) => heard.push(message.id));

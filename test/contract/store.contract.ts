@@ -1,7 +1,7 @@
 // What every driver of the store must do. Time moves by `advance`, never by waiting.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { channelKey } from '../../src/core/store/keys.ts';
+import { buildChannelName } from '../../src/core/store/keys.ts';
 import {
   type LimitWindow,
   type SessionRecord,
@@ -340,7 +340,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
   describe(`messages in the ${name} store`, () => {
     const newChannel = () => {
       serial += 1;
-      return `${channelKey('mcp:session:')}:${serial}`;
+      return `${buildChannelName('mcp:session:')}:${serial}`;
     };
 
     /** What a listener has heard once it is known to listen. */

@@ -1,7 +1,7 @@
 // The seal for what clients carry from one replica to another, and for messages between replicas.
 import type { Clock } from '../clock.ts';
 import { generateSecret } from '../ids.ts';
-import { sharedSecretKey } from '../store/keys.ts';
+import { buildSharedSecretKey } from '../store/keys.ts';
 import type { Store } from '../store/store.ts';
 import { createSeal, type Seal } from './seal.ts';
 
@@ -44,6 +44,6 @@ const TEN_YEARS_SECONDS = 315_360_000;
 
 /** The secret that all replicas have in common: whoever needs it first makes it. */
 async function loadOrCreateStoredSecret(store: Store, prefix: string): Promise<string> {
-  const key = sharedSecretKey(prefix);
+  const key = buildSharedSecretKey(prefix);
   return (await store.get(key)) ?? store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS);
 }

@@ -1,7 +1,7 @@
 // Records of a login under way: found by a secret that only its bearer knows, and sealed.
 import { generateSecret } from '../ids.ts';
 import { hashSha256 } from '../sha256.ts';
-import { oauthKey } from '../store/keys.ts';
+import { buildOAuthKey } from '../store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../store/record-version.ts';
 import type { Store } from '../store/store.ts';
 import type { Seal } from './seal.ts';
@@ -25,7 +25,7 @@ export function createSealedRecords<Value extends object>(
   name: string,
   ttlSeconds: number,
 ): SealedRecords<Value> {
-  const buildKey = (secret: string) => oauthKey(name, hashSha256(secret));
+  const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
 
   function read(key: string, sealed: string | undefined): Value | undefined {
     const text = sealed === undefined ? undefined : seal.open(key, sealed);

@@ -1,39 +1,41 @@
 // §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
 
 /** §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
-export const sessionKey = (prefix: string, sessionId: string): string => prefix + sessionId;
+export const buildSessionKey = (prefix: string, sessionId: string): string => prefix + sessionId;
 
 /** The sorted set of live sessions, scored by expiry. No session id reads `index`. */
-export const sessionIndexKey = (prefix: string): string => `${prefix}index`;
+export const buildSessionIndexKey = (prefix: string): string => `${prefix}index`;
 
 /** The sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
-export const userSessionsKey = (prefix: string, hash: string): string => `${prefix}user:${hash}`;
+export const buildUserSessionsKey = (prefix: string, hash: string): string =>
+  `${prefix}user:${hash}`;
 
 /**
  * The channel on which replicas talk to each other. Not a key, but like one: channels ignore
  * database numbers, so services that share a server are kept apart by the prefix alone.
  */
-export const channelKey = (prefix: string): string => `${prefix}bus`;
+export const buildChannelName = (prefix: string): string => `${prefix}bus`;
 
 /** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
-export const subscriptionKey = (prefix: string, sessionId: string, hash: string): string =>
+export const buildSubscriptionKey = (prefix: string, sessionId: string, hash: string): string =>
   `${prefix}${sessionId}:subscription:${hash}`;
 
 /** The replica that waits for a client's answer. */
-export const questionKey = (prefix: string, sessionId: string, id: string): string =>
+export const buildQuestionKey = (prefix: string, sessionId: string, id: string): string =>
   `${prefix}${sessionId}:question:${id}`;
 
 /** The secret that all replicas seal with where the settings give none. */
-export const sharedSecretKey = (prefix: string): string => `${prefix}secret`;
+export const buildSharedSecretKey = (prefix: string): string => `${prefix}secret`;
 
 /** §2.2. */
-export const clientKey = (clientId: string): string => `dcr:client:${clientId}`;
+export const buildClientKey = (clientId: string): string => `dcr:client:${clientId}`;
 
 /** A record of a login; `hash` is that of the secret by which it is found. */
-export const oauthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
+export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 
 /**
  * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
  * `anonymous`, `refused`, or `user:<hash of sub>`.
  */
-export const limitKey = (group: string, counted: string): string => `ratelimit:${group}:${counted}`;
+export const buildLimitKey = (group: string, counted: string): string =>
+  `ratelimit:${group}:${counted}`;

@@ -1,7 +1,7 @@
 // §8: in which windows a request is counted.
 import type { LimitRule } from '../../core/config/groups/limits.ts';
 import { hashSha256 } from '../../core/sha256.ts';
-import { limitKey } from '../../core/store/keys.ts';
+import { buildLimitKey } from '../../core/store/keys.ts';
 import type { LimitScope, LimitWindow } from '../../core/store/store.ts';
 import { toAddressKey } from './address-key.ts';
 
@@ -43,4 +43,4 @@ const createWindow = (
   scope: LimitScope,
   max: number,
   counted: string,
-): LimitWindow => ({ scope, key: limitKey(group, counted), windowMs, max });
+): LimitWindow => ({ scope, key: buildLimitKey(group, counted), windowMs, max });

@@ -5,7 +5,7 @@ import type { Endpoint } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { Seal } from '../../core/seal/seal.ts';
-import { channelKey } from '../../core/store/keys.ts';
+import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
 import { createCallTool } from './calls/call-tool.ts';
 import { createMethods } from './calls/methods.ts';
@@ -65,7 +65,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const { keyPrefix: prefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
-  const channel = channelKey(prefix);
+  const channel = buildChannelName(prefix);
   const replicas = createReplicas({ store, seal, clock, log, metrics, channel });
   const questions = createQuestions({ replicas, store, clock, prefix });
   const notificationStreams = createNotificationStreams(clock);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { hashSha256 } from '../../../src/core/sha256.ts';
-import { oauthKey } from '../../../src/core/store/keys.ts';
+import { buildOAuthKey } from '../../../src/core/store/keys.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
 import { REDIRECT, STATE } from '../../support/oauth/login-steps.ts';
@@ -11,7 +11,7 @@ const SECRET = 'the secret of all replicas which is long enough';
 let broker: Broker;
 
 /** Where a record lies, and how it is sealed, as 0.1.0 has it. */
-const keyOf = (kind: string, secret: string) => oauthKey(kind, hashSha256(secret));
+const keyOf = (kind: string, secret: string) => buildOAuthKey(kind, hashSha256(secret));
 const open = (key: string, sealed: string | undefined) =>
   JSON.parse(createSeal([SECRET]).open(key, sealed ?? '') ?? 'null') as Record<string, unknown>;
 

@@ -1,7 +1,7 @@
 // §13, RFC 8707: what the provider is asked to make tokens for.
 import { expect, test } from 'vitest';
 import { hashSha256 } from '../../../src/core/sha256.ts';
-import { oauthKey } from '../../../src/core/store/keys.ts';
+import { buildOAuthKey } from '../../../src/core/store/keys.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, MCP, startBroker } from '../../support/oauth/broker.ts';
 
@@ -74,7 +74,7 @@ test('§4.7 broker: what 0.1.0 knew of a refresh token still counts, and it can 
   broker = closeAfterTest(await startBroker());
   const { steps, last, store } = broker;
   const [client, thief] = [await steps.register(), await steps.register()];
-  const keyOf = (token: string) => oauthKey('refresh', hashSha256(token));
+  const keyOf = (token: string) => buildOAuthKey('refresh', hashSha256(token));
   await store.set(keyOf('r-old'), client.id, 3600);
   await broker.refreshTokenOf(client, 'r-new');
   expect(await store.get(keyOf('r-new'))).toBe(client.id);

@@ -1,7 +1,7 @@
 // §13: a fault of the gateway's set-up is said to be one, and costs no client its tokens.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { hashSha256 } from '../../../src/core/sha256.ts';
-import { oauthKey } from '../../../src/core/store/keys.ts';
+import { buildOAuthKey } from '../../../src/core/store/keys.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { BASE, MCP, startBroker } from '../../support/oauth/broker.ts';
 import type { Client } from '../../support/oauth/login-steps.ts';
@@ -122,7 +122,7 @@ describe('an access token that the gateway would refuse is not handed out', () =
     const held = await broker.refreshTokenOf(client, 'r-secret-1');
     broker.answer(200, { access_token: await foreign(), refresh_token: 'r-secret-2' });
     await broker.steps.refresh(client, held);
-    const kept = await broker.store.get(oauthKey('refresh-successor', hashSha256(held)));
+    const kept = await broker.store.get(buildOAuthKey('refresh-successor', hashSha256(held)));
     expect(kept).toMatch(/^[\w=-]+$/);
     expect(Buffer.from(kept ?? '', 'base64url').toString('latin1')).not.toContain('r-secret');
   });

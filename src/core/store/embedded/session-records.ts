@@ -1,7 +1,7 @@
 // Sessions in lmdb, each until it expires.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
-import { sessionKey } from '../keys.ts';
+import { buildSessionKey } from '../keys.ts';
 import type { SessionRecord } from '../store.ts';
 import {
   createRecord,
@@ -37,7 +37,7 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
-  const keyOf = (id: string) => sessionKey(prefix, id);
+  const keyOf = (id: string) => buildSessionKey(prefix, id);
 
   return {
     read(id) {

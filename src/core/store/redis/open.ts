@@ -1,7 +1,7 @@
 // The shared store on Redis or Valkey: one server, TLS, or a cluster.
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
-import { sessionKey } from '../keys.ts';
+import { buildSessionKey } from '../keys.ts';
 import type { Store } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
 import { type Backoff, connect, idleBackoff } from './connect.ts';
@@ -45,7 +45,10 @@ export function openRedisStore(options: RedisOptions): Store {
       await commands.run((client) => client.del(key));
     },
     countRequestAndReadSession: (windows, sessionId) =>
-      countAndRead(windows, sessionId === undefined ? undefined : sessionKey(prefix, sessionId)),
+      countAndRead(
+        windows,
+        sessionId === undefined ? undefined : buildSessionKey(prefix, sessionId),
+      ),
     async uncountRequest(key, entry) {
       await commands.run((client) => client.zrem(key, entry));
     },

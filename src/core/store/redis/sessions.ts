@@ -1,7 +1,7 @@
 // §2.1: sessions and their index, on one server and on a cluster.
 import type { Clock } from '../../clock.ts';
 import { hashSha256 } from '../../sha256.ts';
-import { sessionIndexKey, sessionKey, userSessionsKey } from '../keys.ts';
+import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
 import { RECORD_VERSION } from '../record-version.ts';
 import type { SessionOperations, SessionRecord } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
@@ -23,9 +23,9 @@ const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
 export function createRedisSessions(options: RedisSessionsOptions): SessionOperations {
   const { commands, prefix, clock, isCluster } = options;
-  const index = sessionIndexKey(prefix);
-  const keyOf = (id: string) => sessionKey(prefix, id);
-  const userSetOf = (userId: string) => userSessionsKey(prefix, hashSha256(userId));
+  const index = buildSessionIndexKey(prefix);
+  const keyOf = (id: string) => buildSessionKey(prefix, id);
+  const userSetOf = (userId: string) => buildUserSessionsKey(prefix, hashSha256(userId));
   const clusterUserSessions = createClusterUserSessions({ commands, clock, index, keyOf });
 
   const runCreateScript = (

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
-import { questionKey } from '../../../core/store/keys.ts';
+import { buildQuestionKey } from '../../../core/store/keys.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
@@ -59,7 +59,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
       return { name, request, id: generateQuestionId() };
     });
     const noteWaitingReplica = ({ id }: { readonly id: string }) =>
-      store.set(questionKey(prefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
+      store.set(buildQuestionKey(prefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
     await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
@@ -96,7 +96,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     async receiveAnswer(sessionId, { id, result }) {
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, result)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
-      const key = questionKey(prefix, sessionId, id);
+      const key = buildQuestionKey(prefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
       await replicas.send({ about: 'answer', sessionId, id, result }, replica);

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
-import { subscriptionKey } from '../../../core/store/keys.ts';
+import { buildSubscriptionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 
@@ -31,7 +31,7 @@ const RENEW_AFTER_MS = 86_400_000;
 export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
   const { catalog, store, clock, prefix } = deps;
   const keyOf = (sessionId: string, uri: string) =>
-    subscriptionKey(prefix, sessionId, hashSha256(uri));
+    buildSubscriptionKey(prefix, sessionId, hashSha256(uri));
 
   const save = (sessionId: string, uri: string) =>
     store.set(keyOf(sessionId, uri), String(clock.now()), TTL_SECONDS);

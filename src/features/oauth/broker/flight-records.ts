@@ -1,7 +1,7 @@
 // What replicas tell each other of work that is done once: who does it, and its outcome. Results are
 // plain data, sealed while they lie in the store.
 import type { RecordsDeps } from '../../../core/seal/sealed-records.ts';
-import { oauthKey } from '../../../core/store/keys.ts';
+import { buildOAuthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 
 /** Longer than the work may take: a replica that holds the lock for longer has died. */
@@ -64,7 +64,7 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
 }
 
 /** The lock of the replica that does the work, and after it the outcome. */
-const buildFlightKey = (hash: string): string => oauthKey('flight', hash);
+const buildFlightKey = (hash: string): string => buildOAuthKey('flight', hash);
 
 /** Where replicas of 0.1.0, which hold the same lock, keep and look for the outcome. */
-const buildEarlierKey = (hash: string): string => oauthKey('answer', hash);
+const buildEarlierKey = (hash: string): string => buildOAuthKey('answer', hash);

@@ -2,7 +2,7 @@
 import { isStringArray, parseObject } from '../../../core/json.ts';
 import type { RecordsDeps } from '../../../core/seal/sealed-records.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
-import { oauthKey } from '../../../core/store/keys.ts';
+import { buildOAuthKey } from '../../../core/store/keys.ts';
 import { RECORD_VERSION } from '../../../core/store/record-version.ts';
 
 /** A grant that a refresh token stands for. */
@@ -50,11 +50,12 @@ export function createRefreshTokens(
   ttlSeconds: number,
 ): RefreshTokens {
   // Version 0.1.0 writes and compares the bare client id here: what is more lies in other records.
-  const buildOwnerKey = (token: string) => oauthKey('refresh', hashSha256(token));
-  const buildGrantKey = (token: string) => oauthKey('refresh-grant', hashSha256(token));
+  const buildOwnerKey = (token: string) => buildOAuthKey('refresh', hashSha256(token));
+  const buildGrantKey = (token: string) => buildOAuthKey('refresh-grant', hashSha256(token));
   // A key of its own: a refresh under way at this moment binds the token once more.
-  const buildTombstoneKey = (token: string) => oauthKey('refresh-revoked', hashSha256(token));
-  const buildSuccessorKey = (token: string) => oauthKey('refresh-successor', hashSha256(token));
+  const buildTombstoneKey = (token: string) => buildOAuthKey('refresh-revoked', hashSha256(token));
+  const buildSuccessorKey = (token: string) =>
+    buildOAuthKey('refresh-successor', hashSha256(token));
 
   const isRevoked = async (token: string) =>
     (await store.get(buildTombstoneKey(token))) !== undefined;

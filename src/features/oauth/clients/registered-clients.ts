@@ -1,7 +1,7 @@
 // §2.2, §3.2: registered clients in the shared store.
 import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../../core/ids.ts';
 import { isObject, isStringArray } from '../../../core/json.ts';
-import { clientKey } from '../../../core/store/keys.ts';
+import { buildClientKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
 
@@ -49,13 +49,17 @@ export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): Reg
   async find(clientId) {
     // Nothing that was never issued reaches the store.
     if (!isRegisteredClientId(clientId)) return undefined;
-    const record = await store.get(clientKey(clientId));
+    const record = await store.get(buildClientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
   add: (client) =>
-    store.set(clientKey(client.client_id), serializeRecord(client), ttl.unusedSeconds),
+    store.set(buildClientKey(client.client_id), serializeRecord(client), ttl.unusedSeconds),
   keep: (client) =>
-    store.set(clientKey(client.client_id), serializeRecord({ ...client, used: true }), ttl.seconds),
+    store.set(
+      buildClientKey(client.client_id),
+      serializeRecord({ ...client, used: true }),
+      ttl.seconds,
+    ),
 });
 
 const serializeRecord = (client: RegisteredClient): string =>

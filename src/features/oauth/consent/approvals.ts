@@ -1,6 +1,6 @@
 // What a browser approved before, so that it is not asked again.
 import { hashSha256 } from '../../../core/sha256.ts';
-import { oauthKey } from '../../../core/store/keys.ts';
+import { buildOAuthKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 
@@ -23,12 +23,15 @@ export function createApprovals(store: Store, settings: ApprovalsSettings): Appr
   const { ttlSeconds, listScopes } = settings;
 
   const buildClientKey = ({ clientId, redirectUri }: AuthorizationRequest, browserHash: string) =>
-    oauthKey('approved-client', hashSha256(JSON.stringify([browserHash, clientId, redirectUri])));
+    buildOAuthKey(
+      'approved-client',
+      hashSha256(JSON.stringify([browserHash, clientId, redirectUri])),
+    );
 
   function buildApprovalKey(request: AuthorizationRequest, browserHash: string): string {
     const { clientId, redirectUri, parameters } = request;
     const scopes = [...new Set(listScopes(parameters.get('scope')))].sort();
-    return oauthKey(
+    return buildOAuthKey(
       'approval',
       hashSha256(JSON.stringify([browserHash, clientId, redirectUri, scopes])),
     );
