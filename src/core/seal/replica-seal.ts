@@ -43,7 +43,7 @@ export function createReplicaSeal(
 const TEN_YEARS_SECONDS = 315_360_000;
 
 /** The secret that all replicas have in common: whoever needs it first makes it. */
-async function loadOrCreateStoredSecret(store: Store, prefix: string): Promise<string> {
-  const key = buildSharedSecretKey(prefix);
+async function loadOrCreateStoredSecret(store: Store, sessionKeyPrefix: string): Promise<string> {
+  const key = buildSharedSecretKey(sessionKeyPrefix);
   return (await store.get(key)) ?? store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS);
 }

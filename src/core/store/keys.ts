@@ -1,31 +1,37 @@
 // §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
 
 /** §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
-export const buildSessionKey = (prefix: string, sessionId: string): string => prefix + sessionId;
+export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string): string =>
+  sessionKeyPrefix + sessionId;
 
 /** The sorted set of live sessions, scored by expiry. No session id reads `index`. */
-export const buildSessionIndexKey = (prefix: string): string => `${prefix}index`;
+export const buildSessionIndexKey = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}index`;
 
 /** The sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
-export const buildUserSessionsKey = (prefix: string, hash: string): string =>
-  `${prefix}user:${hash}`;
+export const buildUserSessionsKey = (sessionKeyPrefix: string, hash: string): string =>
+  `${sessionKeyPrefix}user:${hash}`;
 
 /**
  * The channel on which replicas talk to each other. Not a key, but like one: channels ignore
  * database numbers, so services that share a server are kept apart by the prefix alone.
  */
-export const buildChannelName = (prefix: string): string => `${prefix}bus`;
+export const buildChannelName = (sessionKeyPrefix: string): string => `${sessionKeyPrefix}bus`;
 
 /** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
-export const buildSubscriptionKey = (prefix: string, sessionId: string, hash: string): string =>
-  `${prefix}${sessionId}:subscription:${hash}`;
+export const buildSubscriptionKey = (
+  sessionKeyPrefix: string,
+  sessionId: string,
+  hash: string,
+): string => `${sessionKeyPrefix}${sessionId}:subscription:${hash}`;
 
 /** The replica that waits for a client's answer. */
-export const buildQuestionKey = (prefix: string, sessionId: string, id: string): string =>
-  `${prefix}${sessionId}:question:${id}`;
+export const buildQuestionKey = (sessionKeyPrefix: string, sessionId: string, id: string): string =>
+  `${sessionKeyPrefix}${sessionId}:question:${id}`;
 
 /** The secret that all replicas seal with where the settings give none. */
-export const buildSharedSecretKey = (prefix: string): string => `${prefix}secret`;
+export const buildSharedSecretKey = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}secret`;
 
 /** §2.2. */
 export const buildClientKey = (clientId: string): string => `dcr:client:${clientId}`;

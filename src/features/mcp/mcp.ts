@@ -62,12 +62,12 @@ const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const { catalog, service, store, seal, clock, metrics, log, challenge } = deps;
   const { streams: hasStreams } = config;
-  const { keyPrefix: prefix } = config.sessions;
+  const { keyPrefix: sessionKeyPrefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
-  const channel = buildChannelName(prefix);
+  const channel = buildChannelName(sessionKeyPrefix);
   const replicas = createReplicas({ store, seal, clock, log, metrics, channel });
-  const questions = createQuestions({ replicas, store, clock, prefix });
+  const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
   const notificationStreams = createNotificationStreams(clock);
   const resourceUpdates = createResourceUpdates({ catalog, clock, log });
   const sessionStreams = hasStreams
@@ -79,7 +79,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         resourceUpdates,
         clock,
         log,
-        prefix,
+        sessionKeyPrefix,
       })
     : undefined;
   const runMethod = createRunMethod({ service, maxPerUser: config.maxCallsPerUser, clock });

@@ -17,10 +17,14 @@ export interface EmbeddedOptions {
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
 export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
-  const { sessionKeyPrefix: prefix, clock, log } = options;
+  const { sessionKeyPrefix, clock, log } = options;
   const { close, ...folder } = await openDataFolder(options.dataDir);
   const { sweep: sweepValues, ...values } = createEmbeddedValues({ ...folder, clock });
-  const { readSessionSync, ...sessions } = createEmbeddedSessions({ ...folder, prefix, clock });
+  const { readSessionSync, ...sessions } = createEmbeddedSessions({
+    ...folder,
+    sessionKeyPrefix,
+    clock,
+  });
   const slidingWindows = createSlidingWindows();
   /** One process per DATA_DIR: all listeners are here. */
   const listeners = createListeners(log);

@@ -28,35 +28,35 @@ export interface SessionRecords {
 }
 
 export interface SessionRecordsOptions extends Pick<DataFolder, 'root' | 'ensureOpen'> {
-  readonly prefix: string;
+  readonly sessionKeyPrefix: string;
   readonly clock: Clock;
 }
 
 export function openSessionRecords(options: SessionRecordsOptions): SessionRecords {
-  const { root, ensureOpen, prefix, clock } = options;
+  const { root, ensureOpen, sessionKeyPrefix, clock } = options;
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
-  const keyOf = (id: string) => buildSessionKey(prefix, id);
+  const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
 
   return {
     read(id) {
       ensureOpen();
-      return readUnexpired(records, keyOf(id), clock.now());
+      return readUnexpired(records, buildKey(id), clock.now());
     },
-    readExpiry: (id) => readExpiry(records, keyOf(id)),
+    readExpiry: (id) => readExpiry(records, buildKey(id)),
     readOwner(id) {
       try {
-        return records.get(keyOf(id))?.value.userId;
+        return records.get(buildKey(id))?.value.userId;
       } catch {
         return undefined;
       }
     },
     put(id, session, expiresAt) {
-      records.put(keyOf(id), createRecord(session, expiresAt));
+      records.put(buildKey(id), createRecord(session, expiresAt));
     },
     remove(id) {
-      records.remove(keyOf(id));
+      records.remove(buildKey(id));
     },
   };
 }

@@ -7,7 +7,7 @@ import { openSessionIndex } from './session-index.ts';
 import { openSessionRecords } from './session-records.ts';
 
 export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
-  readonly prefix: string;
+  readonly sessionKeyPrefix: string;
   readonly clock: Clock;
 }
 

@@ -23,7 +23,7 @@ export interface ClusterUserSessionsOptions {
   readonly clock: Clock;
   /** Key of the sorted set of live sessions. */
   readonly index: string;
-  keyOf(id: string): string;
+  buildKey(id: string): string;
 }
 
 /** Most entries are right at once; where the first ones are not, more are looked at together. */
@@ -40,7 +40,7 @@ const MAX_ROUNDS = 100;
 export function createClusterUserSessions(
   options: ClusterUserSessionsOptions,
 ): ClusterUserSessions {
-  const { commands, clock, index, keyOf } = options;
+  const { commands, clock, index, buildKey } = options;
 
   async function readFirst(userSet: string, limit: number): Promise<readonly Entry[]> {
     const flat = await commands.run((client) =>
@@ -51,7 +51,7 @@ export function createClusterUserSessions(
 
   /** False when the entry was right already. */
   async function correctEntry(userSet: string, { id, dueAt }: Entry, corrected: Set<string>) {
-    const leftMs = await commands.run((client) => client.pttl(keyOf(id)));
+    const leftMs = await commands.run((client) => client.pttl(buildKey(id)));
     const expiresAt = clock.now() + leftMs;
     // Once each: clocks and distances differ by more than a millisecond.
     const isRight = leftMs >= 0 && (expiresAt <= dueAt || corrected.has(id));
@@ -64,7 +64,7 @@ export function createClusterUserSessions(
 
   /** False when it is gone. */
   async function endClaimed(id: string): Promise<boolean> {
-    const removed = await commands.run((client) => client.del(keyOf(id)));
+    const removed = await commands.run((client) => client.del(buildKey(id)));
     await removeFromSet(commands, index, id);
     return removed === 1;
   }

@@ -14,7 +14,7 @@ const CONNECT_TIMEOUT_MS = 1500;
 /** A connection that owes an answer for so long is given up: its host may be gone for good. */
 const SILENCE_MS = 2000;
 
-export interface Connection {
+export interface RedisConnection {
   readonly client: RedisClient;
   readonly isCluster: boolean;
 }
@@ -32,7 +32,7 @@ const FAIL_FAST = {
 };
 
 /** Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster. */
-export function connect(redisUrl: string, backoff: Backoff): Connection {
+export function connect(redisUrl: string, backoff: Backoff): RedisConnection {
   const url = new URL(redisUrl);
   const isCluster = url.searchParams.get('cluster') === 'true';
   url.searchParams.delete('cluster');

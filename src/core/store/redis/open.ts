@@ -22,7 +22,7 @@ export interface RedisOptions {
 
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
-  const { sessionKeyPrefix: prefix, clock, log, backoff = idleBackoff } = options;
+  const { sessionKeyPrefix, clock, log, backoff = idleBackoff } = options;
   const { client: commandClient, isCluster } = connect(options.url, backoff);
   const commands = createCommandRunner(commandClient, { clock, log, isCluster });
   const subscriber = createSubscriber(commandClient, { backoff, clock, log });
@@ -47,12 +47,12 @@ export function openRedisStore(options: RedisOptions): Store {
     countRequestAndReadSession: (windows, sessionId) =>
       countAndRead(
         windows,
-        sessionId === undefined ? undefined : buildSessionKey(prefix, sessionId),
+        sessionId === undefined ? undefined : buildSessionKey(sessionKeyPrefix, sessionId),
       ),
     async uncountRequest(key, entry) {
       await commands.run((client) => client.zrem(key, entry));
     },
-    ...createRedisSessions({ commands, prefix, clock, isCluster }),
+    ...createRedisSessions({ commands, sessionKeyPrefix, clock, isCluster }),
     async publish(channel, message) {
       await commands.run((client) => client.publish(channel, message));
     },

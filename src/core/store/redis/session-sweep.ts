@@ -10,15 +10,15 @@ export interface SessionSweepOptions {
   readonly clock: Clock;
   /** Key of the sorted set of live sessions. */
   readonly index: string;
-  keyOf(id: string): string;
-  userSetOf(userId: string): string;
+  buildKey(id: string): string;
+  buildUserSetKey(userId: string): string;
 }
 
 /** Small enough for one deadline. */
 const BATCH = 200;
 
 export function createSessionSweep(options: SessionSweepOptions): Store['sweepSessions'] {
-  const { commands, clock, index, keyOf, userSetOf } = options;
+  const { commands, clock, index, buildKey, buildUserSetKey } = options;
 
   return async function sweepSessions() {
     let removed = 0;
@@ -34,14 +34,14 @@ export function createSessionSweep(options: SessionSweepOptions): Store['sweepSe
   /** True when the entry was removed. */
   async function sweepEntry(id: string): Promise<boolean> {
     const [leftMs, userId] = await Promise.all([
-      commands.run((client) => client.pttl(keyOf(id))),
-      commands.run((client) => client.hget(keyOf(id), 'userId')),
+      commands.run((client) => client.pttl(buildKey(id))),
+      commands.run((client) => client.hget(buildKey(id), 'userId')),
     ]);
     if (leftMs < 0) return removeFromSet(commands, index, id);
     const expiresAt = clock.now() + leftMs;
     // XX: a session that is ended at this moment must not come back into the index.
     await commands.run((client) => client.zadd(index, 'XX', expiresAt, id));
-    if (userId !== null) await updateUserSet(userSetOf(userId), id, { expiresAt, leftMs });
+    if (userId !== null) await updateUserSet(buildUserSetKey(userId), id, { expiresAt, leftMs });
     return false;
   }
 
@@ -51,7 +51,7 @@ export function createSessionSweep(options: SessionSweepOptions): Store['sweepSe
     const added = await commands.run((client) => addUserSessionScript.run(client, [userSet], args));
     if (added === 0) return;
     // It may have been ended meanwhile.
-    const exists = await commands.run((client) => client.exists(keyOf(id)));
+    const exists = await commands.run((client) => client.exists(buildKey(id)));
     if (exists === 0) await removeFromSet(commands, userSet, id);
   }
 }

@@ -12,7 +12,7 @@ import { createSessionSweep, removeFromSet } from './session-sweep.ts';
 
 export interface RedisSessionsOptions {
   readonly commands: CommandRunner;
-  readonly prefix: string;
+  readonly sessionKeyPrefix: string;
   readonly clock: Clock;
   /** A cluster keeps session and sets in different slots: several steps in place of one script. */
   readonly isCluster: boolean;
@@ -22,11 +22,12 @@ export interface RedisSessionsOptions {
 const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 
 export function createRedisSessions(options: RedisSessionsOptions): SessionOperations {
-  const { commands, prefix, clock, isCluster } = options;
-  const index = buildSessionIndexKey(prefix);
-  const keyOf = (id: string) => buildSessionKey(prefix, id);
-  const userSetOf = (userId: string) => buildUserSessionsKey(prefix, hashSha256(userId));
-  const clusterUserSessions = createClusterUserSessions({ commands, clock, index, keyOf });
+  const { commands, sessionKeyPrefix, clock, isCluster } = options;
+  const index = buildSessionIndexKey(sessionKeyPrefix);
+  const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
+  const buildUserSetKey = (userId: string) =>
+    buildUserSessionsKey(sessionKeyPrefix, hashSha256(userId));
+  const clusterUserSessions = createClusterUserSessions({ commands, clock, index, buildKey });
 
   const runCreateScript = (
     session: SessionRecord,
@@ -36,12 +37,12 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
     commands.run((client) =>
       createSessionScript.run(
         client,
-        [keyOf(session.sessionId), ...sets],
+        [buildKey(session.sessionId), ...sets],
         [
           session.sessionId,
           ttlSeconds,
           userMax,
-          prefix,
+          sessionKeyPrefix,
           ...VERSION_FIELD,
           ...toHashFields(session),
         ],
@@ -55,16 +56,16 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
     await commands.run((client) => client.zadd(index, dueAt, id));
     await runCreateScript(session, ttlSeconds, {});
     if (userId === undefined || userMax === 0) return [];
-    return clusterUserSessions.add({ id, userSet: userSetOf(userId), ttlSeconds }, userMax);
+    return clusterUserSessions.add({ id, userSet: buildUserSetKey(userId), ttlSeconds }, userMax);
   }
 
   return {
-    readSession: (id) => readSession(commands, keyOf(id)),
+    readSession: (id) => readSession(commands, buildKey(id)),
 
     async createSession(session, ttlSeconds, userMax = 0) {
       if (isCluster) return createOnCluster(session, ttlSeconds, userMax);
       const { userId } = session;
-      const userSets = userId === undefined || userMax === 0 ? [] : [userSetOf(userId)];
+      const userSets = userId === undefined || userMax === 0 ? [] : [buildUserSetKey(userId)];
       const sets = [index, ...userSets];
       const ended = await runCreateScript(session, ttlSeconds, { sets, userMax });
       return Array.isArray(ended) ? ended.map(String) : [];
@@ -73,14 +74,14 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
     async touchSession(id, owner, changes, ttlSeconds) {
       const args = [owner ?? '', ttlSeconds, ...toHashFields(changes)];
       const touched = await commands.run((client) =>
-        touchSessionScript.run(client, [keyOf(id)], args),
+        touchSessionScript.run(client, [buildKey(id)], args),
       );
       return touched === 1;
     },
 
     async endSession(id, owner) {
-      const sets = [index, ...(owner === undefined ? [] : [userSetOf(owner)])];
-      const keys = [keyOf(id), ...(isCluster ? [] : sets)];
+      const sets = [index, ...(owner === undefined ? [] : [buildUserSetKey(owner)])];
+      const keys = [buildKey(id), ...(isCluster ? [] : sets)];
       const ended = await commands.run((client) =>
         endSessionScript.run(client, keys, [owner ?? '', id]),
       );
@@ -91,11 +92,11 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
 
     // No script: a session that is gone stays gone, so nothing can come between the two steps.
     async claimExpiredSession(id) {
-      const exists = await commands.run((client) => client.exists(keyOf(id)));
+      const exists = await commands.run((client) => client.exists(buildKey(id)));
       return exists === 0 && removeFromSet(commands, index, id);
     },
 
-    sweepSessions: createSessionSweep({ commands, clock, index, keyOf, userSetOf }),
+    sweepSessions: createSessionSweep({ commands, clock, index, buildKey, buildUserSetKey }),
 
     countSessions: () => commands.run((client) => client.zcard(index)),
   };

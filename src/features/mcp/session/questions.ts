@@ -41,10 +41,15 @@ export interface QuestionsDeps {
   readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly prefix: string;
+  readonly sessionKeyPrefix: string;
 }
 
-export function createQuestions({ replicas, store, clock, prefix }: QuestionsDeps): Questions {
+export function createQuestions({
+  replicas,
+  store,
+  clock,
+  sessionKeyPrefix,
+}: QuestionsDeps): Questions {
   const pendingQuestions = createPendingQuestions(clock);
 
   replicas.listen((message) => {
@@ -59,7 +64,11 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
       return { name, request, id: generateQuestionId() };
     });
     const noteWaitingReplica = ({ id }: { readonly id: string }) =>
-      store.set(buildQuestionKey(prefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
+      store.set(
+        buildQuestionKey(sessionKeyPrefix, sessionId, id),
+        replicas.ownName,
+        NOTE_TTL_SECONDS,
+      );
     await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
@@ -96,7 +105,7 @@ export function createQuestions({ replicas, store, clock, prefix }: QuestionsDep
     async receiveAnswer(sessionId, { id, result }) {
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, result)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
-      const key = buildQuestionKey(prefix, sessionId, id);
+      const key = buildQuestionKey(sessionKeyPrefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
       await replicas.send({ about: 'answer', sessionId, id, result }, replica);

@@ -21,7 +21,7 @@ export interface SessionSubscriptionsDeps {
   readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
-  readonly prefix: string;
+  readonly sessionKeyPrefix: string;
 }
 
 /** From the subscription, or the last update that was sent a day or more after it. */
@@ -29,9 +29,9 @@ const TTL_SECONDS = 604_800;
 const RENEW_AFTER_MS = 86_400_000;
 
 export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
-  const { catalog, store, clock, prefix } = deps;
+  const { catalog, store, clock, sessionKeyPrefix } = deps;
   const keyOf = (sessionId: string, uri: string) =>
-    buildSubscriptionKey(prefix, sessionId, hashSha256(uri));
+    buildSubscriptionKey(sessionKeyPrefix, sessionId, hashSha256(uri));
 
   const save = (sessionId: string, uri: string) =>
     store.set(keyOf(sessionId, uri), String(clock.now()), TTL_SECONDS);
