@@ -234,7 +234,7 @@ function createAuthorizationEndpoints(
   });
   const documentOffer =
     parts.network === undefined
-      ? createDocumentOffer({ hosts: allowedHosts, network, clock, log })
+      ? createDocumentOffer({ allowedHosts, network, clock, log })
       : createUncheckedOffer(allowedHosts);
   const handlers = createOAuth(config, {
     store,

@@ -38,7 +38,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     audienceClaim: 'aud' as const,
     foreignClaims: [],
     maxTokenBytes: MAX_TOKEN_BYTES,
-    toleranceSeconds: 0,
+    clockToleranceSeconds: 0,
   };
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createAuthenticate({

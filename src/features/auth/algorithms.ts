@@ -34,9 +34,9 @@ const isOnCurve =
 const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
-const rsaPkcs1 = (bits: number) => createAlgorithm(isRsa, `sha${bits}`);
+const createRsaPkcs1 = (bits: number) => createAlgorithm(isRsa, `sha${bits}`);
 
-const rsaPss = (bits: number) =>
+const createRsaPss = (bits: number) =>
   createAlgorithm(isRsa, `sha${bits}`, {
     padding: constants.RSA_PKCS1_PSS_PADDING,
     // RFC 7518 §3.5: the salt is as long as the hash.
@@ -44,18 +44,18 @@ const rsaPss = (bits: number) =>
   });
 
 // RFC 7518 §3.4: r and s side by side, of fixed length.
-const ecdsa = (bits: number, curve: string) =>
+const createEcdsa = (bits: number, curve: string) =>
   createAlgorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
 
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
-  ['RS256', rsaPkcs1(256)],
-  ['RS384', rsaPkcs1(384)],
-  ['RS512', rsaPkcs1(512)],
-  ['PS256', rsaPss(256)],
-  ['PS384', rsaPss(384)],
-  ['PS512', rsaPss(512)],
-  ['ES256', ecdsa(256, 'prime256v1')],
-  ['ES384', ecdsa(384, 'secp384r1')],
-  ['ES512', ecdsa(512, 'secp521r1')],
+  ['RS256', createRsaPkcs1(256)],
+  ['RS384', createRsaPkcs1(384)],
+  ['RS512', createRsaPkcs1(512)],
+  ['PS256', createRsaPss(256)],
+  ['PS384', createRsaPss(384)],
+  ['PS512', createRsaPss(512)],
+  ['ES256', createEcdsa(256, 'prime256v1')],
+  ['ES384', createEcdsa(384, 'secp384r1')],
+  ['ES512', createEcdsa(512, 'secp521r1')],
   ['EdDSA', createAlgorithm(isEdwards, null)],
 ]);

@@ -51,7 +51,7 @@ export interface AuthDeps {
 }
 
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
-  const { provider, clockToleranceSeconds: toleranceSeconds } = config;
+  const { provider, clockToleranceSeconds } = config;
   const { challenge, maxTokenBytes, clock } = deps;
   const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, ...deps });
   const verifier = createTokenVerifier({
@@ -61,7 +61,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     audienceClaim: provider.audienceClaim,
     foreignClaims: listForeignClaims(provider),
     maxTokenBytes,
-    toleranceSeconds,
+    clockToleranceSeconds,
     clock,
   });
   keySet.start();

@@ -1,5 +1,6 @@
 // §5.2, §5.3: claims, after the signature.
-
+import type { RequiredAuthConfig } from '../../core/config/groups/auth.ts';
+import type { ProviderConfig } from '../../core/config/groups/provider.ts';
 import { isStringArray } from '../../core/json.ts';
 import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import { quote } from '../../core/quote.ts';
@@ -8,15 +9,11 @@ import { checkTimes, type TokenAge } from './check-times.ts';
 import { failToken } from './fail-token.ts';
 import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
 
-export interface ClaimRules {
-  readonly issuer: string;
-  /** Any one of them must match exactly. */
-  readonly audience: readonly string[];
-  /** The claim that must name one of them. */
-  readonly audienceClaim: 'aud' | 'client_id';
+export interface ClaimRules
+  extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,
+    Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
-  readonly toleranceSeconds: number;
 }
 
 type Claims = Readonly<Record<string, unknown>>;
@@ -36,7 +33,7 @@ export function readUserContext(
   checkIssuerClaim(claims, rules.issuer);
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules.audience);
-  checkTimes(claims, rules.toleranceSeconds, now / 1000, age);
+  checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
   return { sub: readSubject(claims), ...readProfile(claims), token };
 }
 

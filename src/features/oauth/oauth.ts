@@ -128,8 +128,8 @@ function createParts(
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
   const registered = createRegisteredClients(store, {
-    seconds: registration.ttlSeconds,
-    unusedSeconds: unusedTtlSeconds,
+    ttlSeconds: registration.ttlSeconds,
+    unusedTtlSeconds,
   });
   return {
     registered,
@@ -137,7 +137,7 @@ function createParts(
       registered,
       // Switched off, such an id is the provider's to judge, like any other.
       documents: clientIdMetadata.allowedHosts.length > 0 ? clientDocuments : undefined,
-      loopbackAnyPort: redirectUris.anyLoopbackPort,
+      allowsAnyLoopbackPort: redirectUris.allowsAnyLoopbackPort,
       renewal,
       baseUrl,
     }),

@@ -27,7 +27,9 @@ beforeEach(() => {
 function start(hosts: readonly string[] = HOSTS, network: Network = host.network) {
   const collected = collectLog();
   lines = collected.lines;
-  const offer = closeAfterTest(createDocumentOffer({ hosts, network, clock, log: collected.log }));
+  const offer = closeAfterTest(
+    createDocumentOffer({ allowedHosts: hosts, network, clock, log: collected.log }),
+  );
   offer.start();
   const config = loadConfig({
     BASE_URL: 'https://gw.example',

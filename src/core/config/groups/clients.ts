@@ -9,7 +9,7 @@ export interface ClientsConfig {
   readonly redirectUris: {
     /** Private-use schemes (RFC 8252 §7.1), without the colon. */
     readonly schemes: readonly string[];
-    readonly anyLoopbackPort: boolean;
+    readonly allowsAnyLoopbackPort: boolean;
   };
   readonly clientIdMetadata: {
     /** Whose documents are believed; `*` for any host. */
@@ -105,7 +105,7 @@ export const clientSettings = {
     default: chooseByMode({ proxy: [], broker: SCHEMES }, writeList),
     summary: 'Schemes of redirect URIs beside https (RFC 8252 §7.1).',
   }),
-  anyLoopbackPort: defineSetting({
+  allowsAnyLoopbackPort: defineSetting({
     variable: 'OAUTH_LOOPBACK_ANY_PORT',
     rule: flag,
     default: chooseByMode({ proxy: false, broker: true }),
@@ -123,7 +123,7 @@ export const readClientsConfig = (read: Read): ClientsConfig => ({
   },
   redirectUris: {
     schemes: read(clientSettings.redirectSchemes),
-    anyLoopbackPort: read(clientSettings.anyLoopbackPort),
+    allowsAnyLoopbackPort: read(clientSettings.allowsAnyLoopbackPort),
   },
   clientIdMetadata: { allowedHosts: read(clientSettings.allowedHosts) },
 });

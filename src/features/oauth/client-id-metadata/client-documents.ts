@@ -1,6 +1,7 @@
 // §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
 // fetched when they are needed and kept for as long as their host allows.
 import type { Clock } from '../../../core/clock.ts';
+import type { ClientsConfig } from '../../../core/config/groups/clients.ts';
 import type { Log } from '../../../core/log.ts';
 import { createLogThrottle } from '../../../core/log-throttle.ts';
 import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
@@ -25,9 +26,8 @@ export interface ClientDocuments {
   find(clientId: string): Promise<ClientDocument>;
 }
 
-export interface ClientDocumentsOptions {
-  /** `*` for any public host, else exact names in lower case; none allows nothing. */
-  readonly allowedHosts: readonly string[];
+export interface ClientDocumentsOptions
+  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
   readonly redirectUris: RedirectUriRules;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,6 +1,7 @@
 // Whether the metadata offers client documents. A client that sees the offer may have
 // no other way to log in, so it is made only while documents can be fetched.
 import type { Clock } from '../../../core/clock.ts';
+import type { ClientsConfig } from '../../../core/config/groups/clients.ts';
 import { describeCause, type Log } from '../../../core/log.ts';
 import { ClientDocumentRefused } from './client-document-refused.ts';
 import type { Network } from './network.ts';
@@ -17,9 +18,8 @@ export interface DocumentOffer {
   close(): void;
 }
 
-export interface DocumentOfferOptions {
-  /** `CIMD_ALLOWED_HOSTS`. */
-  readonly hosts: readonly string[];
+export interface DocumentOfferOptions
+  extends Pick<ClientsConfig['clientIdMetadata'], 'allowedHosts'> {
   readonly network: Network;
   readonly clock: Clock;
   readonly log: Log;
@@ -30,18 +30,23 @@ const TIMEOUT_MS = 5000;
 
 /** `*` names no host that could be tried. */
 export const createDocumentOffer = (options: DocumentOfferOptions): DocumentOffer =>
-  options.hosts.length === 0 || options.hosts.includes('*')
-    ? createUncheckedOffer(options.hosts)
+  options.allowedHosts.length === 0 || options.allowedHosts.includes('*')
+    ? createUncheckedOffer(options.allowedHosts)
     : createCheckedOffer(options);
 
 /** Documents are offered where hosts are allowed, whether they can be reached or not. */
-export const createUncheckedOffer = (hosts: readonly string[]): DocumentOffer => ({
-  isOffered: async () => hosts.length > 0,
+export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentOffer => ({
+  isOffered: async () => allowedHosts.length > 0,
   start() {},
   close() {},
 });
 
-function createCheckedOffer({ hosts, network, clock, log }: DocumentOfferOptions): DocumentOffer {
+function createCheckedOffer({
+  allowedHosts,
+  network,
+  clock,
+  log,
+}: DocumentOfferOptions): DocumentOffer {
   const closing = new AbortController();
   let cancelNext = () => {};
   let endFirst = () => {};
@@ -49,7 +54,7 @@ function createCheckedOffer({ hosts, network, clock, log }: DocumentOfferOptions
   let isReachable: boolean | undefined;
 
   async function check(): Promise<void> {
-    const failures = await probeHosts(hosts, network, clock, closing.signal);
+    const failures = await probeHosts(allowedHosts, network, clock, closing.signal);
     if (!closing.signal.aborted) {
       reportChange(failures);
       cancelNext = clock.after(EVERY_MS, () => void check());

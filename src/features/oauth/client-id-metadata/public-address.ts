@@ -40,9 +40,9 @@ const SPECIAL_IPV6 = [
   '3fff::/20', // documentation
 ];
 
-const specialIpv4 = blockList(SPECIAL_IPV4, 'ipv4');
-const globalIpv6 = blockList(GLOBAL_IPV6, 'ipv6');
-const specialIpv6 = blockList(SPECIAL_IPV6, 'ipv6');
+const specialIpv4 = createBlockList(SPECIAL_IPV4, 'ipv4');
+const globalIpv6 = createBlockList(GLOBAL_IPV6, 'ipv6');
+const specialIpv6 = createBlockList(SPECIAL_IPV6, 'ipv6');
 
 /** Whether an address belongs to the public internet; false for anything that is no address. */
 export function isPublicAddress(address: string): boolean {
@@ -61,7 +61,7 @@ export function isPublicAddress(address: string): boolean {
   }
 }
 
-function blockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
+function createBlockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {
   const list = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');

@@ -1,4 +1,5 @@
 // Which clients there are: those that registered, and those that a document of theirs describes.
+import type { ClientsConfig } from '../../../core/config/groups/clients.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
@@ -50,18 +51,17 @@ export interface Clients {
 /** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
 export type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
-export interface ClientsDeps {
+export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allowsAnyLoopbackPort'> {
   readonly registered: RegisteredClients;
   /** Undefined when they are switched off. */
   readonly documents: ClientDocuments | undefined;
-  readonly loopbackAnyPort: boolean;
   /** Whether every token renews a registration, only the first, or none. */
   readonly renewal: 'every' | 'first' | 'none';
   readonly baseUrl: string;
 }
 
 export function createClients(deps: ClientsDeps): Clients {
-  const { registered, documents, loopbackAnyPort, renewal, baseUrl } = deps;
+  const { registered, documents, renewal, baseUrl } = deps;
 
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
@@ -81,7 +81,7 @@ export function createClients(deps: ClientsDeps): Clients {
     },
     // By any port, or by a registration from before this was refused, it could be the gateway's own.
     allowsRedirectUri: ({ redirectUris }, redirectUri) =>
-      redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, loopbackAnyPort)) &&
+      redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps)) &&
       !isAtOrigin(redirectUri, baseUrl),
     async recordUse(client) {
       if (client.kind !== 'registered') return;

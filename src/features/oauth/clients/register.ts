@@ -1,6 +1,7 @@
 // §4.8, RFC 7591 §3: dynamic client registration.
 import { readBearerToken } from '../../../core/bearer-token.ts';
 import type { Clock } from '../../../core/clock.ts';
+import type { RegistrationConfig } from '../../../core/config/groups/clients.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateClientId } from '../../../core/ids.ts';
 import { createJsonReply, type PendingReply } from '../../../core/message.ts';
@@ -9,10 +10,9 @@ import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
 
-export interface RegisterRules {
+/** `accessToken` is the initial access token of RFC 7591 §3. */
+export interface RegisterRules extends Pick<RegistrationConfig, 'accessToken'> {
   readonly redirectUris: RedirectUriRules;
-  /** RFC 7591 §3: the initial access token that a caller must bring; undefined for none. */
-  readonly accessToken: string | undefined;
 }
 
 /** A client is public: no secret is issued, whatever method it names (§5.8). */

@@ -1,4 +1,5 @@
 // §2.2, §3.2: registered clients in the shared store.
+import type { RegistrationConfig } from '../../../core/config/groups/clients.ts';
 import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../../core/ids.ts';
 import { isObject, isStringArray } from '../../../core/json.ts';
 import { buildClientKey } from '../../../core/store/keys.ts';
@@ -34,18 +35,19 @@ export interface RegisteredClients {
   keep(client: RegisteredClient): Promise<void>;
 }
 
-export interface RegistrationTtl {
-  /** `DCR_CLIENT_TTL`. */
-  readonly seconds: number;
+export interface RegistrationTtl extends Pick<RegistrationConfig, 'ttlSeconds'> {
   /** Until the client first gets a token: anybody may register, and most never come back. */
-  readonly unusedSeconds: number;
+  readonly unusedTtlSeconds: number;
 }
 
 /** §4.6: such a client is looked up here; every other id is the provider's to judge. */
 export const hasRegisteredClientPrefix = (clientId: string): boolean =>
   clientId.startsWith(REGISTERED_CLIENT_PREFIX);
 
-export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): RegisteredClients => ({
+export const createRegisteredClients = (
+  store: Store,
+  { ttlSeconds, unusedTtlSeconds }: RegistrationTtl,
+): RegisteredClients => ({
   async find(clientId) {
     // Nothing that was never issued reaches the store.
     if (!isRegisteredClientId(clientId)) return undefined;
@@ -53,12 +55,12 @@ export const createRegisteredClients = (store: Store, ttl: RegistrationTtl): Reg
     return record === undefined ? undefined : readRecord(clientId, record);
   },
   add: (client) =>
-    store.set(buildClientKey(client.client_id), serializeRecord(client), ttl.unusedSeconds),
+    store.set(buildClientKey(client.client_id), serializeRecord(client), unusedTtlSeconds),
   keep: (client) =>
     store.set(
       buildClientKey(client.client_id),
       serializeRecord({ ...client, used: true }),
-      ttl.seconds,
+      ttlSeconds,
     ),
 });
 

@@ -1,4 +1,5 @@
 // What a browser approved before, so that it is not asked again.
+import type { ConsentConfig } from '../../../core/config/groups/consent.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildOAuthKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
@@ -12,9 +13,7 @@ export interface Approvals {
   remember(request: AuthorizationRequest, browserHash: string): Promise<void>;
 }
 
-export interface ApprovalsSettings {
-  /** 0: nothing is remembered. */
-  readonly ttlSeconds: number;
+export interface ApprovalsSettings extends Pick<ConsentConfig, 'ttlSeconds'> {
   /** The scopes that the provider will be asked for. */
   readonly listScopes: (scope: string | undefined) => readonly string[];
 }

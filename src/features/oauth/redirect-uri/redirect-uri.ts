@@ -105,10 +105,10 @@ export function isAtOrigin(uri: string, other: string): boolean {
 export function isSameRedirectUri(
   registered: string,
   requested: string,
-  anyPort: boolean,
+  { allowsAnyLoopbackPort }: Pick<RedirectUriConfig['redirectUris'], 'allowsAnyLoopbackPort'>,
 ): boolean {
   if (registered === requested) return true;
-  if (!anyPort) return false;
+  if (!allowsAnyLoopbackPort) return false;
   const [one, other] = [stripLoopbackPort(registered), stripLoopbackPort(requested)];
   return one !== undefined && one === other;
 }
