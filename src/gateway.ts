@@ -27,8 +27,8 @@ import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { type Auth, type AuthDeps, createAuth, disabledAuth } from './features/auth/auth.ts';
 import { createChallenge } from './features/auth/bearer.ts';
 import type { KeySet } from './features/auth/key-set.ts';
-import { createAuthorizationServer } from './features/discovery/authorization-server.ts';
 import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
+import { createServerMetadata } from './features/discovery/server-metadata.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
@@ -246,7 +246,7 @@ function createAuthorizationEndpoints(
     inspectToken: parts.inspectToken,
     log,
   });
-  const metadataDocuments = createAuthorizationServer(config, metadata, documentOffer.isOffered);
+  const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [
       ...createOAuthEndpoints(handlers, { popups: oauth.popups }),

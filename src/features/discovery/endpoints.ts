@@ -1,24 +1,28 @@
 // §4.1, §4.9, §4.10: the metadata documents.
 import type { Endpoint, OpenEndpoint } from '../../core/endpoint.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../../core/errors/render.ts';
-import type { AuthorizationServer } from './authorization-server.ts';
-import { createProtectedResource } from './protected-resource.ts';
+import { createResourceMetadataHandler } from './resource-metadata.ts';
+import type { ServerMetadata } from './server-metadata.ts';
 
 export const createDiscoveryEndpoints = (
   baseUrl: string,
-  authorizationServer: AuthorizationServer,
+  serverMetadata: ServerMetadata,
 ): readonly Endpoint[] => [
-  documentEndpoint('oauth-protected-resource', JSONRPC, createProtectedResource(baseUrl, '')),
-  documentEndpoint(
+  createMetadataEndpoint(
+    'oauth-protected-resource',
+    JSONRPC,
+    createResourceMetadataHandler(baseUrl, ''),
+  ),
+  createMetadataEndpoint(
     'oauth-protected-resource/mcp',
     JSONRPC,
-    createProtectedResource(baseUrl, '/mcp'),
+    createResourceMetadataHandler(baseUrl, '/mcp'),
   ),
-  documentEndpoint('oauth-authorization-server', OAUTH, authorizationServer.metadata),
-  documentEndpoint('openid-configuration', OAUTH, authorizationServer.openidConfiguration),
+  createMetadataEndpoint('oauth-authorization-server', OAUTH, serverMetadata.getMetadata),
+  createMetadataEndpoint('openid-configuration', OAUTH, serverMetadata.getOpenidConfiguration),
 ];
 
-const documentEndpoint = (
+const createMetadataEndpoint = (
   name: string,
   errors: ErrorFormat,
   handle: OpenEndpoint['handle'],

@@ -3,7 +3,7 @@
 import { createServer } from 'node:net';
 import { beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/core/config/load.ts';
-import { createAuthorizationServer } from '../../../src/features/discovery/authorization-server.ts';
+import { createServerMetadata } from '../../../src/features/discovery/server-metadata.ts';
 import { createDocumentOffer } from '../../../src/features/oauth/client-id-metadata/document-offer.ts';
 import type { Network } from '../../../src/features/oauth/client-id-metadata/network.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
@@ -39,10 +39,10 @@ function start(hosts: readonly string[] = HOSTS, network: Network = host.network
     OAUTH_CLIENT_ID: 'client-1',
   });
   const provider = { issuer: 'https://id.example', get: () => Promise.reject(new Error('down')) };
-  const server = createAuthorizationServer(config, provider, offer.isOffered);
+  const server = createServerMetadata(config, provider, offer.isOffered);
   return {
     close: offer.close,
-    async supported(document: 'metadata' | 'openidConfiguration' = 'metadata') {
+    async supported(document: 'getMetadata' | 'getOpenidConfiguration' = 'getMetadata') {
       const { body } = await server[document]();
       return JSON.parse(String(body)).client_id_metadata_document_supported;
     },
@@ -55,7 +55,7 @@ const warnings = () => lines.filter(({ level }) => level === 'warn');
 test('§14 document offer: while a host can be reached, both documents say so, and the log says nothing', async () => {
   const { supported } = start();
   expect(await supported()).toBe(true);
-  expect(await supported('openidConfiguration')).toBe(true);
+  expect(await supported('getOpenidConfiguration')).toBe(true);
   expect(lines.filter(({ level }) => level !== 'debug')).toEqual([]);
   expect(new Set(host.resolved)).toEqual(new Set(HOSTS));
   expect(host.requests).toEqual([]);
@@ -72,7 +72,7 @@ test('§14 document offer: when all fail it is left out, and one warning says wh
   host.resolveTo(notFound);
   const { supported } = start();
   expect(await supported()).toBeUndefined();
-  expect(await supported('openidConfiguration')).toBeUndefined();
+  expect(await supported('getOpenidConfiguration')).toBeUndefined();
   expect(warnings()).toEqual([
     expect.objectContaining({
       msg: expect.stringMatching(/CIMD_ALLOWED_HOSTS.*HTTPS_PROXY/),
@@ -88,7 +88,7 @@ test('§14 document offer: an answer before the first check has ended waits for 
   let answer = (_: readonly string[]) => {};
   host.resolveTo(() => new Promise((resolve) => (answer = resolve)));
   const { supported } = start(['a.example']);
-  const asked = [supported(), supported('openidConfiguration')];
+  const asked = [supported(), supported('getOpenidConfiguration')];
   await expect.poll(() => host.resolved.length).toBe(1);
   answer([PUBLIC]);
   expect(await Promise.all(asked)).toEqual([true, true]);

@@ -7,7 +7,7 @@ import { renderMetadata } from './render-metadata.ts';
  * `path` is that of the resource below BASE_URL: empty for the form of §4.9, `/mcp` for the
  * form that clients derive from the endpoint (RFC 9728 §3.1).
  */
-export function createProtectedResource(baseUrl: string, path: '' | '/mcp'): () => Reply {
+export function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () => Reply {
   const reply = renderMetadata({
     resource: baseUrl + path,
     authorization_servers: [baseUrl],

@@ -10,9 +10,9 @@ import {
 import { DEFAULT_SCOPES } from '../../core/scope.ts';
 import { renderMetadata } from './render-metadata.ts';
 
-export interface AuthorizationServer {
-  metadata(): Promise<Reply>;
-  openidConfiguration(): Promise<Reply>;
+export interface ServerMetadata {
+  getMetadata(): Promise<Reply>;
+  getOpenidConfiguration(): Promise<Reply>;
 }
 
 /** What OpenID providers sign with unless they say otherwise (OpenID Connect Core §3.1.3.7). */
@@ -21,13 +21,13 @@ const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
 /**
  * The two documents that name this service's endpoints. `providerMetadata` is the provider's discovery
  * document, itself cached for five minutes and served stale; undefined without an issuer.
- * `areDocumentsOffered` says whether clients may be known by a metadata document.
+ * `isOffered` says whether clients may be known by a metadata document.
  */
-export function createAuthorizationServer(
+export function createServerMetadata(
   { server, oauth }: Pick<Config, 'server' | 'oauth'>,
   providerMetadata: ProviderMetadata | undefined,
-  areDocumentsOffered: () => Promise<boolean>,
-): AuthorizationServer {
+  isOffered: () => Promise<boolean>,
+): ServerMetadata {
   async function loadProviderDocument(): Promise<ProviderDocument | undefined> {
     if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
     // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
@@ -37,22 +37,22 @@ export function createAuthorizationServer(
   }
 
   async function load() {
-    const [document, documentsOffered] = await Promise.all([
+    const [document, areDocumentsOffered] = await Promise.all([
       loadProviderDocument(),
-      areDocumentsOffered(),
+      isOffered(),
     ]);
     return {
       document,
-      members: buildServerMetadata(server.baseUrl, oauth, document, documentsOffered),
+      members: buildServerMetadata(server.baseUrl, oauth, document, areDocumentsOffered),
     };
   }
 
   return {
-    async metadata() {
+    async getMetadata() {
       return renderMetadata((await load()).members);
     },
     // OpenID clients insist on the two further members.
-    async openidConfiguration() {
+    async getOpenidConfiguration() {
       const { document, members } = await load();
       const body = {
         ...members,
@@ -69,7 +69,7 @@ function buildServerMetadata(
   baseUrl: string,
   oauth: Config['oauth'],
   document: ProviderDocument | undefined,
-  documentsOffered: boolean,
+  areDocumentsOffered: boolean,
 ) {
   const { provider, endpoints } = oauth;
   const isBroker = oauth.mode === 'broker';
@@ -88,6 +88,6 @@ function buildServerMetadata(
     code_challenge_methods_supported: ['S256'],
     // RFC 9207 §3: the callback is ours, and so is what it sends to clients.
     ...(isBroker && { authorization_response_iss_parameter_supported: true }),
-    ...(documentsOffered && { client_id_metadata_document_supported: true }),
+    ...(areDocumentsOffered && { client_id_metadata_document_supported: true }),
   };
 }
