@@ -1,4 +1,5 @@
 import { createRedirectReply, type Reply } from '../message.ts';
+import { toErrorDescription } from '../text.ts';
 import type { OAuthErrorCode } from './catalogue.ts';
 import type { GatewayError } from './gateway-error.ts';
 
@@ -54,8 +55,7 @@ function renderOAuthBody(error: GatewayError, format: ErrorFormat) {
   return { error: code, error_description: description };
 }
 
-/** RFC 6749 §4.1.2.1, §5.2: the description is printable ASCII without quote and backslash. */
 export function describeOAuthError({ row, message }: GatewayError, format: ErrorFormat = JSONRPC) {
   const code = row.oauth === 'body' && format.form === 'oauth' ? format.body : row.oauth;
-  return { code, description: message.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'") };
+  return { code, description: toErrorDescription(message) };
 }

@@ -3,9 +3,9 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import type { SealedRecords } from '../../../core/seal/sealed-records.ts';
+import { toErrorDescription, toSentence } from '../../../core/text.ts';
 import { logClient } from '../clients/log-client.ts';
 import type { Browsers } from '../consent/browser.ts';
-import { toSentence } from '../provider/provider-api.ts';
 import { CHECK_PROVIDER_CLIENT, isClientError } from '../provider/provider-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import { parseQuery, type RequestParameters } from '../request/parameters.ts';
@@ -76,8 +76,8 @@ type Respond = (pairs: readonly (readonly [string, string | undefined])[]) => Re
 
 /** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
 function forwardError(parameters: RequestParameters, respond: Respond): Reply {
-  const error = toErrorText(parameters.get('error')) ?? 'server_error';
-  const description = toErrorText(parameters.get('error_description'));
+  const error = readErrorText(parameters, 'error') ?? 'server_error';
+  const description = readErrorText(parameters, 'error_description');
   const providerError = toSentence(description === undefined ? error : `${error}: ${description}`);
   const message = `The provider said ${providerError}`;
   if (isClientError(error)) {
@@ -103,9 +103,13 @@ function forwardError(parameters: RequestParameters, respond: Respond): Reply {
   };
 }
 
-/** In the form that the RFC allows. */
-const toErrorText = (text: string | undefined): string | undefined =>
-  text?.replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, ' ').slice(0, 500);
+/** Characters of what the provider says. */
+const MAX_ERROR_TEXT = 500;
+
+const readErrorText = (parameters: RequestParameters, name: string): string | undefined => {
+  const text = parameters.get(name);
+  return text === undefined ? undefined : toErrorDescription(text).slice(0, MAX_ERROR_TEXT);
+};
 
 const failLoginExpired = (): never =>
   fail('oauth_invalid_request', {

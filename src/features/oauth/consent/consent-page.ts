@@ -1,8 +1,9 @@
 // What the user is asked before a client may log in.
 import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
 import type { Reply } from '../../../core/message.ts';
+import { shorten } from '../../../core/text.ts';
 import type { Client } from '../clients/clients.ts';
-import { createDisplayName, type DisplayName, shorten } from './display-name.ts';
+import { createDisplayName, type DisplayName } from './display-name.ts';
 
 export interface ConsentPageContent {
   readonly client: Client;
@@ -14,8 +15,8 @@ export interface ConsentPageContent {
   readonly csrf: string;
 }
 
-export function renderConsentPage(question: ConsentPageContent): Reply {
-  const { client, redirectUri, scopes, action, request, csrf } = question;
+export function renderConsentPage(content: ConsentPageContent): Reply {
+  const { client, redirectUri, scopes, action, request, csrf } = content;
   const name = createDisplayName(client);
   const quoted = `“<bdi>${escapeHtml(name.text)}</bdi>”`;
   const rows = [

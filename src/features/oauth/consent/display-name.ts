@@ -1,4 +1,5 @@
 // What a client calls itself, made fit to be shown: anybody may register under any name.
+import { shorten } from '../../../core/text.ts';
 import type { Client } from '../clients/clients.ts';
 import { findScripts, OTHER_SCRIPT } from './unicode-scripts.ts';
 
@@ -9,7 +10,7 @@ export interface DisplayName {
 }
 
 /** Characters. */
-const MAX_NAME = 40;
+const MAX_DISPLAY_NAME = 40;
 
 /** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
@@ -30,7 +31,7 @@ export function createDisplayName({ name = '', id }: Client): DisplayName {
     const text = id.startsWith('https:') ? new URL(id).host : 'unnamed app';
     return { text, warning: undefined };
   }
-  const text = shorten(plain, MAX_NAME);
+  const text = shorten(plain, MAX_DISPLAY_NAME);
   return { text, warning: describeMixture(findScripts(text)) };
 }
 
@@ -42,9 +43,4 @@ function describeMixture(scripts: readonly string[]): string | undefined {
   return scripts[0] === OTHER_SCRIPT
     ? 'This name uses letters from a rare script, a common way to imitate another name.'
     : undefined;
-}
-
-export function shorten(text: string, max: number): string {
-  const letters = [...text];
-  return letters.length > max ? `${letters.slice(0, max).join('')}…` : text;
 }

@@ -7,6 +7,7 @@ import {
   fetchWithLimits,
 } from '../../../core/fetch-with-limits.ts';
 import { parseObject } from '../../../core/json.ts';
+import { toSentence } from '../../../core/text.ts';
 import {
   CHECK_PROVIDER_CLIENT,
   formEncode,
@@ -97,9 +98,6 @@ function readRefusal(
     isProviderClientRefused,
   };
 }
-
-/** Some providers end their descriptions with a full stop, others do not. */
-export const toSentence = (text: string): string => `${text.replace(/\.$/, '')}.`;
 
 const SECRETS = new Set(['code', 'code_verifier', 'refresh_token', 'token', 'client_secret']);
 
