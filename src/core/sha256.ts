@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, timingSafeEqual } from 'node:crypto';
 
 /**
  * SHA-256 as base64url. What is stored in place of a secret or of a caller's text: as long as a
@@ -6,3 +6,7 @@ import { createHash } from 'node:crypto';
  */
 export const hashSha256 = (data: string | Uint8Array): string =>
   createHash('sha256').update(data).digest('base64url');
+
+/** Whether two secrets are the same; how long it takes says nothing of either. */
+export const isEqualSecret = (one: string, other: string): boolean =>
+  timingSafeEqual(Buffer.from(hashSha256(one)), Buffer.from(hashSha256(other)));

@@ -5,7 +5,7 @@ import type { RegistrationConfig } from '../../../core/config/groups/clients.ts'
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateClientId } from '../../../core/ids.ts';
 import { createJsonReply, type PendingReply } from '../../../core/message.ts';
-import { hashSha256 } from '../../../core/sha256.ts';
+import { isEqualSecret } from '../../../core/sha256.ts';
 import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { parseClientMetadata } from './client-metadata.ts';
 import type { RegisteredClient, RegisteredClients } from './registered-clients.ts';
@@ -43,10 +43,9 @@ function checkSize(client: RegisteredClient): void {
   });
 }
 
-/** Compared by hashes: how long it takes says nothing of the token. */
 function checkAccessToken(expected: string | undefined, authorization: string | undefined): void {
   if (expected === undefined) return;
   const token = readBearerToken(authorization);
-  if (token !== undefined && hashSha256(token) === hashSha256(expected)) return;
+  if (token !== undefined && isEqualSecret(token, expected)) return;
   fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
 }

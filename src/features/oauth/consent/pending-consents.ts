@@ -1,9 +1,9 @@
 // Consent pages that wait for their users. What a page's form sends is worth something together with
 // the browser that was shown the page.
-import { timingSafeEqual } from 'node:crypto';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
 import { createSealedRecords, type RecordsDeps } from '../../../core/seal/sealed-records.ts';
+import { isEqualSecret } from '../../../core/sha256.ts';
 import type { Browser, Browsers } from './browser.ts';
 
 /** Everything that the decision needs. */
@@ -34,6 +34,7 @@ export interface PendingConsents {
 const TTL_SECONDS = 600;
 
 export function createPendingConsents(records: RecordsDeps, browsers: Browsers): PendingConsents {
+  // The store's name for it since 0.1.0.
   const pendingConsents = createSealedRecords<PendingConsent>(records, 'question', TTL_SECONDS);
   return {
     async put(query, browser) {
@@ -48,7 +49,7 @@ export function createPendingConsents(records: RecordsDeps, browsers: Browsers):
           details: 'This page has expired. Start the login again from your app.',
         });
       }
-      if (pending.browser !== browsers.readHash(cookie) || !isEqual(pending.csrf, csrf)) {
+      if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf)) {
         fail('oauth_invalid_request', {
           details:
             'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
@@ -57,9 +58,4 @@ export function createPendingConsents(records: RecordsDeps, browsers: Browsers):
       return pending.query;
     },
   };
-}
-
-function isEqual(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }
