@@ -37,7 +37,7 @@ export const describeRefusal = ({
   isProviderClientRefused,
   message,
 }: ProviderRefusal): ReplyError => ({
-  key: isProviderClientRefused ? 'service_refused_by_provider' : 'refused_by_provider',
+  key: isProviderClientRefused ? 'gateway_refused_by_provider' : 'refused_by_provider',
   message,
   logLevel: isProviderClientRefused ? 'warn' : undefined,
 });
