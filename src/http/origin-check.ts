@@ -41,7 +41,7 @@ export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
 
 /**
  * For the pages of a login, which are for the user's own eyes and hands. Cookies go along with requests
- * of same-site pages, whatever their origin: a script there could read the question and answer it.
+ * of same-site pages, whatever their origin: a script there could read the consent page and answer it.
  * Browsers say how each request came about (Fetch Metadata).
  *
  * @throws GatewayError `invalid_origin`.

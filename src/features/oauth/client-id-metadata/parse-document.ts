@@ -15,7 +15,7 @@ export interface ClientDocument {
   readonly token_endpoint_auth_method: 'none';
 }
 
-const MAX_NAME = 200;
+const MAX_CLIENT_NAME = 200;
 const MAX_URI = 2048;
 
 /** @throws ClientDocumentRefused naming the member. */
@@ -75,7 +75,7 @@ const isWithout = (value: unknown, wanted: string): boolean =>
   value !== undefined && !(Array.isArray(value) && value.includes(wanted));
 
 const isName = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= MAX_NAME;
+  typeof value === 'string' && value !== '' && value.length <= MAX_CLIENT_NAME;
 
 // A page makes links of these: javascript:, data: and white space must not get there.
 const isWebUrl = (value: unknown): value is string =>

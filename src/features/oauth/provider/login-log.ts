@@ -19,13 +19,13 @@ export interface IssuedTokens {
 
 export type LogLogin = (issued: IssuedTokens) => void;
 
-const MAX_NAME = 100;
+const MAX_LOGGED_NAME = 100;
 
 export const createLoginLog = ({ log, inspectToken }: LoginLogDeps): LogLogin =>
   function logLogin({ clientId, clientName, accessToken, isRefresh }) {
     const facts = {
       client: clientId,
-      clientName: clientName?.slice(0, MAX_NAME),
+      clientName: clientName?.slice(0, MAX_LOGGED_NAME),
       user: typeof accessToken === 'string' ? inspectToken(accessToken).sub : undefined,
     };
     if (isRefresh) log.debug('Refreshed.', facts);

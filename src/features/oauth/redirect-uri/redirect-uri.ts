@@ -115,9 +115,9 @@ export function isSameRedirectUri(
 
 /** As strings: parsing would call different addresses the same. Undefined for other hosts. */
 function stripLoopbackPort(uri: string): string | undefined {
-  const [, host, port = '0', rest] =
-    /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]))(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
-  return host === undefined || Number(port) > MAX_PORT ? undefined : host + rest;
+  const [, host = '', port = '0', rest] =
+    /^http:\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
+  return isLoopbackHost(host) && Number(port) <= MAX_PORT ? `http://${host}${rest}` : undefined;
 }
 
 function isNormalized(uri: string, url: URL): boolean {

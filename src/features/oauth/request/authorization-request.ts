@@ -34,7 +34,7 @@ export async function readClientAndRedirectUri(
     : undefined;
   const redirectUri = parameters.require('redirect_uri');
   if (client && !clients.allowsRedirectUri(client, redirectUri)) {
-    const expected = client.redirectUris.slice(0, MAX_SHOWN).map(toLogText);
+    const expected = client.redirectUris.slice(0, MAX_LOGGED_URIS).map(toLogText);
     fail('unregistered_redirect_uri', { facts: { found: toLogText(redirectUri), expected } });
   }
   return { query, parameters, clientId, redirectUri, client };
@@ -43,7 +43,7 @@ export async function readClientAndRedirectUri(
 /** For the log, which holds no query. */
 const toLogText = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 200);
 
-const MAX_SHOWN = 3;
+const MAX_LOGGED_URIS = 3;
 
 export interface RequestRules {
   /** §4.6 demands it; RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. */
