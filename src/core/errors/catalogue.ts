@@ -328,7 +328,7 @@ export const catalogue = {
   invalid_redirect_uri: defineOAuthError(
     400,
     'invalid_redirect_uri',
-    'A redirect URI must be https, or http with the host localhost or 127.0.0.1, without a fragment.',
+    'A redirect URI must be https, http with a loopback host, or a scheme of OAUTH_REDIRECT_SCHEMES, without a fragment.',
   ),
   invalid_grant: defineOAuthError(
     400,

@@ -1,7 +1,11 @@
 // §4.8, RFC 7591 §2: what a registration may say.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../../core/json.ts';
-import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
+import {
+  describeRedirectUriRules,
+  parseRedirectUris,
+  type RedirectUriRules,
+} from '../redirect-uri/redirect-uri.ts';
 
 /** §2.2 with defaults filled in. */
 export interface ClientMetadata {
@@ -53,7 +57,7 @@ function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly str
   if (list.problem === undefined) return list.uris;
   if (!list.isUri) return failMetadata(`${list.problem}.`);
   return fail('invalid_redirect_uri', {
-    details: `${list.problem}. Allowed are https, and http with the host localhost or 127.0.0.1, without a fragment.`,
+    details: `${list.problem}. ${describeRedirectUriRules(rules)}`,
   });
 }
 

@@ -57,6 +57,20 @@ const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description
 
 const IPV6_LOOPBACK = '[::1]';
 
+const listHttpHosts = ({ ipv6Loopback }: RedirectUriRules): readonly string[] =>
+  LOOPBACK_HOSTS.filter((host) => ipv6Loopback || host !== IPV6_LOOPBACK);
+
+/** What the rules allow, as a sentence. */
+export function describeRedirectUriRules(rules: RedirectUriRules): string {
+  const hosts = listHttpHosts(rules);
+  const httpHosts = `${hosts.slice(0, -1).join(', ')} or ${hosts.at(-1)}`;
+  const schemes =
+    rules.schemes.length === 0
+      ? ''
+      : `, and the schemes ${rules.schemes.join(', ')} (OAUTH_REDIRECT_SCHEMES)`;
+  return `Allowed are https, and http with the host ${httpHosts}, without a fragment${schemes}.`;
+}
+
 /**
  * Why a redirect URI is refused at registration; undefined when it is allowed.
  *
@@ -81,7 +95,7 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
     return url.href === uri ? undefined : 'is not in its normal form';
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is not https';
-  const httpHosts = LOOPBACK_HOSTS.filter((host) => rules.ipv6Loopback || host !== IPV6_LOOPBACK);
+  const httpHosts = listHttpHosts(rules);
   if (url.protocol === 'http:' && !httpHosts.includes(url.hostname)) {
     return `is http with a host other than ${httpHosts.join(' and ')}`;
   }
