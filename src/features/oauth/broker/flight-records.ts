@@ -20,6 +20,13 @@ export interface FlightRecords<Result> {
    * its asker; the lock then keeps others from sending the same once more.
    */
   keepOutcome(hash: string, outcome: FlightOutcome<Result>, seconds: number): Promise<void>;
+  /** Like `keepOutcome`, but another replica's lock stays: a failure must not end its work. */
+  keepFailure(
+    hash: string,
+    lock: string,
+    outcome: FlightOutcome<Result>,
+    seconds: number,
+  ): Promise<void>;
   /** Only one's own lock: the work may have taken so long that another replica has begun. */
   release(hash: string, lock: string): Promise<void>;
 }
@@ -27,25 +34,41 @@ export interface FlightRecords<Result> {
 export function createFlightRecords<Result>({ store, seal }: RecordsDeps): FlightRecords<Result> {
   return {
     async lockOrRead(hash, lock) {
-      const [stored, earlier] = await Promise.all([
-        store.getOrSet(buildFlightKey(hash), lock, LOCK_SECONDS),
-        store.get(buildEarlierKey(hash)),
-      ]);
+      const earlier = store.get(buildEarlierKey(hash));
+      // Whether it can be read matters to the holder of the lock alone.
+      earlier.catch(() => {});
+      const stored = await store.getOrSet(buildFlightKey(hash), lock, LOCK_SECONDS);
       if (stored !== lock) return openOutcome(buildFlightKey(hash), stored);
-      const outcome = openOutcome(buildEarlierKey(hash), earlier);
-      if (outcome === undefined) return 'locked';
-      await release(hash, lock);
-      return outcome;
+      try {
+        const outcome = openOutcome(buildEarlierKey(hash), await earlier);
+        if (outcome === undefined) return 'locked';
+        await release(hash, lock);
+        return outcome;
+      } catch (error) {
+        // Else everybody would wait for work that nobody does.
+        await release(hash, lock);
+        throw error;
+      }
     },
     async keepOutcome(hash, outcome, seconds) {
-      const text = JSON.stringify({ ...outcome, version: RECORD_VERSION });
-      const keys = [buildFlightKey(hash), buildEarlierKey(hash)];
-      await Promise.all(keys.map((key) => store.set(key, seal.seal(key, text), seconds))).catch(
-        () => {},
-      );
+      await keep([buildFlightKey(hash), buildEarlierKey(hash)], outcome, seconds).catch(() => {});
+    },
+    async keepFailure(hash, lock, outcome, seconds) {
+      const stored = await store.get(buildFlightKey(hash)).catch(() => undefined);
+      const keys = stored === lock ? [buildFlightKey(hash), buildEarlierKey(hash)] : [buildEarlierKey(hash)];
+      await keep(keys, outcome, seconds).catch(() => {});
     },
     release,
   };
+
+  async function keep(
+    keys: readonly string[],
+    outcome: FlightOutcome<Result>,
+    seconds: number,
+  ): Promise<void> {
+    const text = JSON.stringify({ ...outcome, version: RECORD_VERSION });
+    await Promise.all(keys.map((key) => store.set(key, seal.seal(key, text), seconds)));
+  }
 
   async function release(hash: string, lock: string): Promise<void> {
     const key = buildFlightKey(hash);

@@ -101,12 +101,14 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       refreshTokens.isRevoked(held),
       // One that was replaced keeps the time it has: its client goes on with the next one.
       replacement === undefined || !isBound ? bind(held, request) : undefined,
-      sent === held ? undefined : refreshTokens.forgetSuccessor(held).catch(() => {}),
     ]);
-    if (!isRevoked) return;
-    // Somebody revoked it while the provider was asked: what came of it is nobody's, either.
-    if (replacement !== undefined) await refreshTokens.revoke(replacement, true);
-    fail('invalid_grant', { details: 'The refresh token has been revoked.' });
+    if (isRevoked) {
+      // Somebody revoked it while the provider was asked: what came of it is nobody's, either.
+      if (replacement !== undefined) await refreshTokens.revoke(replacement, true);
+      fail('invalid_grant', { details: 'The refresh token has been revoked.' });
+    }
+    // Last, since the client's next try needs it if anything before fails.
+    if (sent !== held) await refreshTokens.forgetSuccessor(held).catch(() => {});
   }
 
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */

@@ -71,7 +71,7 @@ export function createSingleFlight<Result>(
       return result;
     } catch (error) {
       const details = error instanceof GatewayError ? { details: error.message } : {};
-      await records.keepOutcome(hash, { failed: true, ...details }, FAILURE_SECONDS);
+      await records.keepFailure(hash, lock, { failed: true, ...details }, FAILURE_SECONDS);
       throw error;
     }
   }
