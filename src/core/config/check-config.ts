@@ -3,8 +3,14 @@
 import { isObject } from '../json.ts';
 import type { Config } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { needsStateSecret, type StateSecret } from './groups/state-secret.ts';
+import {
+  isLongEnough,
+  MIN_SECRET_BYTES,
+  needsStateSecret,
+  type StateSecret,
+} from './groups/state-secret.ts';
 import { loadConfig } from './load.ts';
+import type { TrustProxy } from './trust-proxy.ts';
 
 /** @throws ConfigError with every problem at once. */
 export function checkConfig(config: Config): void {
@@ -17,15 +23,18 @@ export function checkConfig(config: Config): void {
 }
 
 /** A complete Config of the same kinds, for the types of its members. */
-function chooseModel({ store, auth, oauth, limits }: Partial<Config>): unknown {
+function chooseModel({ store, auth, oauth, limits, http }: Partial<Config>): unknown {
   const open = loadConfig({ AUTH_REQUIRED: 'false' });
   const broker = loadConfig({
     OIDC_ISSUER: 'https://idp.example',
     OAUTH_MODE: 'broker',
     OAUTH_CLIENT_ID: 'client',
   });
-  // A mode that there is not is a problem of its own.
-  const proxy = oauth?.mode === 'proxy' ? open.oauth : { ...open.oauth, metadataIssuer: undefined };
+  // A mode that does not exist is the one problem; members of either mode are none.
+  const proxy =
+    oauth?.mode === 'proxy'
+      ? open.oauth
+      : { ...forgetTypes(broker.oauth), ...open.oauth, metadataIssuer: undefined };
   return {
     ...open,
     store: store?.kind === 'redis' ? { kind: 'redis', url: '', dataDir: '' } : open.store,
@@ -33,22 +42,48 @@ function chooseModel({ store, auth, oauth, limits }: Partial<Config>): unknown {
     // Of the secret there are two kinds.
     oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,
     limits: limits?.enabled === false ? { enabled: false } : open.limits,
+    http: { ...open.http, trustProxy: chooseTrustProxy(http?.trustProxy) },
   };
 }
 
-/** The members of the model that are missing, or of another type. */
+/** A model that knows the members, whatever they hold. */
+const forgetTypes = (group: object): object =>
+  Object.fromEntries(Object.keys(group).map((name) => [name, undefined]));
+
+function chooseTrustProxy(trustProxy: TrustProxy | undefined): unknown {
+  if (trustProxy?.kind === 'hops') return { kind: '', hops: 1 };
+  return trustProxy?.kind === 'networks' ? { kind: '', trusts: () => false } : { kind: '' };
+}
+
+/** The members that are missing, of another type, or that the model does not know. */
 function findMistyped(value: unknown, model: unknown, path: string): readonly string[] {
   if (model === undefined) return [];
   const type = nameType(model);
   if (nameType(value) !== type) return [`${path} must be ${type}.`];
+  if (Array.isArray(value)) return findEmptyItems(value, path);
   if (!isObject(value) || !isObject(model)) return [];
-  return Object.entries(model).flatMap(([name, member]) =>
+  const members = Object.entries(model).flatMap(([name, member]) =>
     findMistyped(value[name], member, `${path}.${name}`),
   );
+  // What a provider needs differs, and is a member only where it needs it.
+  const names = path.endsWith('.quirks') ? [] : Object.keys(value);
+  const unknown = names.filter((name) => !Object.hasOwn(model, name));
+  return [...members, ...unknown.map((name) => `${path}.${name} is unknown.`)];
 }
 
-const nameType = (value: unknown): string =>
-  Array.isArray(value) ? 'a list' : isObject(value) ? 'an object' : `a ${typeof value}`;
+/** A list of settings is one of texts, or of pairs of texts. */
+const findEmptyItems = (items: readonly unknown[], path: string): readonly string[] =>
+  items.flatMap((item, index) => {
+    if (Array.isArray(item)) return findEmptyItems(item, `${path}[${index}]`);
+    const isText = typeof item === 'string' && item !== '';
+    return isText ? [] : [`${path}[${index}] must be a string that is not empty.`];
+  });
+
+function nameType(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (isObject(value)) return 'an object';
+  return Number.isNaN(value) ? 'not a number' : `a ${typeof value}`;
+}
 
 interface Requirement {
   readonly isMet: (config: Config) => boolean;
@@ -65,6 +100,10 @@ const REQUIREMENTS: readonly Requirement[] = [
     problem: 'config.oauth.consent.kind must be page or off.',
   },
   {
+    isMet: ({ http }) => ['all', 'none', 'hops', 'networks'].includes(http.trustProxy.kind),
+    problem: 'config.http.trustProxy.kind must be all, none, hops or networks.',
+  },
+  {
     isMet: ({ auth }) => !auth.required || auth.provider.issuer !== '',
     problem: 'config.auth.provider.issuer must not be empty.',
   },
@@ -79,9 +118,11 @@ const REQUIREMENTS: readonly Requirement[] = [
   {
     isMet: ({ oauth }) =>
       !needsStateSecret(oauth.mode, oauth.consent.kind) || hasSecret(oauth.stateSecret),
-    problem: 'config.oauth.stateSecret is missing: broker mode and the consent page need it.',
+    problem: `config.oauth.stateSecret is missing or has fewer than ${MIN_SECRET_BYTES} bytes: broker mode and the consent page need it.`,
   },
 ];
 
 const hasSecret = (secret: StateSecret | undefined): boolean =>
-  secret?.kind === 'given' ? secret.secrets.length > 0 : Boolean(secret?.dataDir);
+  secret?.kind === 'given'
+    ? secret.secrets.length > 0 && secret.secrets.every(isLongEnough)
+    : Boolean(secret?.dataDir);

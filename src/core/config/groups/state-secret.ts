@@ -11,10 +11,13 @@ export type StateSecret =
   /** Made at the first start, and kept in a file; for one process. */
   | { readonly kind: 'kept'; readonly dataDir: string };
 
-const MIN_SECRET_BYTES = 32;
+export const MIN_SECRET_BYTES = 32;
+
+export const isLongEnough = (secretText: string): boolean =>
+  Buffer.byteLength(secretText) >= MIN_SECRET_BYTES;
 
 const secret: Rule<string> = {
-  parse: (text) => (Buffer.byteLength(text) >= MIN_SECRET_BYTES ? text : undefined),
+  parse: (text) => (isLongEnough(text) ? text : undefined),
   allowed: 'a secret',
 };
 

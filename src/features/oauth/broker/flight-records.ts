@@ -55,7 +55,8 @@ export function createFlightRecords<Result>({ store, seal }: RecordsDeps): Fligh
     },
     async keepFailure(hash, lock, outcome, seconds) {
       const stored = await store.get(buildFlightKey(hash)).catch(() => undefined);
-      const keys = stored === lock ? [buildFlightKey(hash), buildEarlierKey(hash)] : [buildEarlierKey(hash)];
+      const keys =
+        stored === lock ? [buildFlightKey(hash), buildEarlierKey(hash)] : [buildEarlierKey(hash)];
       await keep(keys, outcome, seconds).catch(() => {});
     },
     release,
