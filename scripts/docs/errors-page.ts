@@ -12,7 +12,8 @@ and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only:
 To fix a failing login, start with [the table on the first page](index.md#when-a-login-fails).
 
 The column _In the log_ is the \`error\` of the line in the gateway's log. It tells causes apart that
-callers see as the same error.
+callers see as the same error. Two values have no row: \`refused_by_provider\` (the identity provider
+refused a login or a token request) and \`access_denied\` (the user chose Deny).
 
 ## JSON-RPC
 

@@ -112,6 +112,24 @@ describe('how long a registration lasts', () => {
   });
 });
 
+test.each([
+  {
+    mode: 'broker',
+    allowed:
+      'https, and http with the host localhost, 127.0.0.1 or [::1], without a fragment, and the schemes cursor (OAUTH_REDIRECT_SCHEMES).',
+  },
+  {
+    mode: 'proxy',
+    allowed:
+      'https, and http with the host localhost or 127.0.0.1, without a fragment, and the schemes cursor (OAUTH_REDIRECT_SCHEMES).',
+  },
+])('§4.8 register: a refusal names what $mode mode allows', async ({ mode, allowed }) => {
+  const env = { OAUTH_MODE: mode, OAUTH_REDIRECT_SCHEMES: 'cursor' };
+  broker = closeAfterTest(await startBroker(env));
+  const { json } = await register({ redirect_uris: ['http://192.0.2.1/cb'] });
+  expect(json.error_description).toContain(`Allowed are ${allowed}`);
+});
+
 describe('redirect URIs of the gateway’s own origin', () => {
   test.each([
     { base: BASE, uri: `${BASE}/callback` },
