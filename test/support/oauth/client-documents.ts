@@ -30,6 +30,6 @@ export async function startClientDocuments(
 export const redirectUris: RedirectUriRules = {
   baseUrl: 'https://gw.example',
   schemes: [],
-  ipv6Loopback: false,
+  allowsIpv6Loopback: false,
   refusesResponseParameters: false,
 };

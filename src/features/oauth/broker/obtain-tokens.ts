@@ -8,7 +8,7 @@ import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
-import { selectClientTokens, type TokenAnswer } from '../provider/provider-parameters.ts';
+import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
 import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
@@ -118,7 +118,10 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
   }
 
   /** What the client gets. @throws GatewayError when there is nothing that it could use. */
-  async function selectTokens(answer: TokenAnswer, request: TokenRequest): Promise<TokenAnswer> {
+  async function selectTokens(
+    answer: ProviderTokenResponse,
+    request: TokenRequest,
+  ): Promise<ProviderTokenResponse> {
     const latest = findLatestRefreshToken(answer, request.refresh);
     try {
       checkNonce(answer, request.nonce);
@@ -140,7 +143,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
 
 /** Undefined when the client has it already, or there is none. */
 function findLatestRefreshToken(
-  { refresh_token: issued }: TokenAnswer,
+  { refresh_token: issued }: ProviderTokenResponse,
   refresh: RefreshTokenUse | undefined,
 ): string | undefined {
   const latest = typeof issued === 'string' ? issued : refresh?.sent;
@@ -163,7 +166,7 @@ function checkAccessToken({ problem }: TokenInspection): void {
  * OpenID Connect Core §3.1.3.7: the ID token came from the provider's own endpoint, so its
  * signature need not be checked; its nonce binds it to the login.
  */
-function checkNonce({ id_token: idToken }: TokenAnswer, nonce: string | undefined): void {
+function checkNonce({ id_token: idToken }: ProviderTokenResponse, nonce: string | undefined): void {
   if (nonce === undefined || typeof idToken !== 'string') return;
   const claims = parseObject(Buffer.from(idToken.split('.')[1] ?? '', 'base64url'));
   if (claims?.nonce !== nonce) {

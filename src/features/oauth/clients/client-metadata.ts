@@ -24,7 +24,7 @@ const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
 const NAMES = ['client_name', 'software_id', 'software_version'] as const;
 
 /** A record is read at every step of a login: it must stay small. Characters. */
-const MAX_NAME = 1000;
+const MAX_NAME_LENGTH = 1000;
 const MAX_ECHOED = 2048;
 const MAX_CONTACTS = 10;
 
@@ -81,8 +81,8 @@ function readNames(members: JsonObject): Record<string, string> {
     present.map((name) => {
       const value = members[name];
       if (!isString(value)) return failMetadata(`${name} must be a string.`);
-      if (value.length > MAX_NAME)
-        return failMetadata(`${name} is longer than ${MAX_NAME} characters.`);
+      if (value.length > MAX_NAME_LENGTH)
+        return failMetadata(`${name} is longer than ${MAX_NAME_LENGTH} characters.`);
       return [name, value];
     }),
   );

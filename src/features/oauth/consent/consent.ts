@@ -84,7 +84,7 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       const request = await readRequest(query, cookie);
       // By the provider's own client everybody would get past this page.
       if (isSameClient(request.clientId, settings.providerClientId)) fail('unknown_client');
-      return async function answer() {
+      return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);
         return (await approvals.isApproved(request, browser.hash))
           ? redirectToProvider(request, browser)

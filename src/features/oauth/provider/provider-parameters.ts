@@ -85,7 +85,7 @@ export function buildRefreshParameters(
 }
 
 /** A provider's answer of RFC 6749 §5.1. */
-export type TokenAnswer = Readonly<Record<string, unknown>>;
+export type ProviderTokenResponse = Readonly<Record<string, unknown>>;
 
 /**
  * The answer as a client gets it, always without the ID token: that was made for this service.
@@ -93,9 +93,9 @@ export type TokenAnswer = Readonly<Record<string, unknown>>;
  * @throws GatewayError `upstream_failed` when the token to hand out is not in it.
  */
 export function selectClientTokens(
-  answer: TokenAnswer,
+  answer: ProviderTokenResponse,
   { accessToken }: Pick<ProviderConfig, 'accessToken'>,
-): TokenAnswer & { readonly access_token: string } {
+): ProviderTokenResponse & { readonly access_token: string } {
   const { id_token: _, ...rest } = answer;
   const token = answer[accessToken];
   if (typeof token === 'string' && token !== '') return { ...rest, access_token: token };

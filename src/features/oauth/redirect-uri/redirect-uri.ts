@@ -34,7 +34,7 @@ export interface RedirectUriRules {
   /** Private-use schemes (RFC 8252 §7.1), without the colon. */
   readonly schemes: readonly string[];
   /** Whether `http://[::1]` is as good as 127.0.0.1. */
-  readonly ipv6Loopback: boolean;
+  readonly allowsIpv6Loopback: boolean;
   /** Whether the parameters of the response are refused in its query: a client may take the first. */
   readonly refusesResponseParameters: boolean;
 }
@@ -48,7 +48,7 @@ export const selectRedirectUriRules = (
 ): RedirectUriRules => ({
   baseUrl,
   schemes: redirectUris.schemes,
-  ipv6Loopback: mode === 'broker',
+  allowsIpv6Loopback: mode === 'broker',
   refusesResponseParameters: mode === 'broker',
 });
 
@@ -57,8 +57,8 @@ const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description
 
 const IPV6_LOOPBACK = '[::1]';
 
-const listHttpHosts = ({ ipv6Loopback }: RedirectUriRules): readonly string[] =>
-  LOOPBACK_HOSTS.filter((host) => ipv6Loopback || host !== IPV6_LOOPBACK);
+const listHttpHosts = ({ allowsIpv6Loopback }: RedirectUriRules): readonly string[] =>
+  LOOPBACK_HOSTS.filter((host) => allowsIpv6Loopback || host !== IPV6_LOOPBACK);
 
 /** What the rules allow, as a sentence. */
 export function describeRedirectUriRules(rules: RedirectUriRules): string {
