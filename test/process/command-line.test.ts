@@ -123,6 +123,11 @@ test.each([
     says: /^c\.mjs must export .*export default cr/,
   },
   {
+    what: 'ends too early',
+    text: 'const say = [\n  1,\n',
+    says: /^c\.mjs:\d+: Unexpected end of input$/,
+  },
+  {
     what: 'exports lists',
     text: 'export default { tools: [] };\n',
     says: /^c\.mjs must export its catalogue: export default createLocalCatalog/,
@@ -142,7 +147,7 @@ test.each([
   expect(more).toEqual([]);
 });
 
-test('§2.4 --catalog: of a syntax error the file, the line and the place are shown', async () => {
+test('§2.4 --catalog: of a syntax error in another file that file, the line and the place are shown', async () => {
   const cwd = await makeFolder();
   await writeFileIn(cwd, 'c.mjs', "import './tool.mjs';\n");
   await writeFileIn(cwd, 'tool.mjs', 'const a = 1;\nconst b = ;\n');

@@ -26,7 +26,7 @@ async function importDefault(path: string): Promise<unknown> {
     const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
     return module.default;
   } catch (error) {
-    throw explainLoadError(error);
+    throw explainLoadError(error, path);
   }
 }
 

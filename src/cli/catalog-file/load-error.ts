@@ -1,4 +1,5 @@
 // An error in the author's file as one line that says where it is, without a stack of ours.
+import { spawnSync } from 'node:child_process';
 import { relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { getErrorCode } from '../../core/errors/error-code.ts';
@@ -7,11 +8,13 @@ import { StartError } from '../start-error.ts';
 /** Our own code, be it src/ or dist/. */
 const PACKAGE_ROOT = new URL('../../', import.meta.url).href;
 
-export function explainLoadError(error: unknown): Error {
+/** `path` is the catalogue's file. */
+export function explainLoadError(error: unknown, path: string): Error {
   if (!(error instanceof Error)) return new StartError([`The catalogue threw ${String(error)}.`]);
   if (getErrorCode(error) === 'ERR_UNKNOWN_FILE_EXTENSION')
     return new StartError([describeExtensionError(error)]);
-  const place = findErrorHead(error) ?? findAuthorFrame(error);
+  const place =
+    findErrorHead(error.stack) ?? findAuthorFrame(error) ?? findSyntaxErrorPlace(error, path);
   if (place !== undefined)
     return new StartError([`${place}: ${error.message}${suggestModule(error)}`]);
   return error instanceof SyntaxError ? replaceStack(error) : new StartError([error.message]);
@@ -33,9 +36,16 @@ const suggestModule = ({ message }: Error): string =>
     : '';
 
 /** Node puts the place of some mistakes before the message. */
-function findErrorHead({ stack = '' }: Error): string | undefined {
-  const [, file, line] = /^((?:file:\/\/)?\/\S+):(\d+)\n/.exec(stack) ?? [];
+function findErrorHead(text = ''): string | undefined {
+  const [, file, line] = /^((?:file:\/\/)?\/\S+):(\d+)\n/.exec(text) ?? [];
   return file && `${formatPath(file)}:${line}`;
+}
+
+/** Undefined unless it is in the file itself. Node keeps the place to itself, but prints it. */
+function findSyntaxErrorPlace(error: Error, path: string): string | undefined {
+  if (!(error instanceof SyntaxError)) return undefined;
+  const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
+  return stderr.includes(error.message) ? findErrorHead(stderr) : undefined;
 }
 
 /** The innermost place in a file of the author's. */
@@ -56,7 +66,7 @@ const toFileUrl = (file: string): string =>
 const formatPath = (file: string): string =>
   relative(process.cwd(), fileURLToPath(toFileUrl(file)));
 
-/** Node alone knows where it is; it says so when nobody catches the error (main.ts). */
+/** In another file, which Node names when nobody catches the error (main.ts). */
 function replaceStack(error: SyntaxError): SyntaxError {
   error.stack = `${error.name}: ${error.message}`;
   return error;
