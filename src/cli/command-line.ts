@@ -10,7 +10,7 @@ export interface Options {
   /** In place of PORT. */
   readonly port: string | undefined;
   /** Start again after each change. */
-  readonly watch: boolean;
+  readonly isWatching: boolean;
 }
 
 export interface CommandLine extends Options {
@@ -93,11 +93,11 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     command,
     catalog: asText(values.catalog),
     port: parsePort(asText(values.port)),
-    watch: values.watch === true,
+    isWatching: values.watch === true,
   };
 }
 
-const NO_OPTIONS: Options = { catalog: undefined, port: undefined, watch: false };
+const NO_OPTIONS: Options = { catalog: undefined, port: undefined, isWatching: false };
 
 const EXAMPLES = { catalog: '--catalog catalog.js', port: '--port 3010' } as const;
 

@@ -66,13 +66,13 @@ export async function dev(options: Options): Promise<void> {
   const { config, login, close } =
     preview.auth.required && environment.OIDC_ISSUER === undefined
       ? await setUpDevProvider(environment, preview, preview.auth.provider.audience)
-      : setUpOwnProvider(environment, preview);
+      : setUpConfiguredProvider(environment, preview);
   await serve(config, { catalog, envFile, ...(close && { alsoClose: close }) });
   console.log(renderBanner(config, { login, catalog: options.catalog, envFile }));
 }
 
 /** The provider that OIDC_ISSUER names, or none. */
-function setUpOwnProvider(environment: Environment, preview: Config): DevSetup {
+function setUpConfiguredProvider(environment: Environment, preview: Config): DevSetup {
   const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
   const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
   const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';

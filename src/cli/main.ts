@@ -15,7 +15,7 @@ import { StartError } from './start-error.ts';
 const commands: Readonly<Record<CommandName, (options: Options) => Promise<void>>> = {
   start: async (options) => (await import('./start.ts')).start(options),
   dev: async (options) =>
-    options.watch
+    options.isWatching
       ? (await import('./watch/watch.ts')).watch(process.argv.slice(2), options)
       : (await import('./dev.ts')).dev(options),
   help: async () => console.log(USAGE),

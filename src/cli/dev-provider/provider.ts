@@ -1,6 +1,7 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
 import type { RequestListener } from 'node:http';
 import type { Provider } from 'oidc-provider';
+import { isLoopbackHost } from '../../core/loopback.ts';
 import { createProviderConfiguration, type DevProviderSettings } from './configuration.ts';
 import type { ProviderKeys } from './keys.ts';
 import { LOGIN_PATH, logIn } from './login.ts';
@@ -11,12 +12,18 @@ export interface DevProviderOptions extends DevProviderSettings {
   readonly keys: ProviderKeys;
 }
 
+const EDITOR_REDIRECT =
+  /^(https:\/\/(insiders\.)?vscode\.dev\/redirect$|(cursor|vscode|vscode-insiders):\/\/)/;
+
 /**
  * A redirect that stays on the machine, whatever the port (RFC 8252 §7.3), or leads into an
  * editor. Nothing else: a code of this provider opens the developer's gateway.
  */
-const LOCAL_REDIRECT =
-  /^(http:\/\/(localhost|127\.0\.0\.1)(:\d+)?\/|https:\/\/(insiders\.)?vscode\.dev\/redirect$|(cursor|vscode|vscode-insiders):\/\/)/;
+function isLocalRedirect(uri: string): boolean {
+  if (EDITOR_REDIRECT.test(uri)) return true;
+  const { protocol, hostname } = new URL(uri);
+  return protocol === 'http:' && isLoopbackHost(hostname);
+}
 
 /** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
 export async function createDevProvider(options: DevProviderOptions): Promise<RequestListener> {
@@ -67,7 +74,7 @@ const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
 /** And to the gateway's own callback, wherever it is. */
 function allowLocalRedirects({ Client }: Provider, callback: string): void {
   Client.prototype.redirectUriAllowed = (uri: string) =>
-    uri === callback || LOCAL_REDIRECT.test(uri);
+    uri === callback || (URL.canParse(uri) && isLocalRedirect(uri));
 }
 
 /** The notices of oidc-provider are about production and its supported Node versions: no use here. */
