@@ -1,4 +1,5 @@
 // §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
+import { isObject } from '../../../core/json.ts';
 
 /** For whom a piece of content is, and how much it matters; clients may heed it. */
 export interface Annotations {
@@ -25,6 +26,24 @@ export type Content = (
   | { readonly type: 'resource'; readonly resource: EmbeddedResource }
   | ResourceLink
 ) & { readonly annotations?: Annotations };
+
+/** For results of a catalogue that is not ours. */
+export function isContent(value: unknown): value is Content {
+  if (!isObject(value)) return false;
+  switch (value.type) {
+    case 'text':
+      return typeof value.text === 'string';
+    case 'image':
+    case 'audio':
+      return typeof value.data === 'string' && typeof value.mimeType === 'string';
+    case 'resource':
+      return isObject(value.resource) && typeof value.resource.uri === 'string';
+    case 'resource_link':
+      return typeof value.uri === 'string' && typeof value.name === 'string';
+    default:
+      return false;
+  }
+}
 
 export type EmbeddedResource = {
   readonly uri: string;
@@ -73,7 +92,7 @@ export interface ResourceResult {
     readonly uri: string;
     readonly mimeType?: string;
   } & ResourceContent)[];
-  /** How long clients may keep it, and for whom; nothing said: not at all, and for its user. */
+  /** How long clients may keep it, and for whom; the default is not cached, private. */
   readonly cache?: CacheHint;
 }
 

@@ -1,6 +1,6 @@
 // MCP: kinds of content that a revision does not have reach its clients as text.
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import type { Content } from '../catalog/content.ts';
+import { type Content, isContent } from '../catalog/content.ts';
 
 /** The revision that brought each kind beside text, image and resource. */
 const SINCE: Readonly<Record<string, string>> = {
@@ -15,20 +15,22 @@ export function adaptContent(version: string, result: JsonObject): JsonObject {
   if (version >= NEWEST_CHANGE) return result;
   const { content, messages } = result;
   if (Array.isArray(content)) {
-    return { ...result, content: content.map((item: Content) => adaptItem(version, item)) };
+    return { ...result, content: content.map((item: unknown) => adaptItem(version, item)) };
   }
   if (!Array.isArray(messages)) return result;
   return {
     ...result,
     messages: messages.map((message: unknown) =>
-      isObject(message)
-        ? { ...message, content: adaptItem(version, message.content as Content) }
-        : message,
+      isObject(message) ? { ...message, content: adaptItem(version, message.content) } : message,
     ),
   };
 }
 
-function adaptItem(version: string, content: Content): Content {
+/** What is no content of MCP stays as it is: not every catalogue checks what it returns. */
+const adaptItem = (version: string, content: unknown): unknown =>
+  isContent(content) ? adaptKind(version, content) : content;
+
+function adaptKind(version: string, content: Content): Content {
   if (version >= (SINCE[content.type] ?? '')) return content;
   if (content.type === 'resource_link') return { type: 'text', text: content.uri };
   if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };

@@ -86,9 +86,9 @@ const catalog = createLocalCatalog({
 
 const gateway = useGateway({ deps: { catalog } });
 
-async function openAs(protocolVersion: string): Promise<string> {
+async function openAs(protocolVersion: string, to = gateway): Promise<string> {
   const params = { ...INITIALIZE_REQUEST.params, protocolVersion };
-  const { headers, json } = await gateway.rpc({ ...INITIALIZE_REQUEST, params });
+  const { headers, json } = await to.rpc({ ...INITIALIZE_REQUEST, params });
   expect(json.result.protocolVersion).toBe(protocolVersion);
   return headers['mcp-session-id'] ?? expect.unreachable();
 }
@@ -191,5 +191,31 @@ describe('structured results', () => {
   test('§2.5 structured content that no schema promised is sent as it is', async () => {
     const { json } = await gateway.call(session, 'tools/call', { name: 'unpromised' });
     expect(json.result).toEqual({ content: [], structuredContent: { any: ['thing'] } });
+  });
+});
+
+describe('a catalogue that is not local', () => {
+  const foreign = useGateway({
+    deps: {
+      catalog: {
+        ...createLocalCatalog({
+          prompts: [
+            definePrompt({
+              name: 'broken',
+              description: 'Is replaced.',
+              get: () => ({ messages: [] }),
+            }),
+          ],
+        }),
+        getPrompt: async () =>
+          JSON.parse('{"messages":[{"role":"user"},{"role":"user","content":[]}]}'),
+      },
+    },
+  });
+
+  test('§2.6 what is no content reaches clients of old revisions as it is', async () => {
+    const session = await openAs('2024-11-05', foreign);
+    const { json } = await foreign.call(session, 'prompts/get', { name: 'broken' });
+    expect(json.result).toEqual({ messages: [{ role: 'user' }, { role: 'user', content: [] }] });
   });
 });
