@@ -46,6 +46,7 @@ export type {
   ResourceResult,
   ToolResult,
 } from './features/mcp/catalog/content.ts';
+export { requireUser } from './features/mcp/catalog/define/context.ts';
 export {
   createLocalCatalog,
   type LocalEntries,
@@ -56,7 +57,6 @@ export {
   type Prompt,
   type PromptArgument,
 } from './features/mcp/catalog/define/prompt.ts';
-export { requireUser } from './features/mcp/catalog/define/require-user.ts';
 export {
   defineResource,
   defineResourceTemplate,

@@ -33,7 +33,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
-  ajv: /^features\/mcp\/catalog\/define\/compile-schema\.ts$/,
+  ajv: /^features\/mcp\/(catalog\/define\/compile-schema|calls\/check-question-schema)\.ts$/,
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
@@ -74,7 +74,6 @@ const CASTS: Readonly<Record<string, { readonly count: number; readonly why: str
   'features/mcp/calls/client-answers.ts': { count: 1, why: 'each answer fits its request' },
   'features/mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'features/mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
-  'features/mcp/session/adapt-content.ts': { count: 1, why: 'content of a checked result' },
   'features/oauth/broker/flight-records.ts': { count: 1, why: 'a record that this code sealed' },
   'core/seal/sealed-records.ts': { count: 1, why: 'a record that this code sealed' },
 };

@@ -2,7 +2,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Answers, ClientRequest, ClientRequests } from '../catalog/client-requests.ts';
-import { checkAgainstSchema } from '../catalog/define/compile-schema.ts';
+import { findSchemaProblem } from './check-question-schema.ts';
 
 /**
  * The answers to all of `requests`, checked.
@@ -40,7 +40,7 @@ function findProblem(request: ClientRequest, answer: unknown): string | undefine
 function findFormProblem(schema: object, { action, content }: JsonObject): string | undefined {
   if (action === 'decline' || action === 'cancel') return undefined;
   if (action !== 'accept') return 'must have the action accept, decline or cancel';
-  return checkAgainstSchema(schema, 'content', content);
+  return findSchemaProblem(schema, 'content', content);
 }
 
 const isSample = ({ role, model, content }: JsonObject): boolean =>

@@ -64,7 +64,7 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** Absent on the last page. */
   readonly nextCursor?: string;
-  /** Nothing said: not to be kept, and for its user. */
+  /** Default: not cached, private. */
   readonly cache?: CacheHint;
 }
 

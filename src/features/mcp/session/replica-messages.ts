@@ -38,7 +38,7 @@ const FRESH_MS = 60_000;
  * a cancelled request again.)
  */
 export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): ReplicaMessages {
-  const isRepeated = createNonceMemory(clock);
+  const rememberNonce = createNonceMemory(clock);
 
   return {
     async seal(channel, message) {
@@ -53,7 +53,7 @@ export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): 
       const { sentAt, message } = (opened && parseObject(opened)) || {};
       if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
-      return isRepeated(nonce) ? 'repeated' : message;
+      return rememberNonce(nonce) ? message : 'repeated';
     },
   };
 }
@@ -66,21 +66,21 @@ const toSealContext = (channel: string): string => `mcp:replica-message:${VERSIO
  */
 const SEALED_MESSAGE = /^(\d+)\.([\w-]{16})[\w=-]+$/;
 
-/** Knows each nonce for at least as long as its message could count as fresh. */
+/** Keeps each nonce for at least as long as its message could count as fresh. False for one that it has. */
 function createNonceMemory(clock: Clock): (nonce: string) => boolean {
   let recent = new Set<string>();
   let older = recent;
   let since = clock.monotonic();
 
-  return function isRepeated(nonce) {
+  return function rememberNonce(nonce) {
     if (clock.monotonic() - since > 2 * FRESH_MS) {
       older = recent;
       recent = new Set();
       since = clock.monotonic();
     }
-    if (recent.has(nonce) || older.has(nonce)) return true;
+    if (recent.has(nonce) || older.has(nonce)) return false;
     recent.add(nonce);
-    return false;
+    return true;
   };
 }
 

@@ -1,4 +1,4 @@
-// JSON Schema, compiled once where a tool is defined, or for one answer of a client.
+// JSON Schemas of authors, compiled once, where a tool is defined.
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { DefinitionError } from '../../../../core/errors/definition-error.ts';
@@ -136,38 +136,3 @@ function isSmall(value: unknown): boolean {
   };
   return isWithinLimit(value);
 }
-
-/**
- * What is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
- * the schema: one that was made for a single question leaves nothing behind.
- */
-export function checkAgainstSchema(
-  schema: object,
-  subject: string,
-  value: unknown,
-): string | undefined {
-  const validate = questionValidators.get(schema) ?? compileQuestionSchema(schema);
-  return validate(value) ? undefined : describeErrors(subject, validate.errors ?? []).join('\n');
-}
-
-const questionValidators = new WeakMap<object, ValidateFunction>();
-
-/** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
-const SCHEMAS_PER_AJV = 100;
-
-const compileQuestionSchema = (() => {
-  let schemasLeft = 0;
-  let ajv: Ajv | undefined;
-  return (schema: object): ValidateFunction => {
-    if (ajv === undefined || schemasLeft === 0) {
-      ajv = new Ajv({ ...OPTIONS, strict: false });
-      schemasLeft = SCHEMAS_PER_AJV;
-    }
-    schemasLeft -= 1;
-    const validate = ajv.compile(schema);
-    // Or the next one with its `$id` would be refused.
-    ajv.removeSchema(schema);
-    questionValidators.set(schema, validate);
-    return validate;
-  };
-})();
