@@ -128,7 +128,7 @@ export async function createGateway(
     catalog,
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
-    seal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
     clock,
     metrics,
     log,

@@ -22,7 +22,7 @@ async function openReplica(env: Readonly<Record<string, string>>) {
   const store = await openStore(config, { clock: systemClock, log });
   const replicas = createReplicas({
     store,
-    seal: createReplicaSeal(keyPrefix, { store, clock: systemClock, loginSeal: undefined }),
+    getSeal: createReplicaSeal(keyPrefix, { store, clock: systemClock, loginSeal: undefined }),
     clock: systemClock,
     log,
     metrics: noMetrics,

@@ -41,7 +41,7 @@ export interface McpEndpointsDeps {
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
   const { eras, sessions, sessionStreams, metrics, challenge } = deps;
   return [
-    { ...PROTECTED, method: 'POST', body: 'json', handle: post },
+    { ...PROTECTED, method: 'POST', body: 'json', handle: handlePost },
     { ...PROTECTED, method: 'DELETE', handle: endSession },
     sessionStreams === undefined
       ? { ...MCP, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
@@ -52,7 +52,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
         },
   ];
 
-  async function post(protectedCall: ProtectedCall): Promise<Reply> {
+  async function handlePost(protectedCall: ProtectedCall): Promise<Reply> {
     const message = parseMessage(getJson(protectedCall.body));
     const era = detectEra(message, protectedCall.request);
     const handler = eras[era];

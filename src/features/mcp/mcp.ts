@@ -28,7 +28,7 @@ export interface McpDeps {
   readonly service: ServiceInfo;
   readonly store: Store;
   /** For what goes through the client, or from replica to replica. */
-  seal(): Promise<Seal>;
+  getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -60,13 +60,13 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
-  const { catalog, service, store, seal, clock, metrics, log, challenge } = deps;
+  const { catalog, service, store, getSeal, clock, metrics, log, challenge } = deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(sessionKeyPrefix);
-  const replicas = createReplicas({ store, seal, clock, log, metrics, channel });
+  const replicas = createReplicas({ store, getSeal, clock, log, metrics, channel });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
   const notificationStreams = createNotificationStreams(clock);
   const resourceUpdates = createResourceUpdates({ catalog, clock, log });
@@ -100,7 +100,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       catalog,
       methods: createEraMethods('stateless'),
       runMethod,
-      requestState: createRequestState(seal, clock),
+      requestState: createRequestState(getSeal, clock),
       notificationStreams,
       resourceUpdates,
       hasStreams,

@@ -63,8 +63,8 @@ export function createContext(
 
   const context = {
     __proto__: MADE_ON_USE,
-    readCapabilities: capabilities,
-    readSignal: signal,
+    getCapabilities: capabilities,
+    getSignal: signal,
     user,
     service,
     ask(requests: ClientRequests) {
@@ -93,18 +93,18 @@ export function createContext(
  * What is made when a tool looks at it. On a prototype that all calls share: with accessors of their
  * own they outlived their calls, and collecting them was a quarter of a call's work.
  */
-const MADE_ON_USE: Pick<CallContext, 'client' | 'signal'> & ThisType<Readers> = {
+const MADE_ON_USE: Pick<CallContext, 'client' | 'signal'> & ThisType<Getters> = {
   get client() {
-    return this.readCapabilities();
+    return this.getCapabilities();
   },
   get signal() {
-    return this.readSignal();
+    return this.getSignal();
   },
 };
 
-interface Readers {
-  readCapabilities(): ClientCapabilities;
-  readSignal(): AbortSignal;
+interface Getters {
+  getCapabilities(): ClientCapabilities;
+  getSignal(): AbortSignal;
 }
 
 const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>

@@ -36,10 +36,10 @@ export type Methods = ReadonlyMap<string, Method>;
 export function createMethods(catalog: Catalog, callTool: CallTool): Methods {
   const { offers } = catalog;
   return new Map([
-    ...entriesIf(offers.tools, toolMethods(catalog, callTool)),
-    ...entriesIf(offers.prompts, promptMethods(catalog)),
-    ...entriesIf(offers.resources, resourceMethods(catalog)),
-    ...entriesIf(offers.completions, completionMethods(catalog)),
+    ...listOfferedEntries(offers.tools, createToolMethods(catalog, callTool)),
+    ...listOfferedEntries(offers.prompts, createPromptMethods(catalog)),
+    ...listOfferedEntries(offers.resources, createResourceMethods(catalog)),
+    ...listOfferedEntries(offers.completions, createCompletionMethods(catalog)),
   ]);
 }
 
@@ -69,10 +69,12 @@ export const listCapabilities = ({ offers }: Catalog, hasStreams: boolean) => ({
 // None of them awaits the catalogue: that would keep the params until it has answered.
 type MethodTable = Readonly<Record<string, Method>>;
 
-const entriesIf = (isOffered: Offers[keyof Offers], table: MethodTable): [string, Method][] =>
-  isOffered ? Object.entries(table) : [];
+const listOfferedEntries = (
+  isOffered: Offers[keyof Offers],
+  table: MethodTable,
+): [string, Method][] => (isOffered ? Object.entries(table) : []);
 
-const toolMethods = (catalog: Catalog, callTool: CallTool): MethodTable => ({
+const createToolMethods = (catalog: Catalog, callTool: CallTool): MethodTable => ({
   'tools/list': {
     run: async (params, context) =>
       catalog.listTools(readCursor(params), context).then(toListResult('tools')),
@@ -84,7 +86,7 @@ const toolMethods = (catalog: Catalog, callTool: CallTool): MethodTable => ({
   },
 });
 
-const promptMethods = (catalog: Catalog): MethodTable => ({
+const createPromptMethods = (catalog: Catalog): MethodTable => ({
   'prompts/list': {
     run: async (params, context) =>
       catalog.listPrompts(readCursor(params), context).then(toListResult('prompts')),
@@ -98,7 +100,7 @@ const promptMethods = (catalog: Catalog): MethodTable => ({
   },
 });
 
-const resourceMethods = (catalog: Catalog): MethodTable => ({
+const createResourceMethods = (catalog: Catalog): MethodTable => ({
   'resources/list': {
     run: async (params, context) =>
       catalog.listResources(readCursor(params), context).then(toListResult('resources')),
@@ -118,7 +120,7 @@ const resourceMethods = (catalog: Catalog): MethodTable => ({
   },
 });
 
-const completionMethods = (catalog: Catalog): MethodTable => ({
+const createCompletionMethods = (catalog: Catalog): MethodTable => ({
   'completion/complete': {
     run: async (params, context) =>
       catalog

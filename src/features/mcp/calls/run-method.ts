@@ -48,14 +48,14 @@ export function createRunMethod({ service, maxPerUser, clock }: RunMethodOptions
       params,
     });
     const args = readParams(params);
-    const end = begin(call);
+    const end = startCounting(call);
     const work = method.run(args, context);
     work.then(end, end);
     return work;
   };
 
   /** Returns what to call when the work is done. */
-  function begin({ user, holdBody }: Call): () => void {
+  function startCounting({ user, holdBody }: Call): () => void {
     const startedAt = clock.monotonic();
     const callsOfUser = user && getRunningCalls(user.sub);
     if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {

@@ -8,7 +8,7 @@ import type { Replicas } from './replicas.ts';
 
 export interface Cancellations {
   /** Resolves to the outcome, or to `request_cancelled` as soon as the client cancels the request. */
-  untilCancelled(
+  raceCancellation(
     call: Call,
     sessionId: string,
     id: RequestId,
@@ -22,7 +22,7 @@ export function createCancellations(replicas: Replicas): Cancellations {
   const cancelByKey = new Map<string, () => void>();
 
   function cancelHere(sessionId: string, id: RequestId): boolean {
-    const cancel = cancelByKey.get(keyOf(sessionId, id));
+    const cancel = cancelByKey.get(buildCallKey(sessionId, id));
     cancel?.();
     return cancel !== undefined;
   }
@@ -32,8 +32,8 @@ export function createCancellations(replicas: Replicas): Cancellations {
   });
 
   return {
-    untilCancelled(call, sessionId, id, outcome) {
-      const key = keyOf(sessionId, id);
+    raceCancellation(call, sessionId, id, outcome) {
+      const key = buildCallKey(sessionId, id);
       return new Promise((resolve) => {
         function cancel(): void {
           call.abort();
@@ -55,5 +55,5 @@ export function createCancellations(replicas: Replicas): Cancellations {
 }
 
 /** 1 and "1" are two ids (JSON-RPC). */
-const keyOf = (sessionId: string, id: RequestId): string =>
+const buildCallKey = (sessionId: string, id: RequestId): string =>
   typeof id === 'string' ? `${sessionId}"${id}` : `${sessionId}#${id}`;

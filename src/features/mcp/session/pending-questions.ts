@@ -32,7 +32,7 @@ export function createPendingQuestions(clock: Clock): PendingQuestions {
 
   return {
     add(sessionId, id, signal) {
-      const key = keyOf(sessionId, id);
+      const key = buildWaiterKey(sessionId, id);
       const { promise, resolve, reject } = createDeferred();
       const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
       const giveUpOnAbort = () =>
@@ -58,7 +58,7 @@ export function createPendingQuestions(clock: Clock): PendingQuestions {
     },
 
     receiveAnswer(sessionId, id, answer) {
-      const waiter = waiters.get(keyOf(sessionId, id));
+      const waiter = waiters.get(buildWaiterKey(sessionId, id));
       waiter?.receive(answer);
       return waiter !== undefined;
     },
@@ -69,7 +69,7 @@ export function createPendingQuestions(clock: Clock): PendingQuestions {
   };
 }
 
-const keyOf = (sessionId: string, id: string): string => `${sessionId} ${id}`;
+const buildWaiterKey = (sessionId: string, id: string): string => `${sessionId} ${id}`;
 
 function createDeferred() {
   let resolve: (value: unknown) => void = () => {};

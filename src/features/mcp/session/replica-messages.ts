@@ -37,19 +37,19 @@ const FRESH_MS = 60_000;
  * question's id is used once, and streams go by the order of their ids. But a client may use the id of
  * a cancelled request again.)
  */
-export function createReplicaMessages(seal: () => Promise<Seal>, clock: Clock): ReplicaMessages {
+export function createReplicaMessages(getSeal: () => Promise<Seal>, clock: Clock): ReplicaMessages {
   const rememberNonce = createNonceMemory(clock);
 
   return {
     async seal(channel, message) {
       const text = JSON.stringify({ sentAt: clock.now(), message });
-      return `${VERSION}.${(await seal()).seal(toSealContext(channel), text)}`;
+      return `${VERSION}.${(await getSeal()).seal(toSealContext(channel), text)}`;
     },
     async open(channel, text) {
       const [, version, nonce] = SEALED_MESSAGE.exec(text) ?? [];
       if (version === undefined || nonce === undefined) return 'unreadable';
       if (version !== VERSION) return 'other_version';
-      const opened = (await seal()).open(toSealContext(channel), text.slice(VERSION.length + 1));
+      const opened = (await getSeal()).open(toSealContext(channel), text.slice(VERSION.length + 1));
       const { sentAt, message } = (opened && parseObject(opened)) || {};
       if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';

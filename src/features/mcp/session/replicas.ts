@@ -24,18 +24,18 @@ export interface Replicas {
 export interface ReplicasDeps {
   readonly store: Pick<Store, 'publish' | 'subscribe'>;
   /** May wait for the shared store, the first time and now and then. */
-  seal(): Promise<Seal>;
+  getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
   readonly channel: string;
 }
 
-export function createReplicas({ store, seal, channel, ...deps }: ReplicasDeps): Replicas {
+export function createReplicas({ store, getSeal, channel, ...deps }: ReplicasDeps): Replicas {
   const { clock, log } = deps;
   const ownName = randomUUID();
   const toChannel = (name: string) => `${channel}:${name}`;
-  const messages = createReplicaMessages(seal, clock);
+  const messages = createReplicaMessages(getSeal, clock);
   const countDropped = createDropCounter(deps);
   const listeners = new Set<(message: ReplicaMessage) => void>();
   // The key may have to be fetched: messages that come meanwhile wait, so that they stay in order.

@@ -74,11 +74,11 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
   ): Promise<McpResponse> {
     const response = respond(call, session, message).catch(toErrorResponse);
     const touched = sessions.touch(session.sessionId, call.user).then(failIfEnded);
-    return whenTouched(call, touched, response);
+    return awaitTouchAndResponse(call, touched, response);
   }
 
   /** Apart from the message, so that a call that waits does not keep it. */
-  async function whenTouched(
+  async function awaitTouchAndResponse(
     call: Call,
     touched: Promise<void>,
     pending: Promise<McpResponse>,
@@ -166,7 +166,9 @@ function createRespondToRequest(deps: RequestDeps) {
       (thrown: unknown) => toResultOfFailure(session.protocolVersion, thrown),
     );
     const outcome = toOutcome(work, call.signal);
-    return call.stream.respond(cancellations.untilCancelled(call, session.sessionId, id, outcome));
+    return call.stream.respond(
+      cancellations.raceCancellation(call, session.sessionId, id, outcome),
+    );
   }
 
   function toClient(call: Call, session: SessionRecord): CallClient {

@@ -30,11 +30,11 @@ const RENEW_AFTER_MS = 86_400_000;
 
 export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
   const { catalog, store, clock, sessionKeyPrefix } = deps;
-  const keyOf = (sessionId: string, uri: string) =>
+  const buildKey = (sessionId: string, uri: string) =>
     buildSubscriptionKey(sessionKeyPrefix, sessionId, hashSha256(uri));
 
   const save = (sessionId: string, uri: string) =>
-    store.set(keyOf(sessionId, uri), String(clock.now()), TTL_SECONDS);
+    store.set(buildKey(sessionId, uri), String(clock.now()), TTL_SECONDS);
 
   return {
     async subscribe(sessionId, uri) {
@@ -47,10 +47,10 @@ export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): Sess
       await save(sessionId, uri);
     },
 
-    unsubscribe: (sessionId, uri) => store.delete(keyOf(sessionId, uri)),
+    unsubscribe: (sessionId, uri) => store.delete(buildKey(sessionId, uri)),
 
     async findSavedAt(sessionId, uri) {
-      const savedAt = await store.get(keyOf(sessionId, uri));
+      const savedAt = await store.get(buildKey(sessionId, uri));
       return savedAt === undefined ? undefined : Number(savedAt);
     },
 

@@ -39,7 +39,7 @@ export async function startRound(
     logLevel,
     isAsking,
     async ask(requests) {
-      const unanswered = withoutAnswer(requests, answers);
+      const unanswered = selectUnanswered(requests, answers);
       const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
       for (const key of answeredKeys) usedAnswers[key] = answers[key];
       if (Object.keys(unanswered).length === 0) return readAnswers(requests, answers);
@@ -90,7 +90,7 @@ async function readClientAnswers(
   return { ...(asked ? pick(inputResponses, asked) : inputResponses), ...answers };
 }
 
-const withoutAnswer = (requests: ClientRequests, answers: JsonObject): ClientRequests =>
+const selectUnanswered = (requests: ClientRequests, answers: JsonObject): ClientRequests =>
   pick(
     requests,
     Object.keys(requests).filter((key) => !Object.hasOwn(answers, key)),

@@ -46,18 +46,18 @@ export function toBoundCall(
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
-/** `seal` may wait for the shared store, once. */
-export function createRequestState(seal: () => Promise<Seal>, clock: Clock): RequestState {
-  const getSeal = () => seal().catch((cause: unknown) => fail('internal_error', { cause }));
+/** `getSeal` may wait for the shared store, once. */
+export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): RequestState {
+  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
     async seal(call, { answers, asked }) {
       const expiresAt = clock.now() + LIFETIME_MS;
       const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked });
-      return (await getSeal()).seal(computeBinding(call), text);
+      return (await requireSeal()).seal(computeBinding(call), text);
     },
     async open(call, state) {
-      const text = (await getSeal()).open(computeBinding(call), state);
+      const text = (await requireSeal()).open(computeBinding(call), state);
       const { version, expiresAt, answers, asked } = (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {

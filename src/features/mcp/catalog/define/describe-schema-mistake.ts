@@ -36,8 +36,8 @@ export function describeSchemaMistake(
 
 /** Of alternatives, the one that goes deepest is the one that was meant. */
 function findDeepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
-  const depthOf = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
-  return [...errors].sort((one, other) => depthOf(other) - depthOf(one))[0];
+  const countSegments = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
+  return [...errors].sort((one, other) => countSegments(other) - countSegments(one))[0];
 }
 
 /** `int` is short for `integer`, as other languages have it. */

@@ -9,7 +9,7 @@ import { describeType } from './describe-type.ts';
 export function indexByName<Entry extends { readonly description: object }>(
   kind: string,
   entries: readonly Entry[] = [],
-  nameOf: (entry: Entry) => string,
+  getName: (entry: Entry) => string,
 ): ReadonlyMap<string, Entry> {
   if (!Array.isArray(entries)) {
     throw new DefinitionError(
@@ -23,7 +23,7 @@ export function indexByName<Entry extends { readonly description: object }>(
         `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
       );
     }
-    const name = nameOf(entry);
+    const name = getName(entry);
     if (byName.has(name)) {
       throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
     }

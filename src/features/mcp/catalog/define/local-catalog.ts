@@ -2,7 +2,6 @@
 import { fail } from '../../../../core/errors/gateway-error.ts';
 import { quote } from '../../../../core/quote.ts';
 import type { Catalog, Completion, Context } from '../catalog.ts';
-import type { MirroredParam } from '../descriptions.ts';
 import { checkMembers } from './check-members.ts';
 import { indexByName } from './index-by-name.ts';
 import { createPager } from './pager.ts';
@@ -72,7 +71,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     ...(instructions !== undefined && { instructions }),
 
     mirrorHeaders: [...tools.values()].flatMap(({ mirroredParams }) =>
-      mirroredParams.map(getHeader),
+      mirroredParams.map(({ header }) => header),
     ),
     mirroredParams: (name) => tools.get(name)?.mirroredParams ?? [],
 
@@ -104,8 +103,6 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     },
   };
 }
-
-const getHeader = ({ header }: MirroredParam): string => header;
 
 type ResourceMembers =
   | 'listResources'
