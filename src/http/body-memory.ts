@@ -1,6 +1,7 @@
 // The memory that request bodies take (§12): whose budget they count against, and which are
 // too slow to go on.
 import type { Clock } from '../core/clock.ts';
+import type { HttpConfig } from '../core/config/groups/http.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
 import { createSpeedMeter } from './body-speed.ts';
 import { type ArrivingBody, createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
@@ -27,9 +28,8 @@ export interface CountedBody {
   end(): void;
 }
 
-export interface BodyMemoryOptions {
-  /** `MAX_BODY_BYTES`: one body always has room. */
-  readonly maxBodyBytes: number;
+/** One body of `maxBodyBytes` always has room. */
+export interface BodyMemoryOptions extends Pick<HttpConfig, 'maxBodyBytes'> {
   readonly clock: Clock;
 }
 

@@ -1,5 +1,6 @@
 // `MAX_CONNECTIONS` (§12): which connections are closed for others, and which are beyond the limit.
 import type { Clock } from '../core/clock.ts';
+import type { HttpConfig } from '../core/config/groups/http.ts';
 import type { Log } from '../core/log.ts';
 import type { Connection } from './connection.ts';
 import { closeConnection, type OpenConnections } from './open-connections.ts';
@@ -14,9 +15,7 @@ export interface ConnectionLimit {
   claimPlace(connection: Connection): boolean;
 }
 
-export interface ConnectionLimitOptions {
-  /** 0 = no limit. */
-  readonly max: number;
+export interface ConnectionLimitOptions extends Pick<HttpConfig, 'maxConnections'> {
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -31,10 +30,10 @@ const WARN_MS = 60_000;
 
 export function createConnectionLimit(
   open: OpenConnections,
-  { max, clock, log }: ConnectionLimitOptions,
+  { maxConnections, clock, log }: ConnectionLimitOptions,
 ): ConnectionLimit {
   const { all, busy, idle, beyondLimit, waitingForBody } = open;
-  const warnOfLimit = createLimitWarning(max, clock, log);
+  const warnOfLimit = createLimitWarning(maxConnections, clock, log);
 
   /** False when all are busy. */
   function closeLongestIdle(): boolean {
@@ -45,7 +44,7 @@ export function createConnectionLimit(
 
   return {
     makeRoomFor(newest) {
-      if (max === 0 || all.size <= max) return;
+      if (maxConnections === 0 || all.size <= maxConnections) return;
       warnOfLimit(busy.size);
       if (closeLongestIdle()) return;
       beyondLimit.add(newest);
@@ -56,7 +55,7 @@ export function createConnectionLimit(
     },
     claimPlace(connection) {
       if (!beyondLimit.has(connection)) return true;
-      const hasPlace = all.size <= max || closeLongestIdle();
+      const hasPlace = all.size <= maxConnections || closeLongestIdle();
       if (hasPlace) beyondLimit.delete(connection);
       return hasPlace;
     },
@@ -64,7 +63,7 @@ export function createConnectionLimit(
 }
 
 /** One line a minute at most. */
-function createLimitWarning(max: number, clock: Clock, log: Log) {
+function createLimitWarning(maxConnections: number, clock: Clock, log: Log) {
   let warnedAt = Number.NEGATIVE_INFINITY;
 
   return function warnOfLimit(busy: number): void {
@@ -72,7 +71,7 @@ function createLimitWarning(max: number, clock: Clock, log: Log) {
     if (now - warnedAt < WARN_MS) return;
     warnedAt = now;
     log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
-      connections: max,
+      connections: maxConnections,
       busy,
     });
   };

@@ -1,6 +1,7 @@
 // §4.4, §4.7, §4.8: request bodies, read once and bounded.
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../core/clock.ts';
+import type { HttpConfig } from '../core/config/groups/http.ts';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
 import { findExceededBound } from '../core/json-bounds.ts';
 import type { RequestBody } from '../core/message.ts';
@@ -32,10 +33,7 @@ export interface BodyRules {
  */
 export type BodyReader = (body: IncomingBody, rules: BodyRules) => Promise<RequestBody>;
 
-export interface BodyReaderOptions {
-  readonly maxBodyBytes: number;
-  /** `MAX_BODY_VALUES`. */
-  readonly maxBodyValues: number;
+export interface BodyReaderOptions extends Pick<HttpConfig, 'maxBodyBytes' | 'maxBodyValues'> {
   readonly clock: Clock;
 }
 

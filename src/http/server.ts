@@ -1,6 +1,7 @@
 // The one file that creates a server of node:http: its limits and time-outs, and the drain.
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { HttpConfig } from '../core/config/groups/http.ts';
 import { createConnectionTable } from './connection-table.ts';
 import { createMalformedRequestHandler } from './malformed-request.ts';
 import {
@@ -9,11 +10,11 @@ import {
   type RequestHandlerDeps,
 } from './request-handler.ts';
 
-export interface HttpServerDeps extends Omit<RequestHandlerDeps, 'connections'> {
+export interface HttpServerDeps
+  extends Omit<RequestHandlerDeps, 'connections'>,
+    Pick<HttpConfig, 'maxConnections'> {
   /** Bytes of a request's header section; more is 431. */
   readonly maxHeaderBytes: number;
-  /** `MAX_CONNECTIONS`; 0 = no limit. */
-  readonly maxConnections: number;
 }
 
 export interface HttpServer {
@@ -37,7 +38,7 @@ const FIRST_REQUEST_MS = 1000;
 
 export function createHttpServer(deps: HttpServerDeps): HttpServer {
   const { securityHeaders, maxConnections, maxHeaderBytes, clock, log } = deps;
-  const connections = createConnectionTable({ max: maxConnections, clock, log });
+  const connections = createConnectionTable({ maxConnections, clock, log });
   const handler = createRequestHandler({ ...deps, connections });
   const server = createNodeServer(handler, maxHeaderBytes);
   server.on('clientError', createMalformedRequestHandler({ connections, securityHeaders, clock }));

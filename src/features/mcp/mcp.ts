@@ -82,7 +82,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         sessionKeyPrefix,
       })
     : undefined;
-  const runMethod = createRunMethod({ service, maxPerUser: config.maxCallsPerUser, clock });
+  const runMethod = createRunMethod({ service, maxCallsPerUser: config.maxCallsPerUser, clock });
   const createEraMethods = (era: Era) =>
     createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
   const eras = {

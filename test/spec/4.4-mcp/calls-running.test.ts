@@ -203,7 +203,7 @@ describe('4,096 calls in a process', () => {
   test('§12 one more is 503 with Retry-After, once they have run for over a second', async () => {
     const clock = manualClock();
     const service = { name: '', version: '', displayName: '', environment: '' };
-    const runMethod = createRunMethod({ service, maxPerUser: 0, clock });
+    const runMethod = createRunMethod({ service, maxCallsPerUser: 0, clock });
     let released = 0;
     const heldCall = { holdBody: () => () => released++ } as unknown as Call;
     const client = {} as unknown as CallClient;

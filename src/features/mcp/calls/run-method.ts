@@ -1,5 +1,6 @@
 // Runs methods, within bounds on how many calls may have run for long.
 import type { Clock } from '../../../core/clock.ts';
+import type { McpConfig } from '../../../core/config/groups/mcp.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import { readParams } from '../protocol/json-rpc.ts';
@@ -21,10 +22,8 @@ export type RunMethod = (
   params: unknown,
 ) => Promise<MethodResult>;
 
-export interface RunMethodOptions {
+export interface RunMethodOptions extends Pick<McpConfig, 'maxCallsPerUser'> {
   readonly service: ServiceInfo;
-  /** `MCP_USER_CALLS_MAX`; 0 = none. */
-  readonly maxPerUser: number;
   readonly clock: Clock;
 }
 
@@ -35,7 +34,7 @@ const MAX_IN_ALL = 4096;
 /** When each began; the oldest first. */
 type RunningCalls = Set<{ readonly startedAt: number }>;
 
-export function createRunMethod({ service, maxPerUser, clock }: RunMethodOptions): RunMethod {
+export function createRunMethod({ service, maxCallsPerUser, clock }: RunMethodOptions): RunMethod {
   const all: RunningCalls = new Set();
   const byUser = new Map<string, RunningCalls>();
 
@@ -58,7 +57,7 @@ export function createRunMethod({ service, maxPerUser, clock }: RunMethodOptions
   function startCounting({ user, holdBody }: Call): () => void {
     const startedAt = clock.monotonic();
     const callsOfUser = user && getRunningCalls(user.sub);
-    if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {
+    if (callsOfUser && maxCallsPerUser > 0 && isFull(callsOfUser, maxCallsPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
     if (isFull(all, MAX_IN_ALL, startedAt)) {
