@@ -150,7 +150,7 @@ export async function createGateway(
   let isShuttingDown = false;
   const readinessChecks = { store: store.ping, ...auth.readiness };
 
-  /** §4.1: all that the service answers, beside the pages. */
+  /** §4.1: all endpoints of the service, beside the pages. */
   const endpoints = [
     ...mcp.endpoints,
     ...authorization.endpoints,
@@ -275,7 +275,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(parts.endpoints, await createSite({ baseUrl, log }));
   return createHttpServer({
-    answerRequest: createPipeline({
+    runPipeline: createPipeline({
       router,
       checkHost: createHostCheck(config),
       isAllowedOrigin: createIsAllowedOrigin(config),

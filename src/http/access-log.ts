@@ -5,7 +5,7 @@ import { createLogThrottle } from '../core/log-throttle.ts';
 import type { Reply, ReplyError } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 
-export interface AnsweredRequest {
+export interface LoggedRequest {
   readonly method: string;
   readonly path: string;
   readonly clientIp: string;
@@ -15,7 +15,7 @@ export interface AnsweredRequest {
   readonly seconds: number;
 }
 
-export type LogRequest = (answered: AnsweredRequest) => void;
+export type LogRequest = (request: LoggedRequest) => void;
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 

@@ -1,20 +1,20 @@
-// One connection: its requests that are not answered yet, in order, and what of the answers is not sent.
+// One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createStallDetector } from './stall-detector.ts';
 
 export interface Connection {
   readonly socket: Socket;
-  /** Its last answer is on its way: nothing more of it is looked at. */
+  /** Its last reply is on its way: nothing more of it is looked at. */
   isClosing: boolean;
   /** Adds a request; returns how many of them are pending. */
   startRequest(res: ServerResponse): number;
   /** Those of the pending requests, in their order. */
   pendingResponses(): readonly ServerResponse[];
-  /** Runs the task once enough of the answers before it is sent; mostly at once. */
+  /** Runs the task once enough of the replies before it is sent; mostly at once. */
   runWhenDrained(task: () => void): void;
-  /** Counts an answer until all of it is sent. */
-  countAnswer(res: ServerResponse, bytes: number): void;
+  /** Counts a reply until all of it is sent. */
+  countReply(res: ServerResponse, bytes: number): void;
   /** Whether its caller reads too slowly to go on; to be called once a second. */
   isStalled(): boolean;
   /** Whether its only request waits for a body of which nothing came since the last call. */
@@ -28,18 +28,18 @@ export interface ConnectionEvents {
   onIdle(): void;
 }
 
-/** Bytes of answers not yet sent at which no more requests are worked on. */
+/** Bytes of replies not yet sent at which no more requests are worked on. */
 const MAX_UNSENT_BYTES = 1_048_576;
 
 export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionEvents): Connection {
-  /** With the bytes of their answers. */
+  /** With the bytes of their replies. */
   const pending = new Map<ServerResponse, number>();
   const waitingTasks: (() => void)[] = [];
   const stallDetector = createStallDetector();
   let unsentBytes = 0;
   let bytesReadBefore = -1;
 
-  // node:http tells only the first of the pending answers that its caller is gone.
+  // node:http tells only the first of the pending responses that its caller is gone.
   socket.once('close', () => {
     waitingTasks.length = 0;
     for (const res of pending.keys()) if (res.socket === null) res.destroy().emit('close');
@@ -66,7 +66,7 @@ export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionE
       if (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length === 0) task();
       else waitingTasks.push(task);
     },
-    countAnswer(res, bytes) {
+    countReply(res, bytes) {
       if (!pending.has(res)) return;
       pending.set(res, bytes);
       unsentBytes += bytes;

@@ -33,7 +33,7 @@ export interface CountedRequest {
   readonly caller: Caller;
   /** The session that is read in the step that counts the request. */
   readonly sessionId: string | undefined;
-  /** Answered, in place of a run, unless a limit refuses first. */
+  /** Sent in place of a run, unless a limit refuses first. */
   readonly refusal: GatewayError | undefined;
   run(session: SessionLookup): Reply | Promise<Reply>;
 }

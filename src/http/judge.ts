@@ -1,4 +1,4 @@
-// The first step of a request's way: it is judged without effect, in the order of what is answered
+// The first step of a request's way: it is judged without effect, in the order of what is refused
 // (§11): Host, origin, method, then what its endpoint asks for.
 import { getHeader, type PendingReply } from '../core/message.ts';
 import type { Limiter } from '../features/limits/limiter.ts';

@@ -15,10 +15,10 @@ export interface MalformedRequestDeps {
 /** For the event `clientError`. */
 export type MalformedRequestHandler = (error: NodeJS.ErrnoException, socket: Socket) => void;
 
-/** How long what comes behind the answer is still read and dropped. */
+/** How long what comes behind the reply is still read and dropped. */
 const DISCARD_MS = 2000;
 
-/** Answers, where no other answer is owed, and closes the connection. */
+/** Replies, where no other reply is owed, and closes the connection. */
 export function createMalformedRequestHandler(deps: MalformedRequestDeps): MalformedRequestHandler {
   const { connections, securityHeaders, clock } = deps;
 
@@ -26,17 +26,17 @@ export function createMalformedRequestHandler(deps: MalformedRequestDeps): Malfo
     const connection = connections.get(socket);
     if (connection.isClosing) return;
     const pending = connection.pendingResponses();
-    // An answer that has begun, or is owed to an earlier request, must not be mixed with this one.
+    // A reply that has begun, or is owed to an earlier request, must not be mixed with this one.
     const isOwed = pending.length > 1 || pending.some((res) => res.headersSent || res.req.complete);
     if (isOwed || !socket.writable || code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
     connection.isClosing = true;
-    // Whatever its request comes to is not written behind this answer.
+    // Whatever its request comes to is not written behind this reply.
     for (const res of pending) res.detachSocket(socket);
     socket.end(serializeTransportError(createError(code), securityHeaders));
-    // Closing with bytes unread would reset the connection, and the answer might be lost with it.
+    // Closing with bytes unread would reset the connection, and the reply might be lost with it.
     socket.resume();
     const cancel = clock.after(DISCARD_MS, () => socket.destroy());
     socket.once('end', () => socket.destroy());

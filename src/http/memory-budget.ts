@@ -23,7 +23,7 @@ export interface ArrivingBody {
   /** When its last piece came: rises with each piece of any body. */
   lastPiece: number;
   readonly speed: SpeedMeter;
-  /** Answers the request with this, and counts the body no longer. */
+  /** Replies to the request with this, and counts the body no longer. */
   drop(cause: GatewayError): void;
 }
 

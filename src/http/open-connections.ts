@@ -3,7 +3,7 @@ import type { Connection } from './connection.ts';
 
 export interface OpenConnections {
   readonly all: Set<Connection>;
-  /** With requests that are not answered yet. */
+  /** With requests that have no reply yet. */
   readonly busy: Set<Connection>;
   /** The one that is idle longest comes first. */
   readonly idle: Set<Connection>;

@@ -1,5 +1,5 @@
-// The way of every request (§11): it is judged, admitted, run and answered. To judge has no
-// effect; what it finds is answered in this order: limits, token, body.
+// The way of every request (§11): it is judged, admitted and run, and its reply is completed. To
+// judge has no effect; refusals come in this order: limits, token, body.
 import { renderErrorPage } from '../core/errors/error-page.ts';
 import { toGatewayError } from '../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../core/errors/render.ts';
@@ -17,10 +17,10 @@ export interface PipelineDeps extends JudgeDeps {
   readonly securityHeaders: ReplyHeaders;
 }
 
-export type Pipeline = (received: ReceivedRequest) => Promise<Answer>;
+export type Pipeline = (received: ReceivedRequest) => Promise<RoutedReply>;
 
 /** The reply with every header, and the route's template for log and metrics. */
-export interface Answer {
+export interface RoutedReply {
   readonly reply: Reply;
   readonly route: string;
 }
@@ -30,7 +30,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
   const judge = createJudge(deps);
 
   // A chain in place of one async function: that would keep the body for as long as the call runs.
-  return function answerRequest(received) {
+  return function runPipeline(received) {
     const exchange: Exchange = {
       received,
       destination: router.findDestination(received.request),
@@ -42,10 +42,13 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       .then(admit)
       .then((run) => run())
       .catch((thrown: unknown) => renderThrown(thrown, exchange))
-      .then((reply) => answer(reply, exchange));
+      .then((reply) => completeReply(reply, exchange));
   };
 
-  function answer(reply: Reply, { destination, origin, endpoint, limits }: Exchange): Answer {
+  function completeReply(
+    reply: Reply,
+    { destination, origin, endpoint, limits }: Exchange,
+  ): RoutedReply {
     const isGranted = origin.isAllowed && !destination.route?.isNavigation;
     const headers = {
       ...securityHeaders,

@@ -14,7 +14,7 @@ export interface IncomingBody {
   readonly req: IncomingMessage;
   /** Whether it was read to its end. */
   isRead: boolean;
-  /** Ends the counting of its bytes on behalf of the request: answered, or its caller gone. */
+  /** Ends the counting of its bytes on behalf of the request: replied to, or its caller gone. */
   release(): void;
 }
 

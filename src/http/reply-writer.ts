@@ -39,7 +39,7 @@ export function createStreamWriter(res: ServerResponse, clock: Clock): StreamWri
     cancelComment();
     if (isStopped) return;
     cancelComment = clock.after(KEEP_ALIVE_MS, () => {
-      // Hours of comments that nobody read, or that wait behind another answer, are enough.
+      // Hours of comments that nobody read, or that wait behind another reply, are enough.
       if (!res.writableNeedDrain) res.write(KEEP_ALIVE);
       keepAlive();
     });

@@ -17,7 +17,7 @@ import { renderTransportError } from './transport-error.ts';
 
 export interface RequestHandlerDeps {
   readonly connections: ConnectionTable;
-  readonly answerRequest: Pipeline;
+  readonly runPipeline: Pipeline;
   readonly isServedWhenBusy: Router['isServedWhenBusy'];
   readonly findClientIp: FindClientIp;
   readonly logRequest: LogRequest;
@@ -28,15 +28,15 @@ export interface RequestHandlerDeps {
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Requests of one connection that wait for their answers: each holds one in memory. */
+/** Requests of one connection that wait for their replies: each holds one in memory. */
 const MAX_PIPELINED = 64;
-/** How long a refused body is still read and dropped, so that its sender sees the answer. */
+/** How long a refused body is still read and dropped, so that its sender sees the reply. */
 const DISCARD_MS = 2000;
 
 export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   const {
     connections,
-    answerRequest,
+    runPipeline,
     isServedWhenBusy,
     findClientIp,
     logRequest,
@@ -55,8 +55,8 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     }
     const received = receiveRequest(req, res, { receivedAt: clock.monotonic(), findClientIp });
     const error = findTransportError(req, connection, received.request.path);
-    if (error === undefined) connection.runWhenDrained(() => answer(req, res, received));
-    else refuse(req, res, received, error);
+    if (error === undefined) connection.runWhenDrained(() => replyTo(req, res, received));
+    else sendRefusal(req, res, received, error);
   };
 
   /** What is wrong with a request whatever it asks for. */
@@ -66,9 +66,9 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     return isServed ? undefined : createBusyError();
   }
 
-  function answer(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
+  function replyTo(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
     const { body } = received;
-    answerRequest(received)
+    runPipeline(received)
       .then(async ({ reply, route }) => {
         const sent = sendReply(req, res, reply);
         if (body.isRead) runWhenClosed(res, body.release);
@@ -82,7 +82,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       });
   }
 
-  function refuse(
+  function sendRefusal(
     req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,

@@ -1,4 +1,4 @@
-// §4.12: on every answer.
+// §4.12: on every reply.
 import type { Config } from '../core/config/config.ts';
 import type { ReplyHeaders } from '../core/message.ts';
 

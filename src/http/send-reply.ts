@@ -29,7 +29,7 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
       ? { ...reply.headers, Connection: 'close' }
       : reply.headers;
     if (stream) return sendStream(req, res, { status, headers, stream });
-    connection.countAnswer(res, Number(headers?.['Content-Length'] ?? 0));
+    connection.countReply(res, Number(headers?.['Content-Length'] ?? 0));
     sendWhole(req, res, { status, headers, body });
     return undefined;
   };

@@ -1,4 +1,4 @@
-// Errors that the transport answers by itself, and that end their connections.
+// Errors that the transport sends by itself, and that end their connections.
 import type { GatewayError } from '../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../core/errors/render.ts';
 import type { Reply, ReplyHeaders } from '../core/message.ts';
@@ -18,7 +18,7 @@ export function renderTransportError(error: GatewayError, securityHeaders: Reply
   };
 }
 
-/** The same as it goes over the wire, for a connection on which node:http does not answer any more. */
+/** The same as it goes over the wire, for a connection on which node:http sends no more responses. */
 export function serializeTransportError(
   error: GatewayError,
   securityHeaders: ReplyHeaders,

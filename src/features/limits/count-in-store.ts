@@ -7,10 +7,10 @@ import type { LimitWindow, RequestCount, SessionLookup, Store } from '../../core
 export type CountInStore = (
   windows: readonly LimitWindow[],
   sessionId?: string,
-) => Promise<CountAnswer>;
+) => Promise<CountOutcome>;
 
 /** What the store said of some windows; no verdict when it could not be asked. */
-export interface CountAnswer extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
+export interface CountOutcome extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
   readonly session: SessionLookup;
 }
 
@@ -22,8 +22,8 @@ export function createCountInStore(store: Store, clock: Clock, log: Log): CountI
 
   return async function countInStore(windows, sessionId) {
     try {
-      const answer = await store.countRequestAndReadSession(windows, sessionId);
-      const { session, limitFailure, ...count } = answer;
+      const counted = await store.countRequestAndReadSession(windows, sessionId);
+      const { session, limitFailure, ...count } = counted;
       reportOutage(limitFailure);
       return { ...count, session: { record: session } };
     } catch (failure) {

@@ -84,9 +84,9 @@ export function createLimiter(
 
       /** @throws GatewayError for a refusal, which is remembered where it is one caller's. */
       async function count(windows: readonly LimitWindow[], user?: string, sessionId?: string) {
-        const answer = await countInStore(windows, sessionId);
-        const { verdict } = answer;
-        if (verdict?.isAdmitted !== false) return answer;
+        const outcome = await countInStore(windows, sessionId);
+        const { verdict } = outcome;
+        if (verdict?.isAdmitted !== false) return outcome;
         const window = windows.find(({ scope }) => scope === verdict.scope);
         if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
         await uncountAddress();

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { JSONRPC } from '../../../src/core/errors/render.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
 import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/core/sse.ts';
-import type { AnsweredRequest } from '../../../src/http/access-log.ts';
+import type { LoggedRequest } from '../../../src/http/access-log.ts';
 import { createGetCorsHeaders } from '../../../src/http/cors.ts';
 import { createPipeline, type Pipeline } from '../../../src/http/pipeline.ts';
 import { createRouter } from '../../../src/http/router.ts';
@@ -117,7 +117,7 @@ interface Running {
   readonly port: number;
   readonly clock: ReturnType<typeof manualClock>;
   readonly errors: () => readonly LogLine[];
-  readonly served: readonly AnsweredRequest[];
+  readonly served: readonly LoggedRequest[];
   /** Resolves once so many requests were recorded. */
   recorded(count: number): Promise<void>;
   /** How many times of waiting for a stream have neither ended nor been cancelled. */
@@ -141,14 +141,14 @@ async function start(handles: Readonly<Record<string, Handle>>): Promise<Running
   });
 }
 
-async function serve(answerRequest: Pipeline): Promise<Running> {
+async function serve(runPipeline: Pipeline): Promise<Running> {
   const manual = manualClock();
   const events = new EventEmitter();
   const { log, lines } = collectLog();
-  const served: AnsweredRequest[] = [];
+  const served: LoggedRequest[] = [];
   const waits = new Set<object>();
   const server = createHttpServer({
-    answerRequest,
+    runPipeline,
     isServedWhenBusy: () => false,
     findClientIp: () => 'unknown',
     logRequest(one) {
