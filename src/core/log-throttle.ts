@@ -2,8 +2,8 @@
 import type { Clock } from './clock.ts';
 
 export interface LogThrottle {
-  /** Counts a line of this kind; whether it may still be logged in this minute. */
-  shouldLog(kind: string): boolean;
+  /** Counts a line of this kind; false when no more of them are logged in this minute. */
+  countLine(kind: string): boolean;
 }
 
 /** Enough to see who and why, and some 3 MB an hour at most for each kind of refusal. */
@@ -24,7 +24,7 @@ export function createLogThrottle(
   }
 
   return {
-    shouldLog(kind) {
+    countLine(kind) {
       const lines = (linesByKind.get(kind) ?? 0) + 1;
       if (lines === 1) clock.after(MINUTE_MS, () => endMinute(kind));
       linesByKind.set(kind, lines);

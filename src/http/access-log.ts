@@ -47,7 +47,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
       return;
     }
     const usualLevel = chooseLevel(status, error);
-    const isLogged = usualLevel === 'debug' || throttle.shouldLog(error.key);
+    const isLogged = usualLevel === 'debug' || throttle.countLine(error.key);
     const level = isLogged ? usualLevel : 'debug';
     log[level](usualLevel === 'error' ? 'Failed.' : 'Refused.', {
       ...facts,

@@ -52,7 +52,10 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
 
   function dropTooSlow(): void {
     const now = clock.monotonic();
-    for (const body of arriving) if (body.speed.isTooSlow(now)) body.drop(createTooSlowError());
+    for (const body of arriving) {
+      const isFastEnough = body.speed.measureSpeed(now);
+      if (!isFastEnough) body.drop(createTooSlowError());
+    }
   }
 
   /** The smallest first. */

@@ -3,8 +3,8 @@
 /** How fast one body arrives. */
 export interface SpeedMeter {
   count(bytes: number): void;
-  /** To be called about once a second; says whether the body is too slow to go on. */
-  isTooSlow(now: number): boolean;
+  /** To be called about once a second; false when the body is too slow to go on. */
+  measureSpeed(now: number): boolean;
   /** Bytes per second, measured last; of a body that has just begun, Infinity. */
   bytesPerSecond(): number;
 }
@@ -26,16 +26,16 @@ export function createSpeedMeter(startedAt: number): SpeedMeter {
     count(bytes) {
       recentBytes += bytes;
     },
-    isTooSlow(now) {
+    measureSpeed(now) {
       const elapsed = now - measuredAt;
-      if (elapsed < SHORTEST_MS) return false;
+      if (elapsed < SHORTEST_MS) return true;
       speed = (recentBytes * 1000) / elapsed;
       aheadBytes = Math.min(MAX_AHEAD_BYTES, aheadBytes + recentBytes);
       // One second at a time: a process that was busy for longer has not read what came meanwhile.
       if (measuredAt - startedAt >= GRACE_MS) aheadBytes -= MIN_BYTES_PER_SECOND;
       measuredAt = now;
       recentBytes = 0;
-      return aheadBytes < 0;
+      return aheadBytes >= 0;
     },
     bytesPerSecond: () => speed,
   };

@@ -9,10 +9,10 @@ export interface ConnectionLimit {
   /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
   makeRoomFor(newest: Connection): void;
   /**
-   * Whether it is within the limit, now that others may have become idle: only one that came while
-   * all others were busy is not.
+   * False only for one that came while all others were busy, and still are. To make room, it closes the
+   * connection that is idle longest.
    */
-  claimPlace(connection: Connection): boolean;
+  tryClaimPlace(connection: Connection): boolean;
 }
 
 export interface ConnectionLimitOptions extends Pick<HttpConfig, 'maxConnections'> {
@@ -53,7 +53,7 @@ export function createConnectionLimit(
         closeConnection(open, oldest);
       }
     },
-    claimPlace(connection) {
+    tryClaimPlace(connection) {
       if (!beyondLimit.has(connection)) return true;
       const hasPlace = all.size <= maxConnections || closeLongestIdle();
       if (hasPlace) beyondLimit.delete(connection);

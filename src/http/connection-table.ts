@@ -18,9 +18,9 @@ export interface ConnectionTable {
   /** Adds a connection that was accepted; at the limit it closes the one that is idle longest. */
   open(socket: Socket): void;
   get(socket: Socket): Connection;
-  readonly claimPlace: ConnectionLimit['claimPlace'];
-  /** Whether the connection ends with its next reply: while draining, and beyond the limit. */
-  endsWithReply(connection: Connection): boolean;
+  readonly tryClaimPlace: ConnectionLimit['tryClaimPlace'];
+  /** Whether every reply ends its connection. */
+  isDraining(): boolean;
   /** From now on every reply ends its connection. */
   startDraining(): void;
   /** From now on each is closed as soon as its requests are over. */
@@ -34,7 +34,7 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
   const known = new WeakMap<Socket, Connection>();
   const open = createOpenConnections();
   const { all, busy, idle, beyondLimit, waitingForBody } = open;
-  const { makeRoomFor, claimPlace } = createConnectionLimit(open, options);
+  const { makeRoomFor, tryClaimPlace } = createConnectionLimit(open, options);
   let isDraining = false;
   let isClosing = false;
   const startMeasuring = createSecondTimer(options.clock, {
@@ -72,8 +72,8 @@ export function createConnectionTable(options: ConnectionLimitOptions): Connecti
       if (!beyondLimit.has(connection)) idle.add(connection);
     },
     get: (socket) => known.get(socket) ?? create(socket),
-    claimPlace,
-    endsWithReply: (connection) => isDraining || !claimPlace(connection),
+    tryClaimPlace,
+    isDraining: () => isDraining,
     startDraining() {
       isDraining = true;
     },

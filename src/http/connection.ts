@@ -15,11 +15,15 @@ export interface Connection {
   runWhenDrained(task: () => void): void;
   /** Counts a reply until all of it is sent. */
   countReply(res: ServerResponse, bytes: number): void;
-  /** Whether its caller reads too slowly to go on; to be called once a second. */
-  isStalled(): boolean;
-  /** Whether its only request waits for a body of which nothing came since the last call. */
-  isWaitingForBody(): boolean;
+  /** What became of it since the last call; to be called once a second. */
+  checkProgress(): ConnectionProgress;
 }
+
+/**
+ * Stalled: its caller reads too slowly to go on. Waiting for a body: nothing came of the body of its
+ * only request.
+ */
+export type ConnectionProgress = 'moving' | 'stalled' | 'waiting for a body';
 
 export interface ConnectionEvents {
   /** A request has begun, on a connection that had none. */
@@ -71,16 +75,17 @@ export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionE
       pending.set(res, bytes);
       unsentBytes += bytes;
     },
-    isStalled: () =>
-      stallDetector.isStalled({
+    checkProgress() {
+      const sending = stallDetector.checkProgress({
         unsentBytes: socket.writableLength,
         sentBytes: socket.bytesWritten - socket.writableLength,
-      }),
-    isWaitingForBody() {
+      });
+      if (sending === 'stalled') return 'stalled';
       const isSilent = socket.bytesRead === bytesReadBefore;
       bytesReadBefore = socket.bytesRead;
       const [only] = pending.keys();
-      return isSilent && pending.size === 1 && only?.req.complete === false;
+      const isWaiting = isSilent && pending.size === 1 && only?.req.complete === false;
+      return isWaiting ? 'waiting for a body' : 'moving';
     },
   };
 }

@@ -37,9 +37,11 @@ export function closeConnection(open: OpenConnections, connection: Connection): 
 export function closeStalledConnections(open: OpenConnections): void {
   const { all, busy, waitingForBody } = open;
   for (const connection of busy) {
-    if (connection.isStalled()) resetConnection(open, connection);
-    else if (connection.isWaitingForBody() && all.has(connection)) waitingForBody.add(connection);
-    else waitingForBody.delete(connection);
+    const progress = connection.checkProgress();
+    if (progress === 'stalled') resetConnection(open, connection);
+    else if (progress === 'waiting for a body' && all.has(connection)) {
+      waitingForBody.add(connection);
+    } else waitingForBody.delete(connection);
   }
 }
 

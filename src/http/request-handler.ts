@@ -62,7 +62,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   /** What is wrong with a request whatever it asks for. */
   function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
     if (hasUnsupportedCoding(req)) return createUnsupportedCodingError();
-    const isServed = isServedWhenBusy(path) || connections.claimPlace(connection);
+    const isServed = isServedWhenBusy(path) || connections.tryClaimPlace(connection);
     return isServed ? undefined : createBusyError();
   }
 

@@ -25,9 +25,8 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
   return function sendReply(req, res, reply) {
     const connection = connections.get(req.socket);
     const { status, body, stream } = reply;
-    const headers = connections.endsWithReply(connection)
-      ? { ...reply.headers, Connection: 'close' }
-      : reply.headers;
+    const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
+    const headers = isLast ? { ...reply.headers, Connection: 'close' } : reply.headers;
     if (stream) return sendStream(req, res, { status, headers, stream });
     connection.countReply(res, Number(headers?.['Content-Length'] ?? 0));
     sendWhole(req, res, { status, headers, body });

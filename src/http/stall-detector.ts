@@ -10,10 +10,10 @@ export interface SendProgress {
 
 export interface StallDetector {
   /**
-   * To be called once a second; says whether the caller reads too slowly to go on. Seconds in which
+   * To be called once a second. Stalled is a caller that reads too slowly to go on. Seconds in which
    * the process itself was too busy to send are not counted.
    */
-  isStalled(progress: SendProgress): boolean;
+  checkProgress(progress: SendProgress): 'moving' | 'stalled';
 }
 
 /** Seconds without any progress after which a caller is given up. */
@@ -29,26 +29,26 @@ export function createStallDetector(): StallDetector {
   let windowBytes = 0;
 
   return {
-    isStalled({ unsentBytes, sentBytes }) {
+    checkProgress({ unsentBytes, sentBytes }) {
       if (unsentBytes === 0) {
         sentBefore = undefined;
-        return false;
+        return 'moving';
       }
       if (sentBefore === undefined) {
         sentBefore = sentBytes;
         silentSeconds = windowSeconds = windowBytes = 0;
-        return false;
+        return 'moving';
       }
       const progress = sentBytes - sentBefore;
       sentBefore = sentBytes;
       silentSeconds = progress > 0 ? 0 : silentSeconds + 1;
       windowBytes += progress;
       windowSeconds++;
-      if (silentSeconds >= MAX_SILENT_SECONDS) return true;
-      if (windowSeconds < WINDOW_SECONDS) return false;
+      if (silentSeconds >= MAX_SILENT_SECONDS) return 'stalled';
+      if (windowSeconds < WINDOW_SECONDS) return 'moving';
       const isTooSlow = windowBytes < WINDOW_BYTES;
       windowSeconds = windowBytes = 0;
-      return isTooSlow;
+      return isTooSlow ? 'stalled' : 'moving';
     },
   };
 }

@@ -72,7 +72,7 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     // Where anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
     const level = isOperators ? 'warn' : 'info';
-    log[throttle.shouldLog(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
+    log[throttle.countLine(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
       clientId: url.href.slice(0, MAX_LOGGED),
       cause: refusal.cause,
     });
