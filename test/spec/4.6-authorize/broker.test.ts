@@ -385,7 +385,7 @@ describe('the callback', () => {
     const back = new URL(headers.location ?? '');
     expect(Object.fromEntries(back.searchParams)).toEqual({
       error: 'login_required',
-      error_description: 'a  b   Set-Cookie: x=1',
+      error_description: "a 'b'  Set-Cookie: x=1",
       state: STATE,
       iss: BASE,
     });

@@ -70,10 +70,10 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       const { spentRefreshTokenError } = config.provider.quirks;
       return forwardRefusal(response, refresh && spentRefreshTokenError);
     }
-    const answer = parseObject(response.body) ?? failUnusable('is not a JSON object');
-    const tokens = await selectTokens(answer, request);
+    const providerTokens = parseObject(response.body) ?? failUnusable('is not a JSON object');
+    const tokens = await selectTokens(providerTokens, request);
     await Promise.all([
-      bind(answer.refresh_token, request),
+      bind(providerTokens.refresh_token, request),
       refresh && recordRefresh(refresh, tokens.refresh_token, request),
       clients.recordUse(client),
     ]);
@@ -119,13 +119,13 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
 
   /** What the client gets. @throws GatewayError when there is nothing that it could use. */
   async function selectTokens(
-    answer: ProviderTokenResponse,
+    providerTokens: ProviderTokenResponse,
     request: TokenRequest,
   ): Promise<ProviderTokenResponse> {
-    const latest = findLatestRefreshToken(answer, request.refresh);
+    const latest = findLatestRefreshToken(providerTokens, request.refresh);
     try {
-      checkNonce(answer, request.nonce);
-      const tokens = selectClientTokens(answer, config.provider);
+      checkNonce(providerTokens, request.nonce);
+      const tokens = selectClientTokens(providerTokens, config.provider);
       checkAccessToken(inspectToken(tokens.access_token));
       return latest === undefined ? tokens : { ...tokens, refresh_token: latest };
     } catch (error) {
@@ -133,7 +133,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       const keepLatest = async ({ held }: RefreshTokenUse, token: string) =>
         refreshTokens.keepSuccessor(held, token).catch(() => {});
       await Promise.all([
-        bind(answer.refresh_token, request),
+        bind(providerTokens.refresh_token, request),
         request.refresh && latest !== undefined && keepLatest(request.refresh, latest),
       ]);
       throw error;

@@ -93,11 +93,11 @@ export type ProviderTokenResponse = Readonly<Record<string, unknown>>;
  * @throws GatewayError `upstream_failed` when the token to hand out is not in it.
  */
 export function selectClientTokens(
-  answer: ProviderTokenResponse,
+  providerTokens: ProviderTokenResponse,
   { accessToken }: Pick<ProviderConfig, 'accessToken'>,
 ): ProviderTokenResponse & { readonly access_token: string } {
-  const { id_token: _, ...rest } = answer;
-  const token = answer[accessToken];
+  const { id_token: _, ...rest } = providerTokens;
+  const token = providerTokens[accessToken];
   if (typeof token === 'string' && token !== '') return { ...rest, access_token: token };
   const cause = new Error(`The provider's answer has no ${accessToken}`);
   return fail('upstream_failed', { cause });
