@@ -20,6 +20,7 @@ import {
   type CallOutcome,
   type McpResponse,
   renderResponse,
+  type SessionInfo,
   toErrorResponse,
 } from './protocol/response.ts';
 import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
@@ -86,12 +87,12 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     const { sessionId } = (await sessions.read(id, call)) ?? fail('session_not_found');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
-    const headers = { 'X-Session-Expires-At': sessions.getExpiry() };
+    const expiresAt = sessions.getExpiry();
     if (!(await sessions.touch(sessionId, call.user))) fail('session_not_found');
     // HEAD asks what GET would say: a stream of the session that is open must not end for it.
     return request.method === 'HEAD'
-      ? { status: 200, headers: { ...EVENT_STREAM_HEADERS, ...headers } }
-      : toReply({ ...(await open(sessionId, call.user)), headers }, null);
+      ? { status: 200, headers: { ...EVENT_STREAM_HEADERS, ...toSessionHeaders({ expiresAt }) } }
+      : toReply({ ...(await open(sessionId, call.user)), expiresAt }, null);
   }
 
   /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
@@ -126,10 +127,10 @@ function toReply(
   id: RequestId | null,
   facts: Readonly<Record<string, unknown>> = {},
 ): Reply {
-  const { headers } = response;
+  const headers = toSessionHeaders(response);
   switch (response.kind) {
     case 'accepted':
-      return { status: 202, ...(headers && { headers }), facts };
+      return { status: 202, headers, facts };
     case 'stream': {
       const { events, outcome } = response;
       return {
@@ -152,6 +153,11 @@ function toReply(
     }
   }
 }
+
+const toSessionHeaders = ({ sessionId, expiresAt }: SessionInfo): Record<string, string> => ({
+  ...(sessionId !== undefined && { 'mcp-session-id': sessionId }),
+  ...(expiresAt !== undefined && { 'X-Session-Expires-At': expiresAt }),
+});
 
 const toOutcomeLogMembers = (outcome: CallOutcome | undefined) =>
   outcome !== undefined && 'error' in outcome ? toLogMembers(outcome.error) : {};

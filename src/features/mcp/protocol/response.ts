@@ -27,9 +27,15 @@ function toMethodError(thrown: unknown, signal: () => AbortSignal): GatewayError
 }
 
 /** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
-export type McpResponse = (JsonResponse | StreamResponse | AcceptedResponse) & {
-  readonly headers?: Readonly<Record<string, string>>;
-};
+export type McpResponse = (JsonResponse | StreamResponse | AcceptedResponse) & SessionInfo;
+
+/** What a response says of its session; nothing in the stateless era. */
+export interface SessionInfo {
+  /** Of a session that was just made. */
+  readonly sessionId?: string;
+  /** ISO 8601. */
+  readonly expiresAt?: string;
+}
 
 export interface JsonResponse {
   readonly kind: 'json';
@@ -50,10 +56,10 @@ export interface AcceptedResponse {
 
 export const ACCEPTED: AcceptedResponse = { kind: 'accepted' };
 
-export const toResultResponse = (
-  result: object,
-  headers: McpResponse['headers'] = {},
-): McpResponse => ({ kind: 'json', outcome: { result }, headers });
+export const toResultResponse = (result: object): JsonResponse => ({
+  kind: 'json',
+  outcome: { result },
+});
 
 export const toErrorResponse = (thrown: unknown): JsonResponse => ({
   kind: 'json',

@@ -33,15 +33,13 @@ export const createInitialize = ({
     const { sessionId, endedIds } = await sessions.create(user, session);
     // As after DELETE; nobody waits for it, and it never rejects.
     for (const endedId of endedIds) void sessionStreams?.end(endedId);
-    return toResultResponse(
-      {
-        protocolVersion: session.protocolVersion,
-        capabilities: listCapabilities(catalog, sessionStreams !== undefined),
-        serverInfo: { name, version },
-        ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
-      },
-      { 'mcp-session-id': sessionId, 'X-Session-Expires-At': sessions.getExpiry() },
-    );
+    const response = toResultResponse({
+      protocolVersion: session.protocolVersion,
+      capabilities: listCapabilities(catalog, sessionStreams !== undefined),
+      serverInfo: { name, version },
+      ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
+    });
+    return { ...response, sessionId, expiresAt: sessions.getExpiry() };
   };
 
 /** The session that the params ask for. */

@@ -86,7 +86,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     const expiresAt = sessions.getExpiry();
     try {
       const [response] = await Promise.all([pending, touched]);
-      return { ...response, headers: { ...response.headers, 'X-Session-Expires-At': expiresAt } };
+      return { ...response, expiresAt };
     } catch (error) {
       // Nobody will get the result.
       call.abort();
