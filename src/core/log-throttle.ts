@@ -10,6 +10,21 @@ export interface LogThrottle {
 const LINES_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
+/** `warn`, at most once a minute; calls in between are left out. */
+export function createWarnThrottle<Args extends readonly unknown[]>(
+  clock: Clock,
+  warn: (...args: Args) => void,
+): (...args: Args) => void {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  return function warnOncePerMinute(...args) {
+    const now = clock.monotonic();
+    if (now - warnedAt < MINUTE_MS) return;
+    warnedAt = now;
+    warn(...args);
+  };
+}
+
 /** `report` is called once a minute for each kind of which lines were left out. */
 export function createLogThrottle(
   clock: Clock,

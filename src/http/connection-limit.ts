@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { HttpConfig } from '../core/config/groups/http.ts';
 import type { Log } from '../core/log.ts';
+import { createWarnThrottle } from '../core/log-throttle.ts';
 import type { Connection } from './connection.ts';
 import { closeConnection, type OpenConnections } from './open-connections.ts';
 
@@ -25,8 +26,6 @@ export interface ConnectionLimitOptions extends Pick<HttpConfig, 'maxConnections
  * many that a probe is answered even while thousands of connections a second arrive.
  */
 const MAX_BEYOND_LIMIT = 1024;
-
-const WARN_MS = 60_000;
 
 export function createConnectionLimit(
   open: OpenConnections,
@@ -63,16 +62,10 @@ export function createConnectionLimit(
 }
 
 /** One line a minute at most. */
-function createLimitWarning(maxConnections: number, clock: Clock, log: Log) {
-  let warnedAt = Number.NEGATIVE_INFINITY;
-
-  return function warnOfLimit(busy: number): void {
-    const now = clock.monotonic();
-    if (now - warnedAt < WARN_MS) return;
-    warnedAt = now;
+const createLimitWarning = (maxConnections: number, clock: Clock, log: Log) =>
+  createWarnThrottle(clock, (busy: number) =>
     log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
       connections: maxConnections,
       busy,
-    });
-  };
-}
+    }),
+  );

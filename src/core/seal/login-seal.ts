@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { StateSecret } from '../config/groups/state-secret.ts';
 import type { Log } from '../log.ts';
+import { createWarnThrottle } from '../log-throttle.ts';
 import { createSeal, type Seal } from './seal.ts';
 import { loadOrCreateSecretFile } from './secret-file.ts';
 
@@ -18,22 +19,16 @@ export interface WarningSealDeps {
   readonly log: Log;
 }
 
-const WARN_EVERY_MS = 60_000;
-
 /**
  * The same seal, which warns of records that another secret sealed: replicas with different secrets
  * cannot read each other's records, and logins fail now and then for no reason that anybody can see.
  */
 export function warnOfForeignSecrets(seal: Seal, { clock, log }: WarningSealDeps): Seal {
-  let warnedAt = Number.NEGATIVE_INFINITY;
-
-  function warn(): void {
-    if (clock.monotonic() - warnedAt < WARN_EVERY_MS) return;
-    warnedAt = clock.monotonic();
+  const warn = createWarnThrottle(clock, () =>
     log.warn(
       'OAUTH_STATE_SECRET differs: a login was started with a secret that this replica does not have, so it fails here. Set the same list of secrets on all replicas. To change the secret, put the new one first and keep the old one for an hour.',
-    );
-  }
+    ),
+  );
 
   return {
     ...seal,

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
+import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 import type { Store } from '../../../core/store/store.ts';
@@ -97,9 +98,6 @@ function createSequence() {
   };
 }
 
-/** Somebody may publish thousands: all are counted, and logged in one line a minute. */
-const LOG_INTERVAL_MS = 60_000;
-
 const DROPPED = 'A message on the channel of the replicas was dropped';
 
 const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
@@ -113,20 +111,21 @@ const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
     'it was received before. Somebody is publishing recorded messages: allow only the Redis user of the replicas to publish there.',
 };
 
+/** Somebody may publish thousands: all are counted, and logged in one line a minute. */
 function createDropCounter({
   clock,
   log,
   metrics,
 }: Pick<ReplicasDeps, 'clock' | 'log' | 'metrics'>) {
-  let loggedAt = Number.NEGATIVE_INFINITY;
   let dropped = 0;
+  const warn = createWarnThrottle(clock, (reason: DropReason, channel: string) => {
+    log.warn(`${DROPPED}: ${EXPLANATIONS[reason]}`, { channel, reason, dropped });
+    dropped = 0;
+  });
 
   return function countDropped(reason: DropReason, channel: string): void {
     metrics.recordDroppedReplicaMessage(reason);
     dropped += 1;
-    if (clock.monotonic() - loggedAt < LOG_INTERVAL_MS) return;
-    log.warn(`${DROPPED}: ${EXPLANATIONS[reason]}`, { channel, reason, dropped });
-    loggedAt = clock.monotonic();
-    dropped = 0;
+    warn(reason, channel);
   };
 }
