@@ -1,7 +1,7 @@
 // The composition root: every implementation is chosen here, once.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from './catalog/index.ts';
-import { type Clock, systemClock } from './core/clock.ts';
+import { type Clock, pause, systemClock } from './core/clock.ts';
 import { checkConfig } from './core/config/check-config.ts';
 import type { Config } from './core/config/config.ts';
 import type { ProviderConfig } from './core/config/groups/provider.ts';
@@ -185,7 +185,8 @@ export async function createGateway(
     async close() {
       isShuttingDown = true;
       server.startDraining();
-      await pause(clock, config.server.shutdownDelayMs);
+      const { shutdownDelayMs } = config.server;
+      if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
       await server.close(DRAIN_GRACE_MS);
       mcp.close();
@@ -324,6 +325,3 @@ function createProviderAccess(
     }),
   };
 }
-
-const pause = (clock: Clock, ms: number) =>
-  ms === 0 ? undefined : new Promise<void>((resolve) => clock.after(ms, resolve));

@@ -8,6 +8,10 @@ export interface Clock {
   after(delay: number, task: () => void): () => void;
 }
 
+/** Resolves after `ms` milliseconds. */
+export const pause = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.after(ms, resolve));
+
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),

@@ -12,3 +12,13 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
     return undefined;
   }
 }
+
+/** Whether every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
+export function isPercentDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

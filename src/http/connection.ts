@@ -32,6 +32,9 @@ export interface ConnectionEvents {
   onIdle(): void;
 }
 
+/** How long what comes after a reply is still read and dropped, so that its caller sees the reply. */
+export const DISCARD_MS = 2000;
+
 /** Bytes of replies not yet sent at which no more requests are worked on. */
 const MAX_UNSENT_BYTES = 1_048_576;
 

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../core/clock.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
 import type { ReplyHeaders } from '../core/message.ts';
+import { DISCARD_MS } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { serializeTransportError } from './transport-error.ts';
 
@@ -14,9 +15,6 @@ export interface MalformedRequestDeps {
 
 /** For the event `clientError`. */
 export type MalformedRequestHandler = (error: NodeJS.ErrnoException, socket: Socket) => void;
-
-/** How long what comes behind the reply is still read and dropped. */
-const DISCARD_MS = 2000;
 
 /** Replies, where no other reply is owed, and closes the connection. */
 export function createMalformedRequestHandler(deps: MalformedRequestDeps): MalformedRequestHandler {

@@ -6,7 +6,7 @@ import type { Log } from '../core/log.ts';
 import type { Reply, ReplyHeaders } from '../core/message.ts';
 import type { LogRequest } from './access-log.ts';
 import type { FindClientIp } from './client-ip.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, DISCARD_MS } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { Pipeline } from './pipeline.ts';
 import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
@@ -30,8 +30,6 @@ export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 
 /** Requests of one connection that wait for their replies: each holds one in memory. */
 const MAX_PIPELINED = 64;
-/** How long a refused body is still read and dropped, so that its sender sees the reply. */
-const DISCARD_MS = 2000;
 
 export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   const {

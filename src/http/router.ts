@@ -2,6 +2,7 @@
 import type { Endpoint } from '../core/endpoint.ts';
 import { fail } from '../core/errors/gateway-error.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../core/message.ts';
+import { isPercentDecodable } from '../core/utf8.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
 
@@ -92,18 +93,9 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
 
 /** A page where `Accept` prefers HTML. */
 function serveNotFound(request: GatewayRequest, site: Site): Reply {
-  if (!isDecodable(request.path)) {
+  if (!isPercentDecodable(request.path)) {
     fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
   }
   const page = prefersHtml(getHeader(request, 'accept')) ? site.getNotFoundPage() : undefined;
   return page ?? fail('not_found');
-}
-
-function isDecodable(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

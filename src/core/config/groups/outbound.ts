@@ -1,4 +1,5 @@
 // How the gateway gets out, where only a proxy does: the variables that other programs read, too.
+import { isPercentDecodable } from '../../utf8.ts';
 import type { Rule } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
@@ -21,16 +22,9 @@ function isProxy(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { pathname, search, hash, username, password } = new URL(text);
   const isWhole = (username === '') === (password === '');
-  return `${pathname}${search}${hash}` === '/' && isWhole && isDecodable(username + password);
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return (
+    `${pathname}${search}${hash}` === '/' && isWhole && isPercentDecodable(username + password)
+  );
 }
 
 /** As lenient as other programs are: an entry that means nothing here matches nothing. */

@@ -1,6 +1,6 @@
 // Of many that ask the same at the same moment one does the work, on whatever replica. The others get
 // its outcome, and so do those who ask again within a few seconds.
-import type { Clock } from '../../../core/clock.ts';
+import { type Clock, pause } from '../../../core/clock.ts';
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { generateSecret } from '../../../core/ids.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
@@ -26,7 +26,6 @@ export function createSingleFlight<Result>(
   records: FlightRecords<Result>,
   clock: Clock,
 ): SingleFlight<Result> {
-  const pause = () => new Promise<void>((resolve) => void clock.after(POLL_MS, resolve));
   /** Of this process: of many that wait for the same, one asks the store how far it is. */
   const running = new Map<string, Promise<Result>>();
 
@@ -50,7 +49,7 @@ export function createSingleFlight<Result>(
       const found = await records.lockOrRead(hash, lock);
       if (found === 'locked') return runAndStore(hash, lock, work, isFinal);
       if (found !== undefined) return readResult(found);
-      await pause();
+      await pause(clock, POLL_MS);
     }
     return fail('upstream_failed', {
       details: 'Another refresh of this token has not finished. Try again in a moment.',
