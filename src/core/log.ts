@@ -15,6 +15,9 @@ export interface Log {
 /** Never put a token, code, verifier or secret here. `cause` may be any thrown value. */
 export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unknown };
 
+/** Callers choose the text: enough of it to recognize it by. */
+export const truncateForLog = (text: string): string => text.slice(0, 200);
+
 /** JSON lines, written synchronously so that none is lost at exit. */
 export function createLog(level: LogLevel, destination?: DestinationStream): Log {
   const out = destination ?? pino.destination({ fd: 1, sync: true });

@@ -1,8 +1,11 @@
 // Which hosts are this machine. Two questions: what OAuth lets use http, and what no other machine reaches.
 import { canonicalizeAddress } from './address.ts';
 
+/** What names this machine in an IPv4 network. */
+export const IPV4_LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1'];
+
 /** The literal hosts of RFC 8252 §7.3, as `URL.hostname` writes them: the only ones that may go without https. */
-export const LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+export const LOOPBACK_HOSTS: readonly string[] = [...IPV4_LOOPBACK_HOSTS, '[::1]'];
 
 export const isLoopbackHost = (hostname: string): boolean => LOOPBACK_HOSTS.includes(hostname);
 

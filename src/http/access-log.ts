@@ -1,6 +1,6 @@
 // §4.11: one log line and one count per request, after its reply.
 import type { Clock } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { type Log, truncateForLog } from '../core/log.ts';
 import { createLogThrottle } from '../core/log-throttle.ts';
 import type { Reply, ReplyError } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
@@ -35,7 +35,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
     metrics.recordHttpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
     const facts = {
       method,
-      path: path.slice(0, 200),
+      path: truncateForLog(path),
       status,
       ms: Math.round(seconds * 1e6) / 1000,
       clientIp,

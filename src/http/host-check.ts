@@ -1,11 +1,12 @@
 // §4.12: the Host check, against DNS rebinding.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
+import { truncateForLog } from '../core/log.ts';
 import { LOOPBACK_HOSTS } from '../core/loopback.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 /** Of those that are allowed, in a line of the log. */
-const MAX_SHOWN = 10;
+const MAX_SHOWN_HOSTS = 10;
 
 /**
  * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
@@ -33,7 +34,7 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
   }
 
   /** As an operator writes them. */
-  const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN);
+  const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN_HOSTS);
 
   return function checkHost(host, authority, isProbe) {
     if (isProbe && host === undefined) return;
@@ -47,6 +48,6 @@ export function createHostCheck({ server, http }: Pick<Config, 'server' | 'http'
     if (isProbe) return;
     const [, name = '', port = defaultPort] = HOST.exec(lowerCase) ?? [];
     if (!namesWithAnyPort.has(name) && !exactHosts.has(`${name}:${port}`))
-      fail('invalid_host', { facts: { found: lowerCase.slice(0, 200), expected } });
+      fail('invalid_host', { facts: { found: truncateForLog(lowerCase), expected } });
   };
 }

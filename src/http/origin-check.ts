@@ -1,9 +1,11 @@
 // §4.12, §7.4: which origins may call.
 import type { Config } from '../core/config/config.ts';
 import { fail } from '../core/errors/gateway-error.ts';
+import { truncateForLog } from '../core/log.ts';
+import { IPV4_LOOPBACK_HOSTS } from '../core/loopback.ts';
 import { type GatewayRequest, getHeader } from '../core/message.ts';
 
-const LOCAL_ORIGIN = /^http:\/\/(localhost|127\.0\.0\.1)(:\d{1,5})?$/;
+const HTTP_ORIGIN = /^http:\/\/([^/:]+)(?::\d{1,5})?$/;
 
 /** Whether the value of an `Origin` header is allowed. */
 export type IsAllowedOrigin = (origin: string) => boolean;
@@ -17,9 +19,13 @@ export function createIsAllowedOrigin({
 
   return function isAllowedOrigin(origin) {
     const lowerCase = origin.toLowerCase();
-    return allowed.has(lowerCase) || (isLocalAllowed && LOCAL_ORIGIN.test(lowerCase));
+    return allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
   };
 }
+
+/** `http://localhost` or `http://127.0.0.1`, with any port. */
+const isLocalOrigin = (origin: string): boolean =>
+  IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
 
 export interface RequestOrigin {
   /** Of the `Origin` header. */
@@ -35,7 +41,7 @@ export function readOrigin(request: GatewayRequest, isAllowed: IsAllowedOrigin):
 /** @throws GatewayError `invalid_origin`. */
 export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
   if (value !== undefined && !isAllowed) {
-    fail('invalid_origin', { facts: { found: value.slice(0, 200) } });
+    fail('invalid_origin', { facts: { found: truncateForLog(value) } });
   }
 }
 
@@ -57,6 +63,6 @@ export function checkNavigation(request: GatewayRequest, ownOrigin: string): voi
   if (!isForeign && (!isBrowser || isNavigation)) return;
   fail('invalid_origin', {
     details: 'This address must be opened in a browser; a script on a web page cannot call it.',
-    facts: { found: origin?.slice(0, 200) },
+    facts: { found: origin && truncateForLog(origin) },
   });
 }

@@ -5,6 +5,7 @@ import { fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, toLogMembers } from '../../core/errors/render.ts';
 import { isSessionId } from '../../core/ids.ts';
 import { isObject } from '../../core/json.ts';
+import { truncateForLog } from '../../core/log.ts';
 import { type GatewayRequest, getHeader, getJson, type Reply } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
@@ -170,10 +171,8 @@ function describeMessage(message: JsonRpcMessage): Readonly<Record<string, unkno
   const subject = name ?? uri;
   const trace = getTraceId(readTraceContext(readMeta(params)));
   return {
-    rpc: shorten(method),
-    ...(typeof subject === 'string' && { of: shorten(subject) }),
+    rpc: truncateForLog(method),
+    ...(typeof subject === 'string' && { of: truncateForLog(subject) }),
     ...(trace !== undefined && { trace }),
   };
 }
-
-const shorten = (text: string) => text.slice(0, 200);

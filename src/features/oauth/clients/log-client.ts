@@ -1,10 +1,8 @@
 // The log says of every refusal which client it is about.
 import { GatewayError, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
+import { truncateForLog } from '../../../core/log.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
-
-/** Callers choose it: enough of it to find a client by. */
-const MAX_LOGGED = 200;
 
 /** Judges a request, and does the work that is left, with the client's id among the facts of both. */
 export async function logClient(
@@ -12,7 +10,7 @@ export async function logClient(
   judge: () => Promise<PendingReply>,
 ): Promise<PendingReply> {
   if (clientId === undefined) return judge();
-  const client = clientId.slice(0, MAX_LOGGED);
+  const client = truncateForLog(clientId);
   const pending = await judge().catch(rethrowWith(client));
   return async function run(): Promise<Reply> {
     const reply = await Promise.resolve().then(pending).catch(rethrowWith(client));
