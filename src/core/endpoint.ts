@@ -44,7 +44,7 @@ export interface ProtectedEndpoint extends EndpointBase {
    * The session that the call is about, as its caller named it; undefined where it names none. Its
    * record is read in the store step that counts the call.
    */
-  sessionIdOf(request: GatewayRequest): string | undefined;
+  readSessionId(request: GatewayRequest): string | undefined;
   handle(call: ProtectedCall): Reply | Promise<Reply>;
 }
 

@@ -57,7 +57,7 @@ export function createJudgeProtected({
     return {
       limits,
       caller,
-      sessionId: endpoint.sessionIdOf(request),
+      sessionId: endpoint.readSessionId(request),
       refusal: token.refusal ?? read.refusal,
       run: (session) => endpoint.handle({ request, user, session, body: readableBody }),
     };

@@ -116,7 +116,7 @@ const PROTECTED = {
   kind: 'protected',
   limit: 'mcp',
   /** Nothing that cannot be a session id reaches the store. */
-  sessionIdOf(request) {
+  readSessionId(request) {
     const sessionId = readSessionHeader(request);
     return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
   },
