@@ -423,7 +423,7 @@ describe('what a stream sends', () => {
               path: '/stream',
               errors: JSONRPC,
               limit: 'mcp',
-              sessionIdOf: () => undefined,
+              readSessionId: () => undefined,
               handle: () => streamed(source),
             },
           ],
