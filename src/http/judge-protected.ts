@@ -48,7 +48,7 @@ export function createJudgeProtected({
     let read = NOT_READ;
     if (token.refusal === undefined && endpoint.body) {
       limits.checkRememberedRefusal(token.caller);
-      const rules = { accepts: endpoint.body, owner: ownerOf(token.user) };
+      const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
       read = await readBody(body, rules).then(toReadBody, toRefusedBody);
       if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
     }
@@ -97,5 +97,5 @@ const toRefusedBody = (thrown: unknown): ReadBody => ({
 });
 
 /** Without a user here, nobody has to log in. */
-const ownerOf = (user: UserContext | undefined): BodyOwner =>
+const findBodyOwner = (user: UserContext | undefined): BodyOwner =>
   user === undefined ? 'authDisabled' : { sub: user.sub };

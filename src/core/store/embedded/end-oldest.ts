@@ -28,7 +28,7 @@ const MAX_BATCH = 500;
 export const createEndOldest = ({ index, readExpiry, remove }: EndOldestDeps): EndOldest =>
   function endOldest({ owner, newId, max, now }) {
     const ended: string[] = [];
-    let excess = index.countOfUser(owner) - max;
+    let excess = index.countUserSessions(owner) - max;
     for (let size = 2; excess > 0; size = Math.min(2 * size, MAX_BATCH)) {
       const first = index.listFirstOfUser(owner, size).filter(({ id }) => id !== newId);
       if (first.length === 0) break;

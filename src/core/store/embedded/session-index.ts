@@ -16,7 +16,7 @@ export interface SessionIndex {
   listDue(now: number, limit: number): readonly string[];
   /** Those of the user that are due first. */
   listFirstOfUser(userId: string, limit: number): readonly DueSession[];
-  countOfUser(userId: string): number;
+  countUserSessions(userId: string): number;
 }
 
 export interface DueSession {
@@ -36,7 +36,7 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
   const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
   const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
 
-  const rangeOf = (userId: string) => {
+  const buildUserRange = (userId: string) => {
     const user = hashSha256(userId);
     return { start: [user, 0], end: [user, Number.MAX_VALUE] };
   };
@@ -63,8 +63,11 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
     listDue: (now, limit) =>
       [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
     listFirstOfUser: (userId, limit) =>
-      [...ofUsers.getKeys({ ...rangeOf(userId), limit })].map(([, dueAt, id]) => ({ id, dueAt })),
-    countOfUser: (userId) => ofUsers.getKeysCount(rangeOf(userId)),
+      [...ofUsers.getKeys({ ...buildUserRange(userId), limit })].map(([, dueAt, id]) => ({
+        id,
+        dueAt,
+      })),
+    countUserSessions: (userId) => ofUsers.getKeysCount(buildUserRange(userId)),
   };
 }
 

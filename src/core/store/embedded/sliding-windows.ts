@@ -29,7 +29,7 @@ export function createSlidingWindows(): SlidingWindows {
         // A key is kept only once it counts something: addresses that are refused leave no trace.
         const entries = byKey.get(window.key) ?? createEntries(window.windowMs);
         dropUntil(entries, now - window.windowMs);
-        if (countOf(entries) >= window.max) return createVerdict(false, window, entries, now);
+        if (countEntries(entries) >= window.max) return createVerdict(false, window, entries, now);
       }
       for (const { key, windowMs } of windows) {
         const entries = byKey.get(key) ?? createEntries(windowMs);
@@ -46,7 +46,7 @@ export function createSlidingWindows(): SlidingWindows {
       const entries = byKey.get(key);
       const at = entries?.times.lastIndexOf(time) ?? -1;
       if (entries && at >= entries.head) entries.times.splice(at, 1);
-      if (entries && countOf(entries) === 0) byKey.delete(key);
+      if (entries && countEntries(entries) === 0) byKey.delete(key);
     },
     sweep(now) {
       for (const [key, { times, windowMs }] of byKey) {
@@ -59,7 +59,7 @@ export function createSlidingWindows(): SlidingWindows {
 
 const createEntries = (windowMs: number): Entries => ({ times: [], head: 0, windowMs });
 
-const countOf = ({ times, head }: Entries): number => times.length - head;
+const countEntries = ({ times, head }: Entries): number => times.length - head;
 
 /** Drops what is at `until` or older. */
 function dropUntil(entries: Entries, until: number): void {
@@ -82,6 +82,6 @@ function createVerdict(
   now: number,
 ): Verdict {
   const resetAt = (entries.times[entries.head] ?? now) + windowMs;
-  const remaining = isAdmitted ? max - countOf(entries) : 0;
+  const remaining = isAdmitted ? max - countEntries(entries) : 0;
   return { isAdmitted, scope, limit: max, remaining, resetAt, resetInMs: resetAt - now };
 }

@@ -62,15 +62,15 @@ export function createCommandRunner(
 
   async function waitUntilUp(): Promise<void> {
     if (availability.state === 'closed') throw new StoreUnavailable('The store is closed');
-    if (!retry() && availability.state !== 'starting') throw unavailable();
+    if (!retry() && availability.state !== 'starting') throw createUnavailableError();
     let stopListening = () => {};
     const up = new Promise<void>((resolve) => {
       stopListening = availability.onUp(resolve);
     });
-    await withDeadline(up, unavailable).finally(stopListening);
+    await withDeadline(up, createUnavailableError).finally(stopListening);
   }
 
-  const unavailable = () =>
+  const createUnavailableError = () =>
     new StoreUnavailable('Redis does not answer', { cause: availability.lastError });
 
   return {
@@ -81,7 +81,7 @@ export function createCommandRunner(
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
         // A lost connection says more than the command that it took along.
-        if (availability.state === 'down') throw unavailable();
+        if (availability.state === 'down') throw createUnavailableError();
         throw new StoreUnavailable('Redis could not run a command', { cause: error });
       }
     },
