@@ -81,7 +81,7 @@ describe('messages between replicas', () => {
     expect(channel).toMatch(/^mcp:session:bus:[0-9a-f-]{36}$/);
     expect(text).toMatch(/^1\.[\w=-]+$/);
     const bytes = Buffer.from(text.slice(2), 'base64url').toString('latin1');
-    for (const secret of ['Ada', client.session, String(id), 'answer']) {
+    for (const secret of ['"name":"Ada"', client.session, String(id), 'answer']) {
       expect(text).not.toContain(secret);
       expect(bytes).not.toContain(secret);
     }
