@@ -1,16 +1,31 @@
+import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** A loopback port that was free a moment ago. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
+/**
+ * Below those that the system gives to connections and to whoever listens on port 0: one of these may be
+ * taken between the moment it was found free and the moment it is used. Each worker of the tests has its
+ * own, so that no two find the same; 10,000 above them the nodes of a Redis cluster listen, too.
+ */
+const FIRST_PORT = 11_000;
+const PORTS_PER_WORKER = 1_000;
+const WORKERS = 10;
+
+const worker = Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS;
+let next = randomInt(PORTS_PER_WORKER);
+
+/** A loopback port that nobody else uses. */
+export async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < PORTS_PER_WORKER; attempt += 1) {
+    const port = FIRST_PORT + worker * PORTS_PER_WORKER + next;
+    next = (next + 1) % PORTS_PER_WORKER;
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`No port is free from ${FIRST_PORT + worker * PORTS_PER_WORKER} on`);
+}
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
     const probe = createServer();
-    probe.once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address();
-      probe.close(() =>
-        typeof address === 'object' && address
-          ? resolve(address.port)
-          : reject(new Error('no port')),
-      );
-    });
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
   });

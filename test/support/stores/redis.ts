@@ -119,14 +119,10 @@ export async function newCertificate(): Promise<Certificate> {
   return { cert, key };
 }
 
-/** A node of a cluster also listens 10,000 ports above its own, and 65,535 is the last. */
-const HIGHEST_PORT = 55_535;
-
 /** Somebody may take the port, or the one of the cluster bus, between the look and the start. */
 async function startOnFreePort(config: string, linesFor: (port: number) => readonly string[]) {
   for (let attempt = 1; ; attempt++) {
-    let port = await freePort();
-    while (port > HIGHEST_PORT) port = await freePort();
+    const port = await freePort();
     await writeFile(config, linesFor(port).join('\n'));
     try {
       return { port, child: await start(config) };
