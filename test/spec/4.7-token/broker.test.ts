@@ -1,61 +1,36 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { manualClock } from '../../support/gateway/clock.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
-import { useGateway } from '../../support/gateway/use-gateway.ts';
 import { useShared } from '../../support/lifetimes.ts';
-import {
-  type Client,
-  createLoginSteps,
-  newPkce,
-  REDIRECT,
-} from '../../support/oauth/login-steps.ts';
-import { startUpstream } from '../../support/oauth/upstream.ts';
+import { BASE, type Broker, startBroker } from '../../support/oauth/broker.ts';
+import { type Client, newPkce, REDIRECT } from '../../support/oauth/login-steps.ts';
 
-const BASE = 'https://gw.example';
-
-const clock = manualClock(1_800_000_000_000);
-const upstream = useShared(startUpstream);
-const gateway = useGateway(() => ({
-  deps: { clock },
-  env: {
-    OAUTH_MODE: 'broker',
-    BASE_URL: BASE,
-    OAUTH_AUTHORIZATION_URL: 'https://id.example/authorize',
-    OAUTH_TOKEN_URL: `${upstream.url}/token`,
-    OAUTH_REVOCATION_URL: `${upstream.url}/revoke`,
-    OAUTH_CLIENT_ID: 'provider-client',
+const broker = useShared(() =>
+  startBroker({
     OAUTH_ALLOWED_SCOPES: 'openid,profile,email,files',
-    OAUTH_CLIENT_SECRET: 'provider-secret',
     OAUTH_REFRESH_TTL_SECONDS: '7200',
     DCR_CLIENT_TTL: '7200',
-    OAUTH_CONSENT_RATE_LIMIT_MAX: '10000',
-    OAUTH_CALLBACK_RATE_LIMIT_MAX: '10000',
-  },
-}));
-const steps = createLoginSteps(gateway);
+  }),
+);
+let gateway: Broker['gateway'];
+let upstream: Broker['upstream'];
+let clock: Broker['clock'];
+let steps: Broker['steps'];
 let client: Client;
 /** One that the gateway would take. */
 let access: string;
 beforeAll(async () => {
-  access = await gateway.issuer.sign({ aud: `${BASE}/mcp`, exp: 2_000_000_000 });
+  ({ gateway, upstream, clock, steps } = broker);
+  access = await broker.sign();
 });
 beforeEach(async () => {
   client = await steps.register();
   answer(200, { access_token: access, token_type: 'Bearer', expires_in: 300 });
 });
 
-const answer = (status: number, body: object) =>
-  upstream.answer((res) => void res.writeHead(status).end(JSON.stringify(body)));
-const asked = () => upstream.received.length;
-const last = () => Object.fromEntries(upstream.received.at(-1)?.form ?? []);
-
-/** A login that brings a refresh token. */
-async function refreshTokenOf(owner: Client, token: string): Promise<string> {
-  answer(200, { access_token: access, token_type: 'Bearer', refresh_token: token });
-  const { status } = await steps.redeem(owner, await steps.logIn(owner));
-  expect(status).toBe(200);
-  return token;
-}
+const answer = (status: number, body: object) => broker.answer(status, body);
+const asked = () => broker.asked();
+const last = () => broker.last();
+const refreshTokenOf = (owner: Client, token: string) => broker.refreshTokenOf(owner, token);
 
 describe('authorization codes', () => {
   test('§4.7 broker: the provider gets its own code, our verifier, callback and credentials', async () => {

@@ -4,7 +4,7 @@ import { defineSetting, NO_DEFAULT } from '../setting.ts';
 
 const clientIdRule: Rule<string> = {
   parse: (text) => (text.startsWith('svc-') ? undefined : text),
-  allowed: 'a client id that does not begin with svc-, the prefix of dynamic clients',
+  allowed: 'a client id that does not begin with svc-, the prefix of registered clients',
 };
 
 export const clientId = defineSetting({
