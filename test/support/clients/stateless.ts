@@ -1,4 +1,5 @@
 // Requests of MCP 2026-07-28, which say in body and headers of which version they are.
+import { type ClientRequest, request } from 'node:http';
 import type { RpcOptions, TestGateway, TestResponse } from '../gateway/gateway.ts';
 
 export const STATELESS = '2026-07-28';
@@ -53,6 +54,29 @@ export function stateless(
 ): Promise<TestResponse> {
   const { message, headers } = statelessRequest(method, params, options);
   return gateway.rpc(message, { ...options, headers });
+}
+
+/** tools/call over a socket: its response is read, or given up, by the test. */
+export async function sendToolCall(
+  gateway: Pick<TestGateway, 'listen' | 'baseUrl' | 'issuer'>,
+  name: string,
+  options?: StatelessOptions,
+): Promise<ClientRequest> {
+  const { message, headers } = statelessRequest('tools/call', { name }, options);
+  const sent = request({
+    host: '127.0.0.1',
+    port: await gateway.listen(),
+    path: '/mcp',
+    method: 'POST',
+    headers: {
+      ...headers,
+      host: new URL(gateway.baseUrl).host,
+      'content-type': 'application/json',
+      authorization: `Bearer ${await gateway.issuer.sign()}`,
+    },
+  });
+  sent.end(JSON.stringify(message));
+  return sent;
 }
 
 /** tools/call. */

@@ -1,9 +1,9 @@
 // MCP 2026-07-28 "Cancellation": who hangs up cancels; no message does.
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createLocalCatalog, defineTool } from '../../../../src/index.ts';
-import { eventsIn, statelessRequest } from '../../../support/clients/stateless.ts';
+import { eventsIn, sendToolCall, statelessRequest } from '../../../support/clients/stateless.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
 interface Run {
@@ -56,22 +56,8 @@ interface Sent {
 
 async function post(meta: Readonly<Record<string, unknown>>): Promise<Sent> {
   const accept = 'application/json, text/event-stream';
-  const options = { meta, headers: { accept } };
-  const { message, headers } = statelessRequest('tools/call', { name: 'waits' }, options);
-  const sent = request({
-    host: '127.0.0.1',
-    port: await gateway.listen(),
-    path: '/mcp',
-    method: 'POST',
-    headers: {
-      ...headers,
-      host: new URL(gateway.baseUrl).host,
-      'content-type': 'application/json',
-      authorization: `Bearer ${await gateway.issuer.sign()}`,
-    },
-  });
+  const sent = await sendToolCall(gateway, 'waits', { meta, headers: { accept } });
   sent.on('error', () => {});
-  sent.end(JSON.stringify(message));
   return { sent, response: new Promise((resolve) => sent.once('response', resolve)) };
 }
 

@@ -1,6 +1,5 @@
 // MCP 2026-07-28 "Receiving Messages": progress and log come in a stream, for whoever asked.
 import { once } from 'node:events';
-import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import {
   createLocalCatalog,
@@ -14,8 +13,8 @@ import {
   LOG_LEVEL,
   SERVER_INFO,
   type StatelessOptions,
+  sendToolCall,
   stateless,
-  statelessRequest,
 } from '../../../support/clients/stateless.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
@@ -136,24 +135,7 @@ describe('a streamed answer', () => {
   });
 
   test('§15 it comes as it is said, not when all is done', async () => {
-    const { message, headers } = statelessRequest(
-      'tools/call',
-      { name: 'waits' },
-      asking({ progressToken: 1 }),
-    );
-    const post = request({
-      host: '127.0.0.1',
-      port: await gateway.listen(),
-      path: '/mcp',
-      method: 'POST',
-      headers: {
-        ...headers,
-        host: new URL(gateway.baseUrl).host,
-        'content-type': 'application/json',
-        authorization: `Bearer ${await gateway.issuer.sign()}`,
-      },
-    });
-    post.end(JSON.stringify(message));
+    const post = await sendToolCall(gateway, 'waits', asking({ progressToken: 1 }));
     const [response] = await once(post, 'response');
     const pieces = response.setEncoding('utf8')[Symbol.asyncIterator]();
     expect(eventsIn((await pieces.next()).value)).toMatchObject([
