@@ -2,7 +2,7 @@
 import type { LimitGroup } from './config/groups/limits.ts';
 import type { ErrorFormat } from './errors/render.ts';
 import type { GatewayRequest, PendingReply, Reply, RequestBody } from './message.ts';
-import type { SessionLookup } from './store/store.ts';
+import type { SessionAccess, SessionLookup } from './store/store.ts';
 import type { UserContext } from './user-context.ts';
 
 export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
@@ -40,12 +40,8 @@ export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
   readonly body?: 'json';
-  /**
-   * The session that the call is about, as its caller named it; undefined where it names none. Its
-   * record is read in the store step that counts the call.
-   */
-  readSessionId(request: GatewayRequest): string | undefined;
-  handle(call: ProtectedCall): Reply | Promise<Reply>;
+  /** Without effect. @throws GatewayError for a message that is not valid. */
+  judge(call: ProtectedCall): JudgedCall;
 }
 
 /** For everybody, and limited: what was sent is judged first, then counted, then acted on. */
@@ -59,12 +55,18 @@ export interface PublicEndpoint extends EndpointBase {
   judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
 }
 
-/** A call of a protected endpoint, past Host, Origin, token, body and limits. */
+/** A call of a protected endpoint, past Host, Origin, token and body. */
 export interface ProtectedCall {
   readonly request: GatewayRequest;
   /** Undefined where the service runs without authentication. */
   readonly user: UserContext | undefined;
-  /** What the store said of the session that the call names. */
-  readonly session: SessionLookup;
   readonly body: RequestBody;
+}
+
+/** What is left to do of a call that is good, as far as that can be said without effect. */
+export interface JudgedCall {
+  /** What it wants of its session, done in the step that counts it; undefined where it has none. */
+  readonly access: SessionAccess | undefined;
+  /** Once the limits admit it; `session` is what the store said of the session. */
+  run(session: SessionLookup): Reply | Promise<Reply>;
 }

@@ -10,6 +10,8 @@ export interface Log {
   warn(message: string, facts?: Facts): void;
   info(message: string, facts?: Facts): void;
   debug(message: string, facts?: Facts): void;
+  /** Whether a line of this level is written: asked where its facts cost something. */
+  isWritten(level: LogLevel): boolean;
 }
 
 /** Never put a token, code, verifier or secret here. `cause` may be any thrown value. */
@@ -18,13 +20,20 @@ export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unkno
 /** Callers choose the text: enough of it to recognize it by. */
 export const truncateForLog = (text: string): string => text.slice(0, 200);
 
-/** JSON lines, written synchronously so that none is lost at exit. */
-export function createLog(level: LogLevel, destination?: DestinationStream): Log {
+/**
+ * JSON lines, written synchronously so that none is lost at exit. `origin` is in each of them: which
+ * of several processes wrote it.
+ */
+export function createLog(
+  level: LogLevel,
+  destination?: DestinationStream,
+  origin: { readonly worker: number } | null = null,
+): Log {
   const out = destination ?? pino.destination({ fd: 1, sync: true });
   const logger = pino(
     {
       level,
-      base: null,
+      base: origin,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
@@ -32,8 +41,9 @@ export function createLog(level: LogLevel, destination?: DestinationStream): Log
   );
   const writeAt =
     (lineLevel: LogLevel) =>
-    (message: string, { cause, ...facts }: Facts = {}): void => {
+    (message: string, given: Facts = {}): void => {
       if (!logger.isLevelEnabled(lineLevel)) return;
+      const { cause, ...facts } = given;
       const logged = cause === undefined ? facts : { ...facts, cause: describeCause(cause) };
       logger[lineLevel](logged, message);
     };
@@ -42,6 +52,7 @@ export function createLog(level: LogLevel, destination?: DestinationStream): Log
     warn: writeAt('warn'),
     info: writeAt('info'),
     debug: writeAt('debug'),
+    isWritten: (lineLevel) => logger.isLevelEnabled(lineLevel),
   };
 }
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { parseObject } from './json.ts';
+import { PACKAGE_ROOT } from './own-files.ts';
 
-// §9: name and version come from the package configuration. The path is the same from
-// src/core/ and from dist/core/.
-const manifest = parseObject(readFileSync(new URL('../../package.json', import.meta.url)));
+// §9: name and version come from the package configuration.
+const manifest = parseObject(readFileSync(new URL('package.json', PACKAGE_ROOT)));
 
 function readManifest(member: 'name' | 'version'): string {
   const value = manifest?.[member];

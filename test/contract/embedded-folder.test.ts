@@ -12,6 +12,7 @@ import type { SessionRecord, Store } from '../../src/core/store/store.ts';
 import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
+import { readSession, slideSession } from '../support/stores/session-steps.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { contentOf } from './store-content.ts';
 
@@ -41,8 +42,6 @@ const recordOf = (sessionId: string): SessionRecord => ({
   protocolVersion: '2025-11-25',
 });
 
-const sessionIn = (store: Store, id: string) => store.readSession(id);
-
 /** What a killed process leaves: the socket of its lock, and nobody behind it. */
 async function leaveDeadLock(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
@@ -64,7 +63,7 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   await first.set('dcr:client:early', 'early', TTL);
   clock.advance(30_000);
   await first.createSession(recordOf('late'), TTL);
-  await first.touchSession('early-0', 'ada', { lastAccessedAt: clock.now() }, TTL);
+  await slideSession(first, 'early-0', 'ada', TTL);
   await first.createSession(recordOf('ended'), TTL);
   await first.endSession('ended', 'ada');
   await first.set('dcr:client:late', 'late', TTL);
@@ -73,10 +72,10 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   clock.advance(31_000);
 
   const second = await open();
-  expect((await sessionIn(second, 'late'))?.sessionId).toBe('late');
-  expect((await sessionIn(second, 'early-0'))?.lastAccessedAt).toBe(clock.now() - 31_000);
+  expect((await readSession(second, 'late'))?.sessionId).toBe('late');
+  expect((await readSession(second, 'early-0'))?.lastAccessedAt).toBe(clock.now() - 31_000);
   for (const id of ['early-1', 'early-29', 'ended']) {
-    expect(await sessionIn(second, id)).toBeUndefined();
+    expect(await readSession(second, id)).toBeUndefined();
   }
   expect(await second.get('dcr:client:early')).toBeUndefined();
   expect(await second.get('dcr:client:late')).toBe('late');
@@ -90,7 +89,7 @@ test('§3.1 folder: after a restart live sessions are there, expired ones are go
   const third = await open();
   expect(await third.sweepSessions()).toBe(0);
   expect(await third.countSessions()).toBe(2);
-  expect(await third.touchSession('late', 'ada', { lastAccessedAt: clock.now() }, TTL)).toBe(true);
+  expect(await slideSession(third, 'late', 'ada', TTL)).toBe(true);
 });
 
 test('§3.1 folder: it is refused while another has it, and free after the close', async () => {

@@ -7,6 +7,7 @@ import { type SessionRecord, type Store, StoreUnavailable } from '../../src/core
 import { type ManualClock, manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { useFresh } from '../support/lifetimes.ts';
+import { readSession, slideSession } from '../support/stores/session-steps.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
 
 const PREFIX = 'mcp:session:';
@@ -66,23 +67,19 @@ describe('a damaged record', () => {
 
     const store = await open();
     await expect(store.get('dcr:client:broken')).rejects.toThrow();
-    await expect(store.readSession('broken')).rejects.toThrow();
-    await expect(
-      store.touchSession('broken', 'ada', { lastAccessedAt: clock.now() }, TTL),
-    ).rejects.toThrow();
+    await expect(readSession(store, 'broken')).rejects.toThrow();
+    await expect(slideSession(store, 'broken', 'ada', TTL)).rejects.toThrow();
     await expect(store.endSession('broken', 'ada')).rejects.toThrow();
     await expect(store.claimExpiredSession('broken')).rejects.toThrow();
     // The others are not touched by it.
-    expect((await store.readSession('whole'))?.sessionId).toBe('whole');
-    expect(await store.touchSession('whole', 'ada', { lastAccessedAt: clock.now() }, TTL)).toBe(
-      true,
-    );
+    expect((await readSession(store, 'whole'))?.sessionId).toBe('whole');
+    expect(await slideSession(store, 'whole', 'ada', TTL)).toBe(true);
     expect(await store.get('dcr:client:whole')).toBe('x');
 
     clock.advance(TTL * 1000 + 1);
     expect(await store.sweepSessions()).toBe(2);
     expect(await store.countSessions()).toBe(0);
-    expect(await store.readSession('broken')).toBeUndefined();
+    expect(await readSession(store, 'broken')).toBeUndefined();
     expect(await store.get('dcr:client:broken')).toBeUndefined();
     await store.close();
   });
@@ -95,9 +92,9 @@ describe('a store that closes under work', () => {
     store.countSessions(),
     store.get('dcr:client:x'),
     store.set('dcr:client:x', 'x', TTL),
-    store.readSession('session-1'),
+    readSession(store, 'session-1'),
     store.createSession(recordOf('new'), TTL),
-    store.touchSession('session-1', 'ada', { lastAccessedAt: clock.now() }, TTL),
+    slideSession(store, 'session-1', 'ada', TTL),
     store.endSession('session-2', 'ada'),
     store.claimExpiredSession('session-3'),
     store.publish('channel', 'x'),
@@ -130,7 +127,7 @@ describe('a store that closes under work', () => {
     await store.close();
     await begun;
     const next = await open();
-    for (const id of ids) expect((await next.readSession(id))?.sessionId).toBe(id);
+    for (const id of ids) expect((await readSession(next, id))?.sessionId).toBe(id);
     await next.close();
   });
 });

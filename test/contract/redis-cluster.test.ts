@@ -1,9 +1,9 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
-import type { Store } from '../../src/core/store/store.ts';
+import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { useFresh, useShared } from '../support/lifetimes.ts';
+import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
 import { age } from './redis-age.ts';
@@ -73,11 +73,40 @@ describe('a Redis Cluster with a node down', () => {
       windowMs: 60_000,
       max: 5,
     };
-    const admission = await store.countRequestAndReadSession([window], sessionId);
+    const admission = await store.admitRequest([window], {
+      sessionId,
+      owner: 'ada',
+      slideSeconds: 3600,
+    });
     expect(admission.verdict).toBeUndefined();
     expect(admission.limitFailure).toBeInstanceOf(Error);
-    expect(admission.session).toEqual(session);
-    expect(await store.touchSession(sessionId, 'ada', { lastAccessedAt: 2 }, 3600)).toBe(true);
+    expect(admission.session).toEqual({
+      record: { ...session, lastAccessedAt: expect.any(Number) },
+    });
+  });
+});
+
+describe('a Redis Cluster with a node that hangs', () => {
+  const cluster = useFresh(() => startRedisCluster());
+
+  test('§8.5 however many requests are for it, none waits for more than one time-out', async () => {
+    const store = closeAfterTest(openOn(cluster.url));
+    const key = 'ratelimit:mcp:global';
+    const window = { scope: 'global' as const, key, windowMs: 60_000, max: 100_000 };
+    await store.admitRequest([window], undefined);
+    const slot = Number(await cluster.nodes[0]?.client().cluster('KEYSLOT', key));
+    cluster.nodes[Math.floor((slot * 3) / 16_384)]?.freeze();
+
+    const admissions = Array.from({ length: 2000 }, () => store.admitRequest([window], undefined));
+    const answered = Promise.all(admissions).then(() => 'answered');
+    async function waitForTimeOuts(count: number) {
+      for (let at = 0; at < count; at += 1) await store.get(key).catch(() => {});
+      return 'timed out';
+    }
+    expect(await Promise.race([answered, waitForTimeOuts(3)])).toBe('answered');
+    for (const { limitFailure } of await Promise.all(admissions)) {
+      expect(limitFailure).toBeInstanceOf(StoreUnavailable);
+    }
   });
 });
 

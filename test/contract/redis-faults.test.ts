@@ -7,6 +7,7 @@ import { type Store, StoreUnavailable } from '../../src/core/store/store.ts';
 import { collectLog, type LogLine } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
+import { readSession, slideSession } from '../support/stores/session-steps.ts';
 import { subscribers } from './subscribers.ts';
 
 const redis = useFresh(startRedis);
@@ -56,8 +57,8 @@ describe('Redis that goes away', () => {
       [
         store.get('key'),
         store.set('key', 'value', 60),
-        store.readSession('6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f'),
-        store.touchSession('x', 'ada', { lastAccessedAt: 1 }, 60),
+        readSession(store, '6f1f4a4e-5b7f-4f0e-9d6c-0a1b2c3d4e5f'),
+        slideSession(store, 'x', 'ada', 60),
         store.endSession('x', 'ada'),
         store.sweepSessions(),
         store.publish('channel', 'message'),
@@ -173,9 +174,29 @@ describe('Redis that refuses', () => {
     store = open(redis.url);
     await redis.client().set('ratelimit:mcp:x', 'not a sorted set');
     const window = { scope: 'ip', key: 'ratelimit:mcp:x', windowMs: 1000, max: 1 } as const;
-    const { error } = await outcome(store.countRequestAndReadSession([window], undefined));
-    expect(error).toBeInstanceOf(StoreUnavailable);
+    const { verdict, limitFailure } = await store.admitRequest([window], undefined);
+    expect(verdict).toBeUndefined();
+    expect(limitFailure).toBeInstanceOf(StoreUnavailable);
     await expect(store.ping()).resolves.toBeUndefined();
+  });
+
+  test('§8.5 a primary that became a replica can do nothing: the store is asked elsewhere', async () => {
+    store = open(redis.url);
+    const client = redis.client();
+    const window = { scope: 'ip', key: 'ratelimit:mcp:y', windowMs: 60_000, max: 9 } as const;
+    await store.admitRequest([window], undefined);
+    const countConnections = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]);
+    await client.call('REPLICAOF', '127.0.0.1', '1');
+    const before = await countConnections();
+    const { error } = await outcome(store.admitRequest([window], undefined));
+    expect(error).toBeInstanceOf(StoreUnavailable);
+    await expect.poll(countConnections).toBeGreaterThan(before);
+    await client.call('REPLICAOF', 'NO', 'ONE');
+    await expect.poll(isUp, { timeout: 10_000 }).toBe(true);
+    expect((await store.admitRequest([window], undefined)).verdict).toMatchObject({
+      remaining: 7,
+    });
   });
 });
 

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
+import { createAdmissionBatches } from '../../src/core/store/redis/admission-batches.ts';
 import { openRedisStore } from '../../src/core/store/redis/open.ts';
-import type { Store } from '../../src/core/store/store.ts';
+import {
+  type Admission,
+  type LimitWindow,
+  NO_SESSION,
+  type Store,
+  StoreUnavailable,
+} from '../../src/core/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
@@ -74,8 +81,8 @@ describe('the keys and values in Redis', () => {
 
   test('§2.8 windows are sorted sets of time stamps that expire with the window', async () => {
     const client = redis.client();
-    await store.countRequestAndReadSession(windows, undefined);
-    await store.countRequestAndReadSession(windows, undefined);
+    await store.admitRequest(windows, undefined);
+    await store.admitRequest(windows, undefined);
     for (const { key } of windows) {
       const [first, score] = await client.zrangebyscore(key, '-inf', '+inf', 'WITHSCORES');
       expect(first).toMatch(new RegExp(`^${score}-.+`));
@@ -102,27 +109,139 @@ describe('the keys and values in Redis', () => {
     expect(await client.zscore('mcp:session:index', session.sessionId)).toBeNull();
   });
 
-  test('§2.1 limits and session are one command, and SCRIPT FLUSH does no harm', async () => {
-    await store.createSession(session, 3600);
-    // Once each, so that Redis knows the scripts.
-    await store.countRequestAndReadSession(windows, session.sessionId);
-    await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600);
+  const access = { sessionId: session.sessionId, owner: 'ada', slideSeconds: 3600 };
+
+  /** The commands that `work` sends, without what scripts call. */
+  async function watchCommands(work: () => Promise<unknown>): Promise<readonly string[]> {
+    const client = redis.client();
+    await client.ping();
     const monitor = await redis.client().monitor();
     const seen: string[] = [];
     monitor.on('monitor', (...[, args, source]: unknown[]) => {
-      if (source !== 'lua' && Array.isArray(args)) seen.push(String(args[0]));
+      if (source !== 'lua' && Array.isArray(args)) seen.push(args.join(' '));
     });
-    await store.countRequestAndReadSession(windows, session.sessionId);
-    await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600);
-    await expect.poll(() => seen).toEqual(['evalsha', 'evalsha']);
-    await redis.client().call('SCRIPT', 'FLUSH');
-    expect(
-      (await store.countRequestAndReadSession(windows, session.sessionId)).session,
-    ).toBeDefined();
-    expect(await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 3 }, 3600)).toBe(
-      true,
-    );
+    await work();
+    await client.echo('seen all');
+    await expect.poll(() => seen.at(-1)).toBe('echo seen all');
     monitor.disconnect();
+    return seen.slice(0, -1).map((line) => line.split(' ')[0] ?? '');
+  }
+
+  test('§11 limits and session are one command, and SCRIPT FLUSH does no harm', async () => {
+    await store.createSession(session, 3600);
+    // Once, so that Redis knows the script.
+    await store.admitRequest(windows, access);
+    const admit = () => store.admitRequest(windows, access);
+    expect(await watchCommands(admit)).toEqual(['evalsha']);
+    await redis.client().call('SCRIPT', 'FLUSH');
+    expect((await admit()).session).toMatchObject({ record: { userId: 'ada' } });
+  });
+
+  test('§11 what one turn of the event loop admits is one command, up to 64 requests', async () => {
+    const admitMany = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => store.admitRequest(windows, access)));
+    expect(await watchCommands(() => admitMany(64))).toEqual(['evalsha']);
+    expect(await watchCommands(() => admitMany(150))).toEqual(['evalsha', 'evalsha', 'evalsha']);
+  });
+
+  test('§11 while Redis is behind, requests share the scripts that follow', async () => {
+    const client = redis.client();
+    await client.flushall();
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let scripts = 0;
+    const admitTogether = createAdmissionBatches(
+      {
+        async run(task) {
+          scripts += 1;
+          await released;
+          return task(client);
+        },
+      },
+      systemClock,
+    );
+    const window = { ...(windows[0] as LimitWindow), max: 100 };
+    const admissions: Promise<Admission>[] = [];
+    for (let turn = 0; turn < 50; turn += 1) {
+      admissions.push(admitTogether('', { windows: [window], access: undefined, sessionKey: '' }));
+      await new Promise(setImmediate);
+    }
+    expect(scripts).toBe(4);
+    release();
+    const remaining = (await Promise.all(admissions)).map(({ verdict }) => verdict?.remaining);
+    expect(remaining).toEqual(Array.from({ length: 50 }, (_, at) => 99 - at));
+    expect(scripts).toBe(5);
+  });
+
+  test('§8.1 of a window of which very many entries are too old, the young ones count', async () => {
+    const client = redis.client();
+    const window = { ...(windows[0] as LimitWindow), key: 'ratelimit:mcp:paused' };
+    const now = Date.now();
+    const old = Array.from({ length: 12_000 }, (_, at) => [now - 120_000 + at, `old-${at}`]);
+    await client.zadd(window.key, ...old.flat());
+    const young = now - 10_000;
+    await client.zadd(window.key, young, 'young-1', young + 1, 'young-2', young + 2, 'young-3');
+    const admit = async () => {
+      const { verdict } = await store.admitRequest([window], undefined);
+      return {
+        isAdmitted: verdict?.isAdmitted,
+        remaining: verdict?.remaining,
+        resetAt: verdict?.resetAt,
+        entries: await client.zcard(window.key),
+      };
+    };
+    const resetAt = young + 60_000;
+    expect(await admit()).toEqual({ isAdmitted: true, remaining: 1, resetAt, entries: 7004 });
+    expect(await admit()).toEqual({ isAdmitted: true, remaining: 0, resetAt, entries: 2005 });
+    expect(await admit()).toEqual({ isAdmitted: false, remaining: 0, resetAt, entries: 5 });
+  });
+
+  test('§11 of requests that go together, what fails or is refused concerns no other', async () => {
+    const client = redis.client();
+    await client.flushall();
+    await client.set('ratelimit:mcp:broken', 'no sorted set');
+    await client.set('mcp:session:broken', 'no hash');
+    await client.hset('mcp:session:damaged', { sessionId: 'damaged', userId: 'ada' });
+    await client.hset('mcp:session:later', { ...session, sessionId: 'later', version: '2' });
+    await store.createSession(session, 3600);
+    const [ip, global] = windows as [LimitWindow, LimitWindow];
+    const broken = { ...ip, key: 'ratelimit:mcp:broken' };
+    const full = { ...ip, key: 'ratelimit:mcp:full', max: 0 };
+    const of = (sessionId: string) => ({ ...access, sessionId });
+    const good = {
+      verdict: { isAdmitted: true, scope: 'ip' },
+      session: { record: { userId: 'ada' } },
+    };
+    const failed = { failure: expect.any(StoreUnavailable) };
+    const admissions = await Promise.all([
+      store.admitRequest(windows, access),
+      store.admitRequest([broken, global], access),
+      store.admitRequest([ip, broken], undefined),
+      store.admitRequest([full, global], access),
+      store.admitRequest(windows, of('broken')),
+      store.admitRequest(windows, of('damaged')),
+      store.admitRequest(windows, of('later')),
+      store.admitRequest(windows, of('absent')),
+      store.admitRequest([], access),
+      store.admitRequest(windows, { ...access, owner: 'eve' }),
+    ]);
+    expect(admissions).toMatchObject([
+      { ...good, verdict: { remaining: 4 } },
+      { verdict: undefined, limitFailure: expect.any(StoreUnavailable), session: good.session },
+      { verdict: undefined, limitFailure: expect.any(StoreUnavailable), session: NO_SESSION },
+      { verdict: { isAdmitted: false, scope: 'ip', remaining: 0 }, session: NO_SESSION },
+      { ...good, session: failed },
+      { ...good, session: failed },
+      { ...good, session: failed },
+      { ...good, verdict: { remaining: 0 }, session: NO_SESSION },
+      { verdict: undefined, session: good.session },
+      { verdict: { isAdmitted: false, scope: 'ip' }, session: NO_SESSION },
+    ]);
+    expect(await client.zcard(ip.key)).toBe(5);
+    expect(await client.zcard(global.key)).toBe(5);
+    expect(await client.exists(full.key)).toBe(0);
   });
 
   test('§3.1 one connection more, from the first listener until the store is closed', async () => {

@@ -8,6 +8,7 @@ import {
   type Store,
   StoreUnavailable,
 } from '../../src/core/store/store.ts';
+import { readSession, slideSession } from '../support/stores/session-steps.ts';
 
 export interface Harness {
   readonly store: Store;
@@ -45,7 +46,8 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
   });
   afterAll(() => harness.close());
 
-  const readSession = (id: string) => store.readSession(id);
+  const read = (id: string) => readSession(store, id);
+  const slide = (id: string, owner: string | undefined) => slideSession(store, id, owner, TTL);
   const create = async (members?: Partial<SessionRecord>) => {
     const session = newSession(members);
     await store.createSession(session, TTL);
@@ -61,8 +63,8 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
         { clientCapabilities: '{"a":[],"b":1e3}', logLevel: 'warning' },
       ]) {
         const session = await create(members);
-        expect(await readSession(session.sessionId)).toEqual(session);
-        expect(await harness.other.readSession(session.sessionId)).toEqual(session);
+        expect(await read(session.sessionId)).toEqual(session);
+        expect(await readSession(harness.other, session.sessionId)).toEqual(session);
       }
     });
 
@@ -74,82 +76,134 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
         ...session
       } = newSession();
       await store.createSession(session, TTL);
-      expect(await readSession(session.sessionId)).toEqual(session);
-      expect(await store.touchSession(session.sessionId, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(
-        false,
-      );
-      expect(
-        await store.touchSession(session.sessionId, undefined, { lastAccessedAt: 1 }, TTL),
-      ).toBe(true);
+      expect(await read(session.sessionId)).toEqual(session);
+      expect(await slide(session.sessionId, 'ada')).toBe(false);
+      expect(await slide(session.sessionId, undefined)).toBe(true);
       expect(await store.endSession(session.sessionId, undefined)).toBe(true);
     });
 
     test('§3.1 an unknown session is absent, and cannot be touched, ended or taken', async () => {
       const id = randomUUID();
-      expect(await readSession(id)).toBeUndefined();
-      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
+      expect(await read(id)).toBeUndefined();
+      expect(await slide(id, 'ada')).toBe(false);
       expect(await store.endSession(id, 'ada')).toBe(false);
       expect(await store.claimExpiredSession(id)).toBe(false);
-      expect(await readSession(id)).toBeUndefined();
+      expect(await read(id)).toBeUndefined();
     });
 
-    test('§3.1 a touch sets lastAccessedAt and the full time-to-live', async () => {
+    test('§3.1 a call sets lastAccessedAt and the full time-to-live', async () => {
       const session = await create();
       const id = session.sessionId;
       await harness.advance((TTL - 10) * 1000);
-      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1_800_000_000_000 }, TTL)).toBe(
-        true,
-      );
+      const access = { sessionId: id, owner: 'ada', slideSeconds: TTL };
+      const { session: slid } = await store.admitRequest([], access);
+      const lastAccessedAt = 'record' in slid ? Number(slid.record?.lastAccessedAt) : 0;
+      expect(lastAccessedAt).toBeGreaterThan(session.lastAccessedAt);
       await harness.advance((TTL - 10) * 1000);
-      expect(await readSession(id)).toEqual({ ...session, lastAccessedAt: 1_800_000_000_000 });
+      expect(await read(id)).toEqual({ ...session, lastAccessedAt });
       await harness.advance(11_000);
-      expect(await readSession(id)).toBeUndefined();
-      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
+      expect(await read(id)).toBeUndefined();
+      expect(await slide(id, 'ada')).toBe(false);
     });
 
-    test('§3.1 a touch sets the log level with it, for every replica, until the next', async () => {
+    test('§3.1 reading a session gives it no time', async () => {
+      const { sessionId: id } = await create();
+      await harness.advance((TTL - 10) * 1000);
+      expect(await read(id)).toBeDefined();
+      expect(
+        await store.admitRequest([], { sessionId: id, owner: 'ada', slideSeconds: undefined }),
+      ).toMatchObject({ session: { record: { userId: 'ada' } } });
+      await harness.advance(11_000);
+      expect(await read(id)).toBeUndefined();
+    });
+
+    test('§3.1 a call that any window refuses gives its session no time', async () => {
+      const { sessionId: id } = await create();
+      await harness.advance((TTL - 10) * 1000);
+      serial += 1;
+      const createWindow = (scope: 'ip' | 'global', max: number) =>
+        ({ scope, key: `ratelimit:refusing:${serial}:${scope}`, windowMs: 60_000, max }) as const;
+      const windows = [createWindow('ip', 5), createWindow('global', 0)];
+      const access = { sessionId: id, owner: 'ada', slideSeconds: TTL };
+      expect(await store.admitRequest(windows, access)).toMatchObject({
+        verdict: { isAdmitted: false, scope: 'global' },
+        session: { record: undefined },
+      });
+      // Nor did it count for its address.
+      expect(await store.admitRequest(windows.slice(0, 1), undefined)).toMatchObject({
+        verdict: { isAdmitted: true, remaining: 4 },
+      });
+      await harness.advance(11_000);
+      expect(await read(id)).toBeUndefined();
+    });
+
+    test('§11 of 60 calls at once against 30, those that are admitted slide their sessions', async () => {
+      const sessions = await Promise.all(Array.from({ length: 60 }, () => create()));
+      await harness.advance((TTL - 10) * 1000);
+      serial += 1;
+      const window = {
+        scope: 'ip',
+        key: `ratelimit:edge:${serial}`,
+        windowMs: 60_000,
+        max: 30,
+      } as const;
+      const admissions = await Promise.all(
+        sessions.map(({ sessionId }, at) => {
+          const access = { sessionId, owner: at % 3 ? 'ada' : 'eve', slideSeconds: TTL };
+          return (at % 2 ? store : harness.other).admitRequest([window], access);
+        }),
+      );
+      const isAdmitted = admissions.map(({ verdict }) => verdict?.isAdmitted);
+      expect(isAdmitted.filter(Boolean)).toHaveLength(30);
+      await harness.advance(11_000);
+      const alive = await Promise.all(sessions.map(({ sessionId }) => read(sessionId)));
+      expect(alive.map((session) => session !== undefined)).toEqual(
+        isAdmitted.map((one, at) => one === true && at % 3 !== 0),
+      );
+    });
+
+    test('§15 a log level is noted for every replica, by the owner alone, and gives no time', async () => {
       const session = await create();
       const id = session.sessionId;
-      const levels = [
-        { lastAccessedAt: 1, logLevel: 'debug' },
-        { lastAccessedAt: 2, logLevel: 'emergency' },
-      ];
-      for (const changes of levels) {
-        expect(await store.touchSession(id, 'ada', changes, TTL)).toBe(true);
-        expect(await readSession(id)).toEqual({ ...session, ...changes });
+      for (const logLevel of ['debug', 'emergency']) {
+        expect(await store.setSessionLogLevel(id, 'ada', logLevel)).toBe(true);
+        expect(await readSession(harness.other, id)).toEqual({ ...session, logLevel });
       }
-      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 3 }, TTL)).toBe(true);
-      const eves = { lastAccessedAt: 4, logLevel: 'info' };
-      expect(await store.touchSession(id, 'eve', eves, TTL)).toBe(false);
-      const seen = await harness.other.readSession(id);
-      expect(seen).toEqual({ ...session, lastAccessedAt: 3, logLevel: 'emergency' });
+      expect(await store.setSessionLogLevel(id, 'eve', 'info')).toBe(false);
+      await harness.advance((TTL - 10) * 1000);
+      expect(await slide(id, 'ada')).toBe(true);
+      await harness.advance((TTL - 10) * 1000);
+      expect(await store.setSessionLogLevel(id, 'ada', 'error')).toBe(true);
+      expect(await read(id)).toMatchObject({ logLevel: 'error' });
+      await harness.advance(11_000);
+      expect(await read(id)).toBeUndefined();
+      expect(await store.setSessionLogLevel(id, 'ada', 'error')).toBe(false);
+      expect(await read(id)).toBeUndefined();
     });
 
     test('§3.1 another owner can neither touch nor end a session', async () => {
       const session = await create();
       for (const owner of ['eve', '', undefined]) {
-        expect(await store.touchSession(session.sessionId, owner, { lastAccessedAt: 1 }, TTL)).toBe(
-          false,
-        );
+        expect(await slide(session.sessionId, owner)).toBe(false);
         expect(await store.endSession(session.sessionId, owner)).toBe(false);
       }
-      expect(await readSession(session.sessionId)).toEqual(session);
+      expect(await read(session.sessionId)).toEqual(session);
     });
 
     test('§3.1 an ended session is gone, and a touch does not revive it', async () => {
       const { sessionId: id } = await create();
       expect(await store.endSession(id, 'ada')).toBe(true);
       expect(await store.endSession(id, 'ada')).toBe(false);
-      expect(await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL)).toBe(false);
-      expect(await readSession(id)).toBeUndefined();
+      expect(await slide(id, 'ada')).toBe(false);
+      expect(await read(id)).toBeUndefined();
       expect(await store.claimExpiredSession(id)).toBe(false);
     });
 
     test('§3.1 touches and an end at the same moment leave no session behind', async () => {
       const { sessionId: id } = await create();
-      const touch = () => store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL);
+      const touch = () => slide(id, 'ada');
       await Promise.all([touch(), touch(), store.endSession(id, 'ada'), touch(), touch()]);
-      expect(await readSession(id)).toBeUndefined();
+      expect(await read(id)).toBeUndefined();
     });
 
     test('§4.11 an expired session is taken by exactly one of many', async () => {
@@ -173,14 +227,14 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       const sessions = await Promise.all(Array.from({ length: 450 }, () => create()));
       await harness.advance((TTL - 10) * 1000);
       const kept = sessions.slice(0, 5).map(({ sessionId }) => sessionId);
-      for (const id of kept) await store.touchSession(id, 'ada', { lastAccessedAt: 1 }, TTL);
+      for (const id of kept) await slide(id, 'ada');
       expect(await store.sweepSessions()).toBe(0);
       expect(await store.countSessions()).toBe(450);
       await harness.advance(11_000);
       const swept = await Promise.all([store.sweepSessions(), harness.other.sweepSessions()]);
       expect(swept[0] + swept[1]).toBe(445);
       expect(await store.countSessions()).toBe(5);
-      for (const id of kept) expect(await readSession(id)).toBeDefined();
+      for (const id of kept) expect(await read(id)).toBeDefined();
       await harness.advance(TTL * 1000);
       expect(await store.sweepSessions()).toBe(5);
     });
@@ -222,7 +276,7 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       return [of('ip', perIp), of('global', global)];
     };
     const admit = async (windows: LimitWindow[], from: Store = store) => {
-      const { verdict } = await from.countRequestAndReadSession(windows, undefined);
+      const { verdict } = await from.admitRequest(windows, undefined);
       if (verdict === undefined) throw new Error('no verdict');
       return verdict;
     };
@@ -282,15 +336,15 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
 
     test('§8.1 an entry is taken back from its window, and nothing else', async () => {
       const [ip] = windowsOf(2, 100) as [LimitWindow, LimitWindow];
-      const { entry } = await store.countRequestAndReadSession([ip], undefined);
-      await store.countRequestAndReadSession([ip], undefined);
+      const { entry } = await store.admitRequest([ip], undefined);
+      await store.admitRequest([ip], undefined);
       expect((await admit([ip])).isAdmitted).toBe(false);
       await harness.other.uncountRequest(ip.key, 'none');
       expect((await admit([ip])).isAdmitted).toBe(false);
       if (entry === undefined) throw new Error('no entry');
       await harness.other.uncountRequest(ip.key, entry);
       expect(await admit([ip])).toMatchObject({ isAdmitted: true, remaining: 0 });
-      expect((await store.countRequestAndReadSession([ip], undefined)).entry).toBeUndefined();
+      expect((await store.admitRequest([ip], undefined)).entry).toBeUndefined();
     });
 
     test('§8.1 three windows are counted in one step, in their order', async () => {
@@ -320,16 +374,14 @@ export function describeStore(name: string, open: () => Promise<Harness>): void 
       expect((await admit(windows)).scope).toBe('global');
     });
 
-    test('§8 limits and session come in one step', async () => {
+    test('§11 limits and session come in one step', async () => {
       const session = await create();
-      const { verdict, session: found } = await store.countRequestAndReadSession(
-        windowsOf(5, 5),
-        session.sessionId,
-      );
+      const access = { sessionId: session.sessionId, owner: 'ada', slideSeconds: undefined };
+      const { verdict, session: found } = await store.admitRequest(windowsOf(5, 5), access);
       expect(verdict).toMatchObject({ isAdmitted: true, remaining: 4 });
-      expect(found).toEqual(session);
-      const nothing = await store.countRequestAndReadSession([], undefined);
-      expect(nothing).toMatchObject({ verdict: undefined, session: undefined });
+      expect(found).toEqual({ record: session });
+      const nothing = await store.admitRequest(windowsOf(5, 5), undefined);
+      expect(nothing.session).toEqual({ record: undefined });
     });
 
     test('§4.3 a ping is answered', async () => {

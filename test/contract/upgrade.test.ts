@@ -130,6 +130,17 @@ describe('records of 0.1.0 in Redis', () => {
     expect(await seriesOf(gateway, 'mcp_sessions_total', { status: 'terminated' })).toBe(1);
   });
 
+  test('§8.1 requests that 0.1.0 counted count, and ours look like them', async () => {
+    const key = 'ratelimit:mcp:198.51.100.7';
+    const now = Date.now();
+    for (let at = 0; at < 3; at += 1) await store.zadd(key, now, `${now}-AbCd1234${at}`);
+    const headers = { 'x-forwarded-for': '198.51.100.7' };
+    const answer = await gateway.rpc(PING, { token: await sign(), headers });
+    expect(answer.headers['x-ratelimit-remaining']).toBe(String(10_000 - 4));
+    const [member = '', score = ''] = (await store.zrange(key, '0', '-1', 'WITHSCORES')).slice(-2);
+    expect(member).toMatch(new RegExp(`^${score}-[\\w.-]+$`));
+  });
+
   test('§3.1 old sessions are not ended for new ones before the sweep has met them', async () => {
     const token = await sign();
     const old = await putSession();

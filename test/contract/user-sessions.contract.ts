@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SessionRecord, Store } from '../../src/core/store/store.ts';
+import { readSession, slideSession } from '../support/stores/session-steps.ts';
 import type { Harness } from './store.contract.ts';
 
 const TTL = 3600;
@@ -42,9 +43,8 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
     return ids;
   }
 
-  const isAlive = async (id: string) => (await store.readSession(id)) !== undefined;
-  const touch = (id: string, userId: string) =>
-    store.touchSession(id, userId, { lastAccessedAt: 2 }, TTL);
+  const isAlive = async (id: string) => (await readSession(store, id)) !== undefined;
+  const touch = (id: string, userId: string) => slideSession(store, id, userId, TTL);
 
   async function aliveOf(ids: readonly string[]): Promise<string[]> {
     const alive = await Promise.all(ids.map(isAlive));
@@ -148,9 +148,7 @@ export function describeUserSessions(name: string, open: () => Promise<Harness>)
 
     test('§3.1 the new one stays, though it expires before all others', async () => {
       const ids = await beginMany('judy', MAX);
-      await Promise.all(
-        ids.map((one) => store.touchSession(one, 'judy', { lastAccessedAt: 2 }, 10 * TTL)),
-      );
+      await Promise.all(ids.map((one) => slideSession(store, one, 'judy', 10 * TTL)));
       const { id, ended } = await begin('judy');
       expect(ended).toHaveLength(1);
       expect(await isAlive(id)).toBe(true);

@@ -23,7 +23,7 @@ export function checkConfig(config: Config): void {
 }
 
 /** A complete Config of the same kinds, for the types of its members. */
-function chooseModel({ store, auth, oauth, limits, http }: Partial<Config>): unknown {
+function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Config>): unknown {
   const open = loadConfig({ AUTH_REQUIRED: 'false' });
   const broker = loadConfig({
     OIDC_ISSUER: 'https://idp.example',
@@ -37,6 +37,7 @@ function chooseModel({ store, auth, oauth, limits, http }: Partial<Config>): unk
       : { ...forgetTypes(broker.oauth), ...open.oauth, metadataIssuer: undefined };
   return {
     ...open,
+    server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
     store: store?.kind === 'redis' ? { kind: 'redis', url: '', dataDir: '' } : open.store,
     auth: auth?.required === false ? open.auth : broker.auth,
     // Of the secret there are two kinds.

@@ -35,7 +35,12 @@ function describeInvalidValue(setting: Setting<unknown>, env: Env): string | und
   // A URL with user info may hold a password, too.
   const isHidden = isSecret || given.text.includes('@');
   const shown = isHidden ? 'the value given (not shown)' : JSON.stringify(given.text);
-  return `${given.name}: ${shown} is not valid. It must be ${rule.allowed}.`;
+  const explanation = rule.explain?.(given.text);
+  const problem = `${given.name}: ${shown} is not valid.`;
+  const allowed = `It must be ${rule.allowed}.`;
+  return explanation === undefined
+    ? `${problem} ${allowed}`
+    : `${problem} ${explanation} ${allowed}`;
 }
 
 type IsMissing = (setting: Setting<unknown>) => boolean;
@@ -87,6 +92,13 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       needsStateSecret(read(mode), read(consentSettings.kind)) &&
       isMissing(stateSecrets)
       ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48.'
+      : undefined;
+  },
+
+  function findWorkersProblem(read) {
+    const workers = read(serverSettings.workers);
+    return workers !== 1 && read(storeSettings.redisUrl) === undefined
+      ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Set REDIS_URL, or remove WORKERS.`
       : undefined;
   },
 

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { isScopeToken } from '../scope.ts';
+import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
 
 /** How a setting's text is read. `parse` returns undefined for what is not allowed. */
@@ -7,6 +8,8 @@ export interface Rule<T> {
   parse(text: string): T | undefined;
   /** What is allowed, to follow "It must be". */
   readonly allowed: string;
+  /** Says more of a text that is not allowed; never a part of it, which may be secret. */
+  explain?(text: string): string | undefined;
 }
 
 export const anyText: Rule<string> = { parse: (text) => text, allowed: 'any text' };
@@ -23,6 +26,14 @@ export const integer = (min: number, max: number): Rule<number> => ({
   },
   allowed: `a whole number from ${min} to ${max}`,
 });
+
+export const integerOrAuto = (min: number, max: number): Rule<number | 'auto'> => {
+  const number = integer(min, max);
+  return {
+    parse: (text) => (text === 'auto' ? 'auto' : number.parse(text)),
+    allowed: `auto, or ${number.allowed}`,
+  };
+};
 
 export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
   parse: (text) => values.find((value) => value === text),
@@ -50,8 +61,18 @@ export const baseUrl: Rule<string> = {
 };
 
 export const redisUrl: Rule<string> = {
-  parse: (text) => (/^rediss?:\/\/[^\s]+$/.test(text) && URL.canParse(text) ? text : undefined),
-  allowed: 'redis://… or rediss://… (with ?cluster=true for Redis Cluster)',
+  parse(text) {
+    const isRight = isSentinelUrl(text)
+      ? !('problem' in parseSentinelUrl(text))
+      : /^rediss?:\/\/[^\s]+$/.test(text) && URL.canParse(text);
+    return isRight ? text : undefined;
+  },
+  allowed:
+    'redis://… or rediss://… (with ?cluster=true for Redis Cluster), or for Redis Sentinel redis+sentinel://user:password@host:port,host:port/primary or rediss+sentinel://…',
+  explain(text) {
+    const parsed = isSentinelUrl(text) ? parseSentinelUrl(text) : undefined;
+    return parsed && 'problem' in parsed ? parsed.problem : undefined;
+  },
 };
 
 export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({

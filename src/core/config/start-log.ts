@@ -1,19 +1,38 @@
 // What an operator reads once, at start.
-import type { Log } from '../log.ts';
+import type { Facts, Log } from '../log.ts';
 import { isOnThisMachine } from '../loopback.ts';
+import { NODE_VERSION, PACKAGE_VERSION } from '../version.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
+import { formatAddress, isSentinelUrl, requireSentinelUrl } from './sentinel-url.ts';
 
-/** The configuration in a few words, for the line that says that the service runs. Nothing secret. */
+/** That the service runs, and where. */
+export function logListening(config: Config, port: number, log: Log, facts: Facts = {}): void {
+  const { host, baseUrl } = config.server;
+  log.info('Listening.', {
+    host,
+    port,
+    mcp: `${baseUrl}/mcp`,
+    ...summarizeConfig(config),
+    ...facts,
+    version: PACKAGE_VERSION,
+    node: NODE_VERSION,
+  });
+}
+
+/** The configuration in a few words. Nothing secret. */
 export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   mode: auth.required ? oauth.mode : 'without authentication',
   ...(oauth.provider && { issuer: oauth.provider.issuer }),
-  // Of the URL the host alone: the rest may hold a password.
-  store:
-    store.kind === 'embedded'
-      ? `embedded in ${store.dataDir}`
-      : `Redis at ${new URL(store.url).host}`,
+  store: store.kind === 'embedded' ? `embedded in ${store.dataDir}` : describeRedis(store.url),
 });
+
+/** Of the URL the hosts alone: the rest may hold a password. */
+function describeRedis(url: string): string {
+  if (!isSentinelUrl(url)) return `Redis at ${new URL(url).host}`;
+  const { sentinels, primaryName } = requireSentinelUrl(url);
+  return `Redis primary ${primaryName}, named by the sentinels ${sentinels.map(formatAddress).join(', ')}`;
+}
 
 /** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
 export function logStartWarnings(config: Config, log: Log): void {

@@ -17,6 +17,12 @@ export function createHttpInstruments(registry: OpenMetricsRegistry) {
       labels,
       DURATIONS,
     ),
+    overloadRefusals: createCounter(
+      registry,
+      'http_overload_refusals_total',
+      'Calls refused because more came than the process could serve.',
+      ['route'],
+    ),
   };
 }
 
@@ -130,17 +136,30 @@ function createHistogram<const Labels extends readonly string[]>(
   return cacheSeries<Labels, Histogram.Internal<string>>((values) => histogram.labels(...values));
 }
 
-/** Keeps each series by the values of its labels, so that a count costs a look-up and no hashing. */
+/**
+ * Keeps each series by the values of its labels, so that a count costs a look-up for each label: no
+ * hashing, and no key to be built.
+ */
 function cacheSeries<Labels extends readonly string[], Series>(
   find: (values: readonly string[]) => Series,
 ) {
-  const seriesByValues = new Map<string, Series>();
+  const root: SeriesNode<Series> = { series: undefined, next: new Map() };
   return (...values: { readonly [Label in keyof Labels]: string }): Series => {
-    const key = values.join(' ');
-    const known = seriesByValues.get(key);
-    if (known !== undefined) return known;
-    const series = find(values);
-    seriesByValues.set(key, series);
-    return series;
+    let node = root;
+    for (const value of values) node = node.next.get(value) ?? addNode(node, value);
+    node.series ??= find(values);
+    return node.series;
   };
+}
+
+/** The series of the label values up to here, and the nodes behind each further one. */
+interface SeriesNode<Series> {
+  series: Series | undefined;
+  readonly next: Map<string, SeriesNode<Series>>;
+}
+
+function addNode<Series>({ next }: SeriesNode<Series>, value: string): SeriesNode<Series> {
+  const node: SeriesNode<Series> = { series: undefined, next: new Map() };
+  next.set(value, node);
+  return node;
 }

@@ -3,6 +3,8 @@ import type { LimitScope } from '../store/store.ts';
 /** §4.11: what the service counts and times. All durations are in seconds. */
 export interface Metrics {
   recordHttpRequest(method: string, route: string, statusCode: number, seconds: number): void;
+  /** A call that was refused because more came than the process could serve. */
+  recordOverloadRefusal(route: string): void;
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
   /** `era` is `session` or `stateless`. */
   recordMcpRequest(method: string, era: string): void;
@@ -30,6 +32,7 @@ export const METRICS_CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0
 /** `METRICS_ENABLED=false`: nothing is counted. */
 export const noMetrics: Metrics = {
   recordHttpRequest() {},
+  recordOverloadRefusal() {},
   recordSessions() {},
   recordMcpRequest() {},
   recordToolCall() {},

@@ -26,6 +26,9 @@ export function createPrometheusMetrics(): Metrics {
       http.requests(method, route, status).inc();
       http.durations(method, route, status).observe(seconds);
     },
+    recordOverloadRefusal(route) {
+      http.overloadRefusals(route).inc();
+    },
     recordSessions(status, count = 1) {
       if (count > 0) mcp.sessions(status).inc(count);
     },

@@ -10,18 +10,17 @@ export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): S
     label: string,
     run: (...args: Args) => Promise<Result>,
   ) =>
-    async function operation(...args: Args): Promise<Result> {
+    function operation(...args: Args): Promise<Result> {
       const started = clock.monotonic();
       const record = (status: 'success' | 'error') =>
         metrics.recordStoreOperation(label, status, (clock.monotonic() - started) / 1000);
-      try {
-        const result = await run(...args);
-        record('success');
-        return result;
-      } catch (thrown) {
-        record('error');
-        throw thrown;
-      }
+      const pending = run(...args);
+      // Beside the caller, who gets the driver's own promise.
+      pending.then(
+        () => record('success'),
+        () => record('error'),
+      );
+      return pending;
     };
 
   return {
@@ -30,11 +29,10 @@ export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): S
     getOrSet: measure('add', store.getOrSet),
     getAndDelete: measure('take', store.getAndDelete),
     delete: measure('delete', store.delete),
-    countRequestAndReadSession: measure('admit', store.countRequestAndReadSession),
+    admitRequest: measure('admit', store.admitRequest),
     uncountRequest: measure('withdraw', store.uncountRequest),
-    readSession: measure('read_session', store.readSession),
     createSession: measure('create_session', store.createSession),
-    touchSession: measure('touch_session', store.touchSession),
+    setSessionLogLevel: measure('set_session_log_level', store.setSessionLogLevel),
     endSession: measure('end_session', store.endSession),
     claimExpiredSession: measure('take_expired_session', store.claimExpiredSession),
     sweepSessions: measure('sweep_sessions', store.sweepSessions),

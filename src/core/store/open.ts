@@ -1,8 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import { openEmbeddedStore } from './embedded/open.ts';
-import { openRedisStore } from './redis/open.ts';
 import type { Store } from './store.ts';
 
 /**
@@ -15,7 +13,11 @@ export async function openStore(
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<Store> {
   const shared = { sessionKeyPrefix: mcp.sessions.keyPrefix, clock, log };
-  return store.kind === 'embedded'
-    ? openEmbeddedStore({ dataDir: store.dataDir, ...shared })
-    : openRedisStore({ url: store.url, ...shared });
+  // Each driver is loaded where it is used: its package takes as long as all our own modules.
+  if (store.kind === 'embedded') {
+    const { openEmbeddedStore } = await import('./embedded/open.ts');
+    return openEmbeddedStore({ dataDir: store.dataDir, ...shared });
+  }
+  const { openRedisStore } = await import('./redis/open.ts');
+  return openRedisStore({ url: store.url, ...shared });
 }

@@ -20,14 +20,15 @@ export interface Store {
   delete(key: string): Promise<void>;
 
   /**
-   * §8, §2.1: counts one request in every window, or in none where one of them is full, and
-   * reads a session beside it, in one round trip where the driver allows. Windows are checked in the
-   * order given. Without a `sessionId` the request is only counted.
+   * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
+   * or in none where one of them is full; windows are checked in the order given. Reads the session
+   * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
+   * the session has its full time-to-live again. Only its owner's request slides a session, and none that has ended.
    */
-  countRequestAndReadSession(
+  admitRequest(
     windows: readonly LimitWindow[],
-    sessionId: string | undefined,
-  ): Promise<RequestCountAndSession>;
+    access: SessionAccess | undefined,
+  ): Promise<Admission>;
   /**
    * Takes back what was counted in the window of this key, where a later window refused the request.
    * `entry` is that of a request which was counted in this window alone. Nothing happens when it is
@@ -35,8 +36,6 @@ export interface Store {
    */
   uncountRequest(key: string, entry: string): Promise<void>;
 
-  /** The session, or undefined when it is absent. */
-  readSession(sessionId: string): Promise<SessionRecord | undefined>;
   /**
    * Stores a new session and adds it to the index of live sessions. Where its user has more than
    * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
@@ -48,14 +47,13 @@ export interface Store {
     userMax?: number,
   ): Promise<readonly string[]>;
   /**
-   * Slides a session: sets what changes and the full time-to-live, in one step. False, and nothing
-   * is written, when it is absent or not `owner`'s (so a touch never revives an ended session).
+   * Notes the least severe level of log messages that the session's client wants; durable once
+   * resolved. False, and nothing is written, when the session is absent or not `owner`'s.
    */
-  touchSession(
+  setSessionLogLevel(
     sessionId: string,
     owner: string | undefined,
-    changes: SessionChanges,
-    ttlSeconds: number,
+    logLevel: string,
   ): Promise<boolean>;
   /** Deletes `owner`'s session and its index entry. False when it is absent or not `owner`'s. */
   endSession(sessionId: string, owner: string | undefined): Promise<boolean>;
@@ -99,9 +97,8 @@ export interface Store {
 /** What a driver does with sessions alone. */
 export type SessionOperations = Pick<
   Store,
-  | 'readSession'
   | 'createSession'
-  | 'touchSession'
+  | 'setSessionLogLevel'
   | 'endSession'
   | 'claimExpiredSession'
   | 'sweepSessions'
@@ -116,19 +113,24 @@ export interface SessionRecord {
   /** Epoch milliseconds. */
   readonly lastAccessedAt: number;
   /** `sub` of the owner; absent when the service runs without authentication. */
-  readonly userId?: string;
+  readonly userId?: string | undefined;
   readonly protocolVersion: string;
   /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
-  readonly clientInfo?: string;
+  readonly clientInfo?: string | undefined;
   /** `capabilities` that the client declared in `initialize`, as JSON text like `clientInfo`. */
-  readonly clientCapabilities?: string;
+  readonly clientCapabilities?: string | undefined;
   /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
-  readonly logLevel?: string;
+  readonly logLevel?: string | undefined;
 }
 
-/** What a touch may change of a session. */
-export type SessionChanges = Pick<SessionRecord, 'lastAccessedAt'> &
-  Partial<Pick<SessionRecord, 'logLevel'>>;
+/** What a request wants of a session. */
+export interface SessionAccess {
+  readonly sessionId: string;
+  /** `sub` of the request's user; undefined when the service runs without authentication. */
+  readonly owner: string | undefined;
+  /** The full time-to-live in seconds, to which the session slides; undefined where it is only read. */
+  readonly slideSeconds: number | undefined;
+}
 
 /** §8: one sliding window. */
 export interface LimitWindow {
@@ -155,25 +157,28 @@ export interface Verdict {
   readonly resetInMs: number;
 }
 
-/** What counting a request came to. */
-export interface RequestCount {
+/** What admitting a request came to. */
+export interface Admission {
   /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
   readonly verdict: Verdict | undefined;
   /** Names what was counted, for `uncountRequest`; undefined when nothing was. */
   readonly entry: string | undefined;
-  /** Set when the windows failed while the session could be read (a cluster with one node down). */
+  /** Set when the windows failed, but maybe not the session (on a cluster with one node down). */
   readonly limitFailure?: unknown;
+  /** Not asked for once a window has refused. */
+  readonly session: SessionLookup;
 }
 
-export interface RequestCountAndSession extends RequestCount {
-  /** The session asked for, or undefined when it is absent. */
-  readonly session: SessionRecord | undefined;
-}
-
-/** A session as read beside the counting of its call; a store that failed is not "not found". */
+/**
+ * A session as it was read, and slid; undefined when it is absent, or none was asked for. A store that
+ * failed is not "not found".
+ */
 export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
+
+/** Where there is none, or none was asked for. */
+export const NO_SESSION: SessionLookup = { record: undefined };
 
 /** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
 export class StoreUnavailable extends Error {

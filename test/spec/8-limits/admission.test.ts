@@ -423,10 +423,10 @@ test('§8.4 a store that answers now and then is one outage in the log', async (
   let isBroken = true;
   const wrapped = await wrapStore(
     (store) => ({
-      countRequestAndReadSession: (...args) =>
+      admitRequest: (...args) =>
         isBroken && turn++ % 2 === 0
           ? Promise.reject(new Error('down'))
-          : store.countRequestAndReadSession(...args),
+          : store.admitRequest(...args),
     }),
     clock,
   );

@@ -101,7 +101,7 @@ function configLines(port: number, folder: string, { password, tls, config = [] 
   ];
 }
 
-async function writeCertificate(folder: string, tls: true | Certificate): Promise<string> {
+export async function writeCertificate(folder: string, tls: true | Certificate): Promise<string> {
   const { cert, key } = tls === true ? await newCertificate() : tls;
   await writeFile(join(folder, 'tls.crt'), cert);
   await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
@@ -132,21 +132,25 @@ async function startOnFreePort(config: string, linesFor: (port: number) => reado
   }
 }
 
-/** Resolves when the server says that it accepts connections. */
-function start(config: string): Promise<ChildProcess> {
-  const child = spawn('redis-server', [config], { stdio: ['ignore', 'pipe', 'pipe'] });
+/** Resolves when the server says that it accepts connections, or what is given as `sign`. */
+export function start(
+  config: string,
+  args: readonly string[] = [],
+  sign = 'Ready to accept connections',
+): Promise<ChildProcess> {
+  const child = spawn('redis-server', [config, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   return new Promise((resolve, reject) => {
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk;
-      if (output.includes('Ready to accept connections')) resolve(child);
+      if (output.includes(sign)) resolve(child);
     });
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}:\n${output}`)));
   });
 }
 
-function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+export function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
     child.once('exit', () => resolve());

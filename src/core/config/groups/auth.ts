@@ -11,6 +11,8 @@ export interface RequiredAuthConfig {
   readonly provider: ProviderConfig;
   /** Seconds by which the provider's clock may differ. */
   readonly clockToleranceSeconds: number;
+  /** Tokens whose good signature is remembered, at most; 0 for none. */
+  readonly signatureMemory: number;
 }
 
 export function readAuthConfig(read: Read, provider: ProviderConfig | undefined): AuthConfig {
@@ -19,5 +21,6 @@ export function readAuthConfig(read: Read, provider: ProviderConfig | undefined)
     required: true,
     provider: requireValue(provider, providerSettings.issuer),
     clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
+    signatureMemory: read(providerSettings.signatureMemory),
   };
 }

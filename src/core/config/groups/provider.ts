@@ -133,6 +133,14 @@ export const providerSettings = {
     summary: "Seconds by which the provider's clock may differ.",
     details: 'For the claims `exp` and `nbf`.',
   }),
+  signatureMemory: defineSetting({
+    variable: 'TOKEN_SIGNATURE_MEMORY',
+    rule: integer(0, 1_000_000),
+    default: { value: 4096 },
+    summary: 'How many tokens are remembered as validly signed; 0 for none.',
+    details:
+      'The signature of a remembered token is not verified again. Its claims and times are checked on every request. See [Operations](operations.md#remembered-signatures).',
+  }),
 };
 
 /** Undefined without `OIDC_ISSUER`. */

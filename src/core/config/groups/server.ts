@@ -1,6 +1,6 @@
 // What the service listens on, and what it says of itself.
 import { LOG_LEVELS, type LogLevel } from '../../log.ts';
-import { anyText, baseUrl, flag, integer, listenAddress, oneOf } from '../rules.ts';
+import { anyText, baseUrl, flag, integer, integerOrAuto, listenAddress, oneOf } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 
 export interface ServerConfig {
@@ -17,6 +17,8 @@ export interface ServerConfig {
   readonly metricsEnabled: boolean;
   /** How long the service keeps serving after it was told to end. */
   readonly shutdownDelayMs: number;
+  /** How many processes `postern start` serves with; `auto` is one for each CPU. */
+  readonly workers: number | 'auto';
 }
 
 const port = defineSetting({
@@ -94,6 +96,14 @@ export const serverSettings = {
     details:
       'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere.',
   }),
+  workers: defineSetting({
+    variable: 'WORKERS',
+    rule: integerOrAuto(1, 256),
+    default: { value: 1 },
+    summary: 'How many processes serve the port, to use several CPUs.',
+    details:
+      'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations.md#several-processes-on-one-machine).',
+  }),
 };
 
 export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfig => ({
@@ -106,4 +116,5 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfi
   logLevel: read(serverSettings.logLevel),
   metricsEnabled: read(serverSettings.metricsEnabled),
   shutdownDelayMs: read(serverSettings.shutdownDelayMs),
+  workers: read(serverSettings.workers),
 });

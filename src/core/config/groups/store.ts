@@ -15,7 +15,7 @@ export const storeSettings = {
     default: NO_DEFAULT,
     summary: 'Redis or Valkey, shared by all replicas.',
     details:
-      '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. If unset, one process keeps its state in DATA_DIR (the embedded store).',
+      '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. `redis+sentinel://` and `rediss+sentinel://` (TLS) name the sentinels of Redis Sentinel (port 26379 if none is given), the primary, and if needed the number of the database: `redis+sentinel://user:password@sentinel-1,sentinel-2,sentinel-3/mymaster/0`. User and password are those of Redis; `?sentinelPassword=…` is that of the sentinels. If unset, one process keeps its state in DATA_DIR (the embedded store).',
     isSecret: true,
   }),
   dataDir: defineSetting({

@@ -17,20 +17,19 @@ export const createRecord = <Value>(value: Value, expiresAt: number): ExpiringRe
 });
 
 /**
- * The value, or undefined when it is absent or its time is over.
+ * The record, though its time may be over, or undefined when it is absent.
  *
  * @throws Error when the record is damaged, or of a later version: that is not the same as absent.
  */
-export function readUnexpired<Value>(
+export function readRecord<Value>(
   database: Database<ExpiringRecord<Value>, string>,
   key: string,
-  now: number,
-): Value | undefined {
+): ExpiringRecord<Value> | undefined {
   const record = database.get(key);
   if (record === undefined) return undefined;
   if (!isWhole(record)) throw new Error('A record in DATA_DIR is damaged');
   checkRecordVersion(record.version, 'A record in DATA_DIR');
-  return record.expiresAt > now ? record.value : undefined;
+  return record;
 }
 
 /** The time at which a record is gone; a damaged one, which nobody can use, is gone at 0. */

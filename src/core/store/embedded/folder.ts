@@ -30,7 +30,7 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
     unlock = await lockFolder(path);
     const file = join(path, 'store.mdb');
     checkStoreFile(file);
-    const root = open({ path: file, noSubdir: true, ...DURABLE });
+    const root = open({ path: file, noSubdir: true, mapSize: MAP_BYTES, ...DURABLE });
     // Whatever the folder allows: sessions and clients are nobody else's to read.
     await Promise.all([file, `${file}-lock`].map((name) => chmod(name, 0o600)));
     let isClosing = false;
@@ -71,6 +71,12 @@ async function makeFolder(path: string): Promise<void> {
     await mkdir(path, { mode: 0o700 });
   }
 }
+
+/**
+ * Address space, not memory: room to grow. Each time a store outgrows its map, lmdb makes one of twice
+ * the size and keeps the old one, and pages in both count as memory of this process twice.
+ */
+const MAP_BYTES = 2 ** 34;
 
 /**
  * A commit is over when it is on disk. Without batches per turn of the event loop: lmdb drops the

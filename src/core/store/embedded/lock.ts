@@ -12,8 +12,8 @@ export class DataDirError extends Error {
 
 /** What every system allows for the path of a socket; a longer one would be cut in silence. */
 const PATH_BYTES = 103;
-/** Others that found the same dead lock have replaced it, or seen the new one, by then. */
-const SETTLE_MS = 100;
+/** Others that found the same dead lock have replaced it, or seen the new one, by then, on a busy machine as well. */
+const SETTLE_MS = 500;
 
 /**
  * Holds `folder` until released. The lock is a listening socket: the system takes it back when

@@ -1,12 +1,14 @@
-// The embedded store: lmdb in DATA_DIR. What was answered is on disk before the answer.
+// The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
+// when a session was last used (touched-times.ts).
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
-import type { Store } from '../store.ts';
+import { NO_SESSION, type SessionAccess, type SessionLookup, type Store } from '../store.ts';
 import { openDataFolder } from './folder.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 import { createSlidingWindows } from './sliding-windows.ts';
 import { createEmbeddedValues } from './values.ts';
+import { watchWrites } from './write-watch.ts';
 
 export interface EmbeddedOptions {
   readonly dataDir: string;
@@ -17,15 +19,14 @@ export interface EmbeddedOptions {
 
 /** @throws DataDirError when the folder is in use or cannot be written. */
 export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store> {
-  const { sessionKeyPrefix, clock, log } = options;
-  const { close, ...folder } = await openDataFolder(options.dataDir);
+  const { dataDir, sessionKeyPrefix, clock, log } = options;
+  const { close, ...unwatched } = await openDataFolder(dataDir);
+  const { write, ensureWritable } = watchWrites(unwatched, { dataDir, clock, log });
+  const folder = { ...unwatched, write };
   const { sweep: sweepValues, ...values } = createEmbeddedValues({ ...folder, clock });
-  const { readSessionSync, ...sessions } = createEmbeddedSessions({
-    ...folder,
-    sessionKeyPrefix,
-    clock,
-  });
-  const slidingWindows = createSlidingWindows();
+  const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
+  const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
+  const slidingWindows = createSlidingWindows(clock);
   /** One process per DATA_DIR: all listeners are here. */
   const listeners = createListeners(log);
 
@@ -33,13 +34,14 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     ...values,
     ...sessions,
 
-    async countRequestAndReadSession(windows, sessionId) {
-      const now = clock.now();
-      const verdict = slidingWindows.countRequest(windows, now);
+    async admitRequest(windows, access) {
+      const time = slidingWindows.getTime();
+      const verdict = slidingWindows.countRequest(windows, time);
+      const isRefused = verdict?.isAdmitted === false;
       return {
         verdict,
-        entry: verdict?.isAdmitted ? String(now) : undefined,
-        session: sessionId === undefined ? undefined : readSessionSync(sessionId),
+        entry: verdict?.isAdmitted ? String(time) : undefined,
+        session: access === undefined || isRefused ? NO_SESSION : lookUp(access),
       };
     },
     async uncountRequest(key, entry) {
@@ -47,7 +49,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     },
 
     async sweepSessions() {
-      slidingWindows.sweep(clock.now());
+      await slidingWindows.sweep();
       await sweepValues();
       return sessions.sweepSessions();
     },
@@ -58,10 +60,23 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     },
     subscribe: listeners.add,
 
-    async ping() {},
-    close() {
+    async ping() {
+      ensureWritable();
+    },
+    async close() {
       listeners.clear();
-      return close();
+      // Begun before the folder closes, which waits for it. A failure is in the log.
+      const committed = closeSessions().catch(() => {});
+      await close();
+      await committed;
     },
   };
+
+  function lookUp(access: SessionAccess): SessionLookup {
+    try {
+      return { record: accessSession(access) };
+    } catch (failure) {
+      return { failure };
+    }
+  }
 }

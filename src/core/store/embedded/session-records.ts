@@ -1,33 +1,59 @@
-// Sessions in lmdb, each until it expires.
+// Sessions in lmdb, each until it expires. What is read here has touches (touched-times.ts) that are not
+// yet on disk.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import { buildSessionKey } from '../keys.ts';
 import type { SessionRecord } from '../store.ts';
-import {
-  createRecord,
-  type ExpiringRecord,
-  readExpiry,
-  readUnexpired,
-} from './expiring-records.ts';
+import { createRecord, type ExpiringRecord, readExpiry, readRecord } from './expiring-records.ts';
 import type { DataFolder } from './folder.ts';
+import { createSessionCache } from './session-cache.ts';
+import { readExpiry as readTouchedExpiry, type TimesPlace } from './time-buckets.ts';
+import { openTouchedTimes } from './touched-times.ts';
 
-/** What writes is to be called inside a transaction. */
+export interface StoredSession {
+  /** As it lies in lmdb: touches change its times elsewhere. */
+  readonly record: SessionRecord;
+  /** When it is gone if it was never touched. */
+  readonly expiresAt: number;
+  /** Its times, if it was touched. */
+  readonly touched: TimesPlace;
+}
+
+/** When a session is gone: epoch milliseconds. */
+export const getExpiry = ({ touched, expiresAt }: StoredSession): number =>
+  readTouchedExpiry(touched) ?? expiresAt;
+
 export interface SessionRecords {
   /**
    * Undefined when there is none, or when it has expired.
    *
    * @throws Error when the record is damaged, or of a later version.
    */
-  read(id: string): SessionRecord | undefined;
-  /** Epoch milliseconds; 0 where there is none, or a damaged one. */
+  find(id: string): StoredSession | undefined;
+  /** Sets the times of a session that was found; they are on disk a second later. */
+  touch(session: StoredSession, lastAccessedAt: number, expiresAt: number): void;
+
+  /** As `find`, in a transaction: sees what it and those before it have written. */
+  findInTransaction(id: string): StoredSession | undefined;
+  /** In a transaction: epoch milliseconds; 0 where there is none, or a damaged one. */
   readExpiry(id: string): number;
-  /** Of a session that may have expired, or be damaged. */
+  /** In a transaction: of a session that may have expired, or be damaged. */
   readOwner(id: string): string | undefined;
-  put(id: string, session: SessionRecord, expiresAt: number): void;
+  /** In a transaction: a new session. */
+  put(record: SessionRecord, expiresAt: number): void;
+  /** In a transaction: a changed record, with its times; `forgetChanged` once it is committed. */
+  replace(session: StoredSession, record: SessionRecord): void;
+  /** In a transaction; `forgetRemoved` once it is committed. */
   remove(id: string): void;
+
+  /** What is in memory of a session is no longer true. */
+  forgetChanged(id: string): void;
+  forgetRemoved(id: string): void;
+  /** Commits touches that are not yet on disk. */
+  close(): Promise<void>;
 }
 
-export interface SessionRecordsOptions extends Pick<DataFolder, 'root' | 'ensureOpen'> {
+export interface SessionRecordsOptions extends Omit<DataFolder, 'close'> {
   readonly sessionKeyPrefix: string;
   readonly clock: Clock;
 }
@@ -37,14 +63,43 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
   const records: Database<ExpiringRecord<SessionRecord>, string> = root.openDB({
     name: 'sessions',
   });
+  const cache = createSessionCache<StoredSession>();
+  const times = openTouchedTimes(options);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
 
+  function read(id: string): StoredSession | undefined {
+    const stored = readRecord(records, buildKey(id));
+    if (stored === undefined) return undefined;
+    return { record: stored.value, expiresAt: stored.expiresAt, touched: times.locate(id) };
+  }
+
+  const isAlive = (session: StoredSession | undefined): session is StoredSession =>
+    session !== undefined && getExpiry(session) > clock.now();
+
+  function put(record: SessionRecord, expiresAt: number): void {
+    records.put(buildKey(record.sessionId), createRecord(record, expiresAt));
+  }
+
   return {
-    read(id) {
+    find(id) {
       ensureOpen();
-      return readUnexpired(records, buildKey(id), clock.now());
+      const cached = cache.get(id);
+      const session = cached ?? read(id);
+      if (!isAlive(session)) return undefined;
+      if (cached === undefined) cache.put(id, session.touched.key, session);
+      return session;
     },
-    readExpiry: (id) => readExpiry(records, buildKey(id)),
+    touch: ({ touched }, lastAccessedAt, expiresAt) =>
+      times.set(touched, lastAccessedAt, expiresAt),
+
+    findInTransaction(id) {
+      const session = read(id);
+      return isAlive(session) ? session : undefined;
+    },
+    readExpiry(id) {
+      const stored = readExpiry(records, buildKey(id));
+      return stored === 0 ? 0 : (readTouchedExpiry(times.locate(id)) ?? stored);
+    },
     readOwner(id) {
       try {
         return records.get(buildKey(id))?.value.userId;
@@ -52,11 +107,18 @@ export function openSessionRecords(options: SessionRecordsOptions): SessionRecor
         return undefined;
       }
     },
-    put(id, session, expiresAt) {
-      records.put(buildKey(id), createRecord(session, expiresAt));
+    put,
+    replace(session, record) {
+      put(record, getExpiry(session));
+      times.put(session.touched);
     },
-    remove(id) {
-      records.remove(buildKey(id));
+    remove: (id) => void records.remove(buildKey(id)),
+
+    forgetChanged: cache.delete,
+    forgetRemoved(id) {
+      cache.delete(id);
+      times.remove(id);
     },
+    close: times.close,
   };
 }

@@ -1,10 +1,11 @@
 // §2.1: sessions in lmdb, their index, and how many a user may have.
 import type { Clock } from '../../clock.ts';
-import type { SessionOperations, SessionRecord } from '../store.ts';
+import type { SessionAccess, SessionOperations, SessionRecord } from '../store.ts';
 import { createEndOldest } from './end-oldest.ts';
 import type { DataFolder } from './folder.ts';
 import { openSessionIndex } from './session-index.ts';
-import { openSessionRecords } from './session-records.ts';
+import { openSessionRecords, type StoredSession } from './session-records.ts';
+import { readLastAccess } from './time-buckets.ts';
 
 export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
   readonly sessionKeyPrefix: string;
@@ -12,7 +13,15 @@ export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
 }
 
 export interface EmbeddedSessions extends SessionOperations {
-  readSessionSync(id: string): SessionRecord | undefined;
+  /**
+   * Reads a session, and slides it (`SessionAccess`) where its owner's request asks for that: in memory
+   * now, on disk a second later.
+   *
+   * @throws Error when the record is damaged, or of a later version.
+   */
+  accessSession(access: SessionAccess): SessionRecord | undefined;
+  /** Commits what waits in memory. */
+  close(): Promise<void>;
 }
 
 /** A few milliseconds of work: requests come in between. */
@@ -42,44 +51,67 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
   }
 
   return {
-    readSessionSync: records.read,
-    readSession: async (id) => records.read(id),
-    createSession: (session, ttlSeconds, userMax = 0) =>
-      write(() => {
+    accessSession({ sessionId: id, owner, slideSeconds }) {
+      const session = records.find(id);
+      if (session === undefined) return undefined;
+      if (slideSeconds !== undefined && session.record.userId === owner) {
+        const now = clock.now();
+        records.touch(session, now, now + slideSeconds * 1000);
+      }
+      return toRecord(session);
+    },
+    async createSession(session, ttlSeconds, userMax = 0) {
+      const endedIds = await write(() => {
         const { sessionId: id, userId } = session;
         const expiresAt = clock.now() + ttlSeconds * 1000;
         const limitedUser = userMax > 0 ? userId : undefined;
-        records.put(id, session, expiresAt);
+        records.put(session, expiresAt);
         index.put(id, expiresAt, limitedUser);
         return limitedUser === undefined
           ? []
           : endOldest({ owner: limitedUser, newId: id, max: userMax, now: clock.now() });
-      }),
-    touchSession: (id, owner, changes, ttlSeconds) =>
-      write(() => {
-        const session = records.read(id);
-        if (session === undefined || session.userId !== owner) return false;
-        const expiresAt = clock.now() + ttlSeconds * 1000;
-        records.put(id, { ...session, ...changes }, expiresAt);
+      });
+      endedIds.forEach(records.forgetRemoved);
+      return endedIds;
+    },
+    /** On disk before the answer, with the time that a call has just set. */
+    async setSessionLogLevel(id, owner, logLevel) {
+      const isSet = await write(() => {
+        const session = records.findInTransaction(id);
+        if (session === undefined || session.record.userId !== owner) return false;
+        records.replace(session, { ...toRecord(session), logLevel });
         return true;
-      }),
-    endSession: (id, owner) =>
-      write(() => {
-        const session = records.read(id);
-        if (session === undefined || session.userId !== owner) return false;
+      });
+      records.forgetChanged(id);
+      return isSet;
+    },
+    async endSession(id, owner) {
+      const hasEnded = await write(() => {
+        const session = records.findInTransaction(id);
+        if (session === undefined || session.record.userId !== owner) return false;
         remove(id, owner);
         return true;
-      }),
-    // Looked up first: a flood of unknown ids must not become a flood of writes.
+      });
+      if (hasEnded) records.forgetRemoved(id);
+      return hasEnded;
+    },
     async claimExpiredSession(id) {
       ensureOpen();
-      return index.has(id) && write(() => records.read(id) === undefined && sweepIndexEntry(id));
+      // Looked up first: a flood of unknown ids must not become a flood of writes.
+      if (!index.has(id)) return false;
+      const isClaimed = await write(
+        () => records.findInTransaction(id) === undefined && sweepIndexEntry(id),
+      );
+      if (isClaimed) records.forgetRemoved(id);
+      return isClaimed;
     },
 
     async sweepSessions() {
       let claimed = 0;
       for (let due = listDue(); due.length > 0; due = listDue()) {
-        claimed += await write(() => due.filter(sweepIndexEntry).length);
+        const gone = await write(() => due.filter(sweepIndexEntry));
+        gone.forEach(records.forgetRemoved);
+        claimed += gone.length;
       }
       return claimed;
     },
@@ -87,10 +119,17 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
       ensureOpen();
       return index.size();
     },
+    close: records.close,
   };
 
   function listDue(): readonly string[] {
     ensureOpen();
     return index.listDue(clock.now(), SWEEP_BATCH);
   }
+}
+
+/** A record is shared by all calls in its session: what each of them changes is not written into it. */
+function toRecord({ record, touched }: StoredSession): SessionRecord {
+  const lastAccessedAt = readLastAccess(touched);
+  return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
 }

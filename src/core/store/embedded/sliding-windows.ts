@@ -1,87 +1,80 @@
 // §8: sliding windows in memory, exact; a restart forgets them.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../../clock.ts';
 import type { LimitWindow, Verdict } from '../store.ts';
+import {
+  addTime,
+  createRequestTimes,
+  dropTimesUntil,
+  getOldestTime,
+  isOver,
+  type RequestTimes,
+  removeTime,
+} from './request-times.ts';
 
 export interface SlidingWindows {
-  /** Checks all windows in order, then counts in all; a refused request is counted in none. */
-  countRequest(windows: readonly LimitWindow[], now: number): Verdict | undefined;
-  /** Takes one entry of that time back. */
+  /** Names what is counted now, for `uncountRequest`. */
+  getTime(): number;
+  /**
+   * Checks all windows in order, then counts a request of that time in all; a refused request is
+   * counted in none.
+   */
+  countRequest(windows: readonly LimitWindow[], time: number): Verdict | undefined;
+  /** Takes one request of that time back. */
   uncountRequest(key: string, time: number): void;
-  /** Forgets keys whose entries have all left their window. */
-  sweep(now: number): void;
+  /** Forgets keys whose requests have all left their window. */
+  sweep(): Promise<void>;
 }
 
-/** Times of admitted requests, oldest first; those before `head` have left the window. */
-interface Entries {
-  times: number[];
-  head: number;
-  windowMs: number;
-}
+/** A fraction of a millisecond: requests come in between. */
+const SWEEP_BATCH = 1000;
 
-/** Small, because there may be an address for every entry that the global limit lets in. */
-const COMPACT_AT = 32;
+export function createSlidingWindows(clock: Clock): SlidingWindows {
+  const byKey = new Map<string, RequestTimes>();
 
-export function createSlidingWindows(): SlidingWindows {
-  const byKey = new Map<string, Entries>();
+  /** Of a clock that never jumps, else a step back would leave windows full until it is made up. */
+  const getTime = () => Math.floor(clock.monotonic());
+
+  function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): Verdict {
+    const { key, scope, max, windowMs } = window;
+    const times = byKey.get(key);
+    const resetInMs = ((times && getOldestTime(times)) ?? time) + windowMs - time;
+    const remaining = isAdmitted ? max - (times?.count ?? 0) : 0;
+    const resetAt = clock.now() + resetInMs;
+    return { isAdmitted, scope, limit: max, remaining, resetAt, resetInMs };
+  }
 
   return {
-    countRequest(windows, now) {
+    getTime,
+    countRequest(windows, time) {
       for (const window of windows) {
-        // A key is kept only once it counts something: addresses that are refused leave no trace.
-        const entries = byKey.get(window.key) ?? createEntries(window.windowMs);
-        dropUntil(entries, now - window.windowMs);
-        if (countEntries(entries) >= window.max) return createVerdict(false, window, entries, now);
+        const times = byKey.get(window.key);
+        if (times) dropTimesUntil(times, time - window.windowMs);
+        if ((times?.count ?? 0) >= window.max) return createVerdict(false, window, time);
       }
       for (const { key, windowMs } of windows) {
-        const entries = byKey.get(key) ?? createEntries(windowMs);
-        byKey.set(key, entries);
-        entries.times.push(now);
+        const times = byKey.get(key);
+        // A key is kept only once it counts something: addresses that are refused leave no trace.
+        if (times === undefined) byKey.set(key, createRequestTimes(windowMs, time));
+        else addTime(times, time);
       }
       const first = windows[0];
-      return (
-        first &&
-        createVerdict(true, first, byKey.get(first.key) ?? createEntries(first.windowMs), now)
-      );
+      return first && createVerdict(true, first, time);
     },
     uncountRequest(key, time) {
-      const entries = byKey.get(key);
-      const at = entries?.times.lastIndexOf(time) ?? -1;
-      if (entries && at >= entries.head) entries.times.splice(at, 1);
-      if (entries && countEntries(entries) === 0) byKey.delete(key);
+      const times = byKey.get(key);
+      if (times && removeTime(times, time) && times.count === 0) byKey.delete(key);
     },
-    sweep(now) {
-      for (const [key, { times, windowMs }] of byKey) {
-        const newest = times.at(-1);
-        if (newest === undefined || newest <= now - windowMs) byKey.delete(key);
+    async sweep() {
+      const time = getTime();
+      let left = SWEEP_BATCH;
+      for (const [key, times] of byKey) {
+        if (isOver(times, time)) byKey.delete(key);
+        left -= 1;
+        if (left > 0) continue;
+        left = SWEEP_BATCH;
+        await nextTurn();
       }
     },
   };
-}
-
-const createEntries = (windowMs: number): Entries => ({ times: [], head: 0, windowMs });
-
-const countEntries = ({ times, head }: Entries): number => times.length - head;
-
-/** Drops what is at `until` or older. */
-function dropUntil(entries: Entries, until: number): void {
-  const { times } = entries;
-  for (let oldest = times[entries.head]; oldest !== undefined && oldest <= until; ) {
-    entries.head += 1;
-    oldest = times[entries.head];
-  }
-  // Now and then, so that dropping an entry costs next to nothing.
-  if (entries.head > COMPACT_AT && entries.head * 2 > times.length) {
-    entries.times = times.slice(entries.head);
-    entries.head = 0;
-  }
-}
-
-function createVerdict(
-  isAdmitted: boolean,
-  { scope, max, windowMs }: LimitWindow,
-  entries: Entries,
-  now: number,
-): Verdict {
-  const resetAt = (entries.times[entries.head] ?? now) + windowMs;
-  const remaining = isAdmitted ? max - countEntries(entries) : 0;
-  return { isAdmitted, scope, limit: max, remaining, resetAt, resetInMs: resetAt - now };
 }

@@ -2,12 +2,7 @@
 import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
 import type { Store } from '../store.ts';
-import {
-  createRecord,
-  type ExpiringRecord,
-  readExpiry,
-  readUnexpired,
-} from './expiring-records.ts';
+import { createRecord, type ExpiringRecord, readExpiry, readRecord } from './expiring-records.ts';
 import type { DataFolder } from './folder.ts';
 
 export interface EmbeddedValuesOptions extends Omit<DataFolder, 'close'> {
@@ -33,7 +28,8 @@ export function createEmbeddedValues(options: EmbeddedValuesOptions): EmbeddedVa
 
   function read(key: string): string | undefined {
     ensureOpen();
-    return readUnexpired(values, key, clock.now());
+    const record = readRecord(values, key);
+    return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
 
   /** To be called inside `write`. */

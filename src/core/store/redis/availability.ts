@@ -1,6 +1,6 @@
 // Whether Redis answers. The log says when it stops to, and when it does again.
 import type { Log } from '../../log.ts';
-import type { RedisClient } from './connect.ts';
+import type { RedisClient } from './connection.ts';
 
 export interface Availability {
   /** `starting` until it answers, or fails, for the first time. */

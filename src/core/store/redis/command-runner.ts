@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { StoreUnavailable } from '../store.ts';
 import { createAvailability } from './availability.ts';
-import type { RedisClient } from './connect.ts';
+import type { RedisClient, RedisConnection } from './connection.ts';
 import { createDeadline, DEADLINE_MS } from './deadline.ts';
 
 export interface CommandRunner {
@@ -18,13 +18,16 @@ export interface CommandRunner {
 /** At most one new attempt to connect per second, however many requests ask for it. */
 const RETRY_EVERY_MS = 1000;
 
+/** Of a client between two attempts to connect, or before the first. */
+const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
+
 /**
  * `isCluster` decides what one command that times out says. Of a single server: all others would, too,
  * so they fail at once until a PING is answered. In a cluster the other nodes may well answer.
  */
 export function createCommandRunner(
-  client: RedisClient,
-  { clock, log, isCluster }: { clock: Clock; log: Log; isCluster: boolean },
+  { client, isCluster, reconnect, close }: RedisConnection,
+  { clock, log }: { clock: Clock; log: Log },
 ): CommandRunner {
   const availability = createAvailability(client, log);
   let lastRetry = Number.NEGATIVE_INFINITY;
@@ -50,8 +53,8 @@ export function createCommandRunner(
     const now = clock.monotonic();
     if (now - lastRetry < RETRY_EVERY_MS) return false;
     lastRetry = now;
-    if (client.status === 'reconnecting' || client.status === 'end') {
-      client.connect().catch(() => {});
+    if (UNCONNECTED.has(client.status)) {
+      reconnect();
       return true;
     }
     // The connection stands, and what answered may have been an error: "LOADING", say.
@@ -87,7 +90,7 @@ export function createCommandRunner(
     },
     close() {
       availability.close();
-      client.disconnect();
+      close();
     },
   };
 

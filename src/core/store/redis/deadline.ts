@@ -1,5 +1,6 @@
 // An operation of the store answers or fails within a quarter of a second: a caller who waits longer
 // for a store that is down holds a connection and memory, and gets the same error later.
+import { startTicking } from './ticks.ts';
 
 export const DEADLINE_MS = 250;
 
@@ -18,19 +19,15 @@ interface PendingOperation {
   readonly expire: () => void;
 }
 
-/**
- * Time is counted in ticks of the event loop, one timer for all operations: while this process
- * stalls (a slow tool, a starved container) no tick passes, answers may lie in the socket unread,
- * and Redis was not slow.
- */
+/** Time is counted in ticks, by one timer for all operations: a stall of this process is not Redis's. */
 export function createDeadline(): WithDeadline {
   const pending = new Set<PendingOperation>();
-  let ticker: NodeJS.Timeout | undefined;
+  let stopTicking: (() => void) | undefined;
 
   function tick(): void {
     if (pending.size === 0) {
-      clearInterval(ticker);
-      ticker = undefined;
+      stopTicking?.();
+      stopTicking = undefined;
     }
     for (const operation of pending) {
       operation.ticks += 1;
@@ -39,7 +36,7 @@ export function createDeadline(): WithDeadline {
   }
 
   return function withDeadline(work, onTimeout) {
-    ticker ??= setInterval(tick, TICK_MS);
+    stopTicking ??= startTicking(TICK_MS, tick);
     return new Promise((resolve, reject) => {
       const operation: PendingOperation = {
         ticks: 0,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { RedisClient } from './connect.ts';
+import type { RedisClient } from './connection.ts';
 
 export interface LuaScript {
   /** One command, EVALSHA, and EVAL only after Redis forgot the script. */

@@ -1,11 +1,11 @@
-// The shared store on Redis or Valkey: one server, TLS, or a cluster.
+// The shared store on Redis or Valkey: one server, Sentinel, or a cluster; TLS.
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
-import { buildSessionKey } from '../keys.ts';
 import type { Store } from '../store.ts';
+import { createClusterAdmission, createServerAdmission } from './admit-request.ts';
 import { createCommandRunner } from './command-runner.ts';
-import { type Backoff, connect, idleBackoff } from './connect.ts';
-import { createClusterCount, createServerCount } from './count-request.ts';
+import { connect } from './connect.ts';
+import { type Backoff, idleBackoff } from './connection.ts';
 import { getAndDeleteScript, getOrSetScript } from './scripts.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createSubscriber } from './subscriber.ts';
@@ -23,10 +23,12 @@ export interface RedisOptions {
 /** Does not wait for the connection: the service starts while Redis is down. */
 export function openRedisStore(options: RedisOptions): Store {
   const { sessionKeyPrefix, clock, log, backoff = idleBackoff } = options;
-  const { client: commandClient, isCluster } = connect(options.url, backoff);
-  const commands = createCommandRunner(commandClient, { clock, log, isCluster });
-  const subscriber = createSubscriber(commandClient, { backoff, clock, log });
-  const countAndRead = isCluster ? createClusterCount(commands) : createServerCount(commands);
+  const connection = connect(options.url, { backoff, clock, log });
+  const commands = createCommandRunner(connection, { clock, log });
+  const subscriber = createSubscriber(connection.client, { backoff, clock, log });
+  const { isCluster } = connection;
+  const createAdmission = isCluster ? createClusterAdmission : createServerAdmission;
+  const admitRequest = createAdmission({ commands, sessionKeyPrefix, clock });
 
   return {
     get: async (key) => (await commands.run((client) => client.get(key))) ?? undefined,
@@ -44,11 +46,7 @@ export function openRedisStore(options: RedisOptions): Store {
     async delete(key) {
       await commands.run((client) => client.del(key));
     },
-    countRequestAndReadSession: (windows, sessionId) =>
-      countAndRead(
-        windows,
-        sessionId === undefined ? undefined : buildSessionKey(sessionKeyPrefix, sessionId),
-      ),
+    admitRequest,
     async uncountRequest(key, entry) {
       await commands.run((client) => client.zrem(key, entry));
     },

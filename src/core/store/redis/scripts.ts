@@ -2,38 +2,11 @@
 // No script decodes or encodes a client's JSON.
 import { createScript } from './lua-script.ts';
 
-const NOW = `
+/** The server's time in milliseconds. */
+export const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
-
-/**
- * §8: KEYS the windows' sorted sets, then the session's hash where ARGV[3] is 1.
- * ARGV: number of windows, unique suffix, 0 or 1, then length (ms) and maximum of each window.
- * Answers [index of the deciding window or 0, admitted, entries, oldest, now, session's fields].
- */
-export const countRequestScript = createScript(`${NOW}
-local windows = tonumber(ARGV[1])
-local session = {}
-if ARGV[3] == '1' then session = redis.call('HGETALL', KEYS[windows + 1]) end
-local function oldest(key)
-  return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or tostring(now)
-end
-local counts = {}
-for i = 1, windows do
-  redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now - tonumber(ARGV[2 + 2 * i]))
-  counts[i] = redis.call('ZCARD', KEYS[i])
-  if counts[i] >= tonumber(ARGV[3 + 2 * i]) then
-    return { i, 0, counts[i], oldest(KEYS[i]), now, session }
-  end
-end
-for i = 1, windows do
-  redis.call('ZADD', KEYS[i], now, now .. '-' .. ARGV[2])
-  redis.call('PEXPIRE', KEYS[i], ARGV[2 + 2 * i])
-end
-if windows == 0 then return { 0, 1, 0, tostring(now), now, session } end
-return { 1, 1, counts[1] + 1, oldest(KEYS[1]), now, session }
-`);
 
 /**
  * Adds a session to its user's set. The set lives for twice its newest session's time: until then
@@ -122,10 +95,9 @@ local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
 if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end
 `;
 
-/** KEYS: session. ARGV: owner ('' for none), ttl (s), then the fields that change. */
-export const touchSessionScript = createScript(`${OWNED}
-redis.call('HSET', KEYS[1], unpack(ARGV, 3))
-redis.call('EXPIRE', KEYS[1], ARGV[2])
+/** KEYS: session. ARGV: owner ('' for none), log level. */
+export const setSessionLogLevelScript = createScript(`${OWNED}
+redis.call('HSET', KEYS[1], 'logLevel', ARGV[2])
 return 1
 `);
 

@@ -1,53 +1,66 @@
 // §2.1: a session as a Redis hash, and back.
 import { checkRecordVersion } from '../record-version.ts';
-import type { SessionChanges, SessionRecord } from '../store.ts';
-import type { CommandRunner } from './command-runner.ts';
+import type { SessionRecord } from '../store.ts';
 
 /** Field, value, field, value … as HSET takes them. */
-export const toHashFields = (session: SessionRecord | SessionChanges): readonly string[] =>
-  Object.entries(session).flatMap(([field, value]) => [field, String(value)]);
+export const toHashFields = (session: SessionRecord): readonly string[] =>
+  Object.entries(session).flatMap(([field, value]) =>
+    value === undefined ? [] : [field, String(value)],
+  );
 
-export async function readSession(
-  commands: CommandRunner,
-  key: string,
-): Promise<SessionRecord | undefined> {
-  const fields = await commands.run((client) => client.hgetall(key));
-  return parseSessionHash(Object.entries(fields).flat());
-}
+/** The fields that are read, in the order in which `parseSessionFields` takes their values. */
+export const SESSION_FIELDS = [
+  'sessionId',
+  'userId',
+  'lastAccessedAt',
+  'createdAt',
+  'protocolVersion',
+  'clientInfo',
+  'clientCapabilities',
+  'logLevel',
+  'version',
+] as const;
 
 /**
- * The session that HGETALL found, undefined when there is none.
+ * The session that HMGET of `SESSION_FIELDS` found, undefined when there is none.
  *
  * @throws Error when the hash is not a session: somebody else wrote it.
  */
-export function parseSessionHash(flat: unknown): SessionRecord | undefined {
-  if (!Array.isArray(flat) || flat.length === 0) return undefined;
-  const fields = new Map<string, string>();
-  for (let at = 0; at < flat.length; at += 2) fields.set(String(flat[at]), String(flat[at + 1]));
-  checkRecordVersion(fields.get('version'), 'A session in Redis');
-  const sessionId = fields.get('sessionId');
-  const protocolVersion = fields.get('protocolVersion');
-  const createdAt = Number(fields.get('createdAt'));
-  const lastAccessedAt = Number(fields.get('lastAccessedAt'));
-  const userId = fields.get('userId');
-  const clientInfo = fields.get('clientInfo');
-  const clientCapabilities = fields.get('clientCapabilities');
-  const logLevel = fields.get('logLevel');
-  if (
-    sessionId === undefined ||
-    protocolVersion === undefined ||
-    Number.isNaN(createdAt + lastAccessedAt)
-  ) {
+export function parseSessionFields(values: readonly unknown[]): SessionRecord | undefined {
+  const [
+    sessionId,
+    userId,
+    lastAccessedAt,
+    createdAt,
+    protocolVersion,
+    clientInfo,
+    clientCapabilities,
+    logLevel,
+    version,
+  ] = values;
+  if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string') {
+    if (values.every((value) => value === null)) return undefined;
     throw new Error('A session in Redis is damaged');
   }
-  return {
+  checkRecordVersion(readString(version), 'A session in Redis');
+  const record = {
     sessionId,
-    createdAt,
-    lastAccessedAt,
+    createdAt: readTime(createdAt),
+    lastAccessedAt: readTime(lastAccessedAt),
     protocolVersion,
-    ...(userId !== undefined && { userId }),
-    ...(clientInfo !== undefined && { clientInfo }),
-    ...(clientCapabilities !== undefined && { clientCapabilities }),
-    ...(logLevel !== undefined && { logLevel }),
+    userId: readString(userId),
+    clientInfo: readString(clientInfo),
+    clientCapabilities: readString(clientCapabilities),
+    logLevel: readString(logLevel),
   };
+  if (Number.isNaN(record.createdAt + record.lastAccessedAt)) {
+    throw new Error('A session in Redis is damaged');
+  }
+  return record;
 }
+
+const readString = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : undefined;
+
+/** Epoch milliseconds; NaN where there are none. */
+const readTime = (value: unknown): number => (value === null ? Number.NaN : Number(value));

@@ -6,8 +6,8 @@ import { RECORD_VERSION } from '../record-version.ts';
 import type { SessionOperations, SessionRecord } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
-import { createSessionScript, endSessionScript, touchSessionScript } from './scripts.ts';
-import { readSession, toHashFields } from './session-hash.ts';
+import { createSessionScript, endSessionScript, setSessionLogLevelScript } from './scripts.ts';
+import { toHashFields } from './session-hash.ts';
 import { createSessionSweep, removeFromSet } from './session-sweep.ts';
 
 export interface RedisSessionsOptions {
@@ -60,8 +60,6 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
   }
 
   return {
-    readSession: (id) => readSession(commands, buildKey(id)),
-
     async createSession(session, ttlSeconds, userMax = 0) {
       if (isCluster) return createOnCluster(session, ttlSeconds, userMax);
       const { userId } = session;
@@ -71,12 +69,11 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
       return Array.isArray(ended) ? ended.map(String) : [];
     },
 
-    async touchSession(id, owner, changes, ttlSeconds) {
-      const args = [owner ?? '', ttlSeconds, ...toHashFields(changes)];
-      const touched = await commands.run((client) =>
-        touchSessionScript.run(client, [buildKey(id)], args),
+    async setSessionLogLevel(id, owner, logLevel) {
+      const found = await commands.run((client) =>
+        setSessionLogLevelScript.run(client, [buildKey(id)], [owner ?? '', logLevel]),
       );
-      return touched === 1;
+      return found === 1;
     },
 
     async endSession(id, owner) {

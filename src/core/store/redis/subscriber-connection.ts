@@ -1,10 +1,11 @@
 // The connection on which messages arrive, opened again whenever it ends. Reconnecting and
 // subscribing again are ours: ioredis's own lose the channels, or leave a rejection unhandled, when a
 // connection breaks before SUBSCRIBE is answered.
-import { Cluster, type Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
-import type { Backoff, RedisClient } from './connect.ts';
+import type { Backoff, RedisClient } from './connection.ts';
+import { endWhenSilent } from './silence.ts';
 
 export interface SubscriberConnection {
   readonly state: 'unopened' | 'open' | 'closed';
@@ -31,10 +32,7 @@ export interface SubscriberConnectionOptions {
  */
 const PING_EVERY_MS = 10_000;
 
-/**
- * The rest is as for commands, `socketTimeout` too: it runs only while an answer is owed (to
- * PING, SUBSCRIBE or AUTH), so it ends a dead connection and never a silent one.
- */
+/** The rest is as for commands. */
 const OPTIONS = {
   lazyConnect: false,
   enableOfflineQueue: false,
@@ -57,13 +55,15 @@ export function createSubscriberConnection(
   // Requests make the commands' connection come back from a long pause (command-runner.ts); then this one does.
   commandClient.on('ready', () => {
     attempts = 0;
-    if (state === 'open' && connection === undefined) openConnection();
+    if (state !== 'open') return;
+    if (connection === undefined) openConnection();
+    // The sentinels named another primary: the old one may live on, but hears nothing any more.
+    else if (commandClient instanceof Redis && !isAt(connection, commandClient))
+      connection.disconnect();
   });
-  // A node that left the cluster may live on, but hears nothing any more.
+  // The same for a node that left the cluster.
   commandClient.on('-node', (left: Redis) => {
-    const { host, port } = left.options;
-    const current = connection?.options;
-    if (current?.host === host && current?.port === port) connection?.disconnect();
+    if (connection !== undefined && isAt(connection, left)) connection.disconnect();
   });
 
   function openConnection(): void {
@@ -74,6 +74,8 @@ export function createSubscriberConnection(
       return;
     }
     connection = opened;
+    // Silent it may be, except while an answer is owed (to PING, SUBSCRIBE or AUTH).
+    endWhenSilent(opened);
     // The command runner says what an operator must know.
     opened.on('error', (cause) => log.debug('The subscription to Redis is broken.', { cause }));
     opened.on('message', onMessage);
@@ -119,9 +121,12 @@ export function createSubscriberConnection(
   };
 }
 
+const isAt = ({ options }: Redis, other: Redis): boolean =>
+  options.host === other.options.host && options.port === other.options.port;
+
 /** In a cluster any node, since each hears every message. None before the first is known. */
 function pickServer(client: RedisClient): Redis | undefined {
-  if (!(client instanceof Cluster)) return client;
+  if (!(client instanceof Cluster)) return client.status === 'wait' ? undefined : client;
   const nodes = client.nodes();
   return nodes[Math.floor(Math.random() * nodes.length)];
 }

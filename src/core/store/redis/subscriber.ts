@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis';
 import { createListeners } from '../listeners.ts';
 import type { Store } from '../store.ts';
-import type { RedisClient } from './connect.ts';
+import type { RedisClient } from './connection.ts';
 import {
   createSubscriberConnection,
   type SubscriberConnectionOptions,

@@ -1,0 +1,235 @@
+// §8, §11: the script that admits requests, many at once: their order is kept, and none fails for
+// another. Arguments and replies are numbers in a fixed order, because each costs both sides time.
+import {
+  type Admission,
+  type LimitWindow,
+  NO_SESSION,
+  type SessionAccess,
+  type SessionLookup,
+  StoreUnavailable,
+} from '../store.ts';
+import type { RedisClient } from './connection.ts';
+import { createScript } from './lua-script.ts';
+import { NOW } from './scripts.ts';
+import { parseSessionFields, SESSION_FIELDS } from './session-hash.ts';
+
+/** A request as the script takes it. */
+export interface AdmissionRequest {
+  readonly windows: readonly LimitWindow[];
+  readonly access: SessionAccess | undefined;
+  /** Of the hash of `access`. */
+  readonly sessionKey: string;
+}
+
+/** Of the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
+const NO_ACCESS = -1;
+const READ_ONLY = 0;
+
+/**
+ * Entries that are removed from a window at once. After a pause of busy callers a million may have become
+ * too old, and removing those would keep Redis busy for half a second: the next scripts go on.
+ */
+const MAX_REMOVED = 5000;
+
+/** Values in the reply for each request. */
+const VALUES = 4;
+
+/**
+ * KEYS: the windows' sorted sets, each once, then the hash of each request that has a session.
+ * ARGV: suffix of the entries, time of access (ms), number of windows, length (ms) and maximum of each,
+ * then for each request: how many windows it has, the index of each of these, then -1, or the
+ * session's time-to-live (s; 0 to read it only) and its owner ('' for none).
+ * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
+ * session. A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows. It is
+ * the error's text where a key is of a wrong type, and so is the session: that concerns no other
+ * request, but any other error concerns all. Each window is cleared, read and written once, however
+ * many requests it counts.
+ */
+const admissionScript = createScript(`${NOW}
+local suffix, accessedAt, windows = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local counts, skipped, oldest, added = {}, {}, {}, {}
+
+local function readWrongType(failure)
+  if not string.find(failure.err, 'WRONGTYPE', 1, true) then error(failure.err) end
+  return failure.err
+end
+
+local function removeOld(w, size)
+  local since = now - ARGV[2 + 2 * w]
+  local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
+  if old <= ${MAX_REMOVED} then
+    return size - redis.call('ZREMRANGEBYSCORE', KEYS[w], '-inf', since)
+  end
+  redis.call('ZREMRANGEBYRANK', KEYS[w], 0, ${MAX_REMOVED - 1})
+  skipped[w] = old - ${MAX_REMOVED}
+  return size - old
+end
+
+local function count(w)
+  if not counts[w] then
+    local size = redis.pcall('ZCARD', KEYS[w])
+    counts[w] = type(size) == 'table' and readWrongType(size) or removeOld(w, size)
+  end
+  return counts[w]
+end
+
+local function findOldest(w)
+  if not oldest[w] then
+    local first = skipped[w] or 0
+    oldest[w] = tonumber(redis.call('ZRANGE', KEYS[w], first, first, 'WITHSCORES')[2]) or now
+  end
+  return oldest[w]
+end
+
+local function decide(at, size, request)
+  for i = 1, size do
+    local w = tonumber(ARGV[at + i])
+    local entries = count(w)
+    if type(entries) == 'string' then return entries, 0, 0 end
+    if entries >= tonumber(ARGV[3 + 2 * w]) then return -i, entries, findOldest(w) end
+  end
+  if size == 0 then return 0, 0, 0 end
+  local member = now .. '-' .. suffix .. '.' .. request
+  for i = 1, size do
+    local w = tonumber(ARGV[at + i])
+    counts[w] = counts[w] + 1
+    local members = added[w] or {}
+    members[#members + 1] = now
+    members[#members + 1] = member
+    added[w] = members
+  end
+  local first = tonumber(ARGV[at + 1])
+  return 1, counts[first], findOldest(first)
+end
+
+local function access(key, ttl, owner)
+  local found = redis.pcall('HMGET', key, '${SESSION_FIELDS.join("', '")}')
+  if found.err then return readWrongType(found) end
+  if ttl > 0 and found[1] and (found[2] or '') == owner then
+    redis.call('HSET', key, 'lastAccessedAt', accessedAt)
+    redis.call('EXPIRE', key, ttl)
+    found[3] = accessedAt
+  end
+  return found
+end
+
+local replies, request, session, at = { now }, 0, windows, 4 + 2 * windows
+local last = #ARGV
+while at <= last do
+  local size = tonumber(ARGV[at])
+  local decision, entries, since = decide(at, size, request)
+  at = at + size + 1
+  local ttl, found = tonumber(ARGV[at]), 0
+  if ttl >= 0 then
+    session = session + 1
+    at = at + 1
+    local isRefused = type(decision) == 'number' and decision < 0
+    if not isRefused then found = access(KEYS[session], ttl, ARGV[at]) end
+  end
+  at = at + 1
+  local to = 4 * request
+  replies[to + 2], replies[to + 3], replies[to + 4], replies[to + 5] = decision, entries, since, found
+  request = request + 1
+end
+for w, members in pairs(added) do
+  redis.call('ZADD', KEYS[w], unpack(members))
+  redis.call('PEXPIRE', KEYS[w], ARGV[2 + 2 * w])
+end
+return replies
+`);
+
+/**
+ * Resolves to what each request came to, in their order. `suffix`, which no other batch may have, and
+ * the place of a request make its entries unique. `now` is noted as the time of access.
+ */
+export async function runAdmissionScript(
+  client: RedisClient,
+  requests: readonly AdmissionRequest[],
+  suffix: string,
+  now: number,
+): Promise<readonly Admission[]> {
+  const { keys, args } = encodeRequests(requests);
+  const reply = await admissionScript.run(client, keys, [suffix, now, ...args]);
+  if (!Array.isArray(reply) || reply.length !== 1 + VALUES * requests.length) {
+    throw new Error('Redis answered the admission script with no list of its length');
+  }
+  return requests.map(({ windows }, at) => readAdmission(reply, at, windows, suffix));
+}
+
+/** A key is one window, of one length and maximum: requests that share it name it by its index. */
+function encodeRequests(requests: readonly AdmissionRequest[]) {
+  const windowKeys: string[] = [];
+  const limits: number[] = [];
+  const indexes = new Map<string, number>();
+  const sessionKeys: string[] = [];
+  const args: (string | number)[] = [];
+  for (const { windows, access, sessionKey } of requests) {
+    args.push(windows.length);
+    for (const { key, windowMs, max } of windows) {
+      let index = indexes.get(key);
+      if (index === undefined) {
+        index = windowKeys.push(key);
+        limits.push(windowMs, max);
+        indexes.set(key, index);
+      }
+      args.push(index);
+    }
+    if (access === undefined) {
+      args.push(NO_ACCESS);
+    } else {
+      sessionKeys.push(sessionKey);
+      args.push(access.slideSeconds ?? READ_ONLY, access.owner ?? '');
+    }
+  }
+  return {
+    keys: windowKeys.concat(sessionKeys),
+    args: [windowKeys.length, ...limits, ...args],
+  };
+}
+
+function readAdmission(
+  reply: readonly unknown[],
+  at: number,
+  windows: readonly LimitWindow[],
+  suffix: string,
+): Admission {
+  const first = 1 + VALUES * at;
+  const decision = reply[first];
+  const session = readSession(reply[first + 3]);
+  if (typeof decision !== 'number') {
+    const limitFailure = createFailure(decision);
+    return { verdict: undefined, entry: undefined, limitFailure, session };
+  }
+  const window = windows[Math.abs(decision) - 1];
+  if (window === undefined) return { verdict: undefined, entry: undefined, session };
+  const isAdmitted = decision > 0;
+  const now = Number(reply[0]);
+  const resetAt = Number(reply[first + 2]) + window.windowMs;
+  return {
+    verdict: {
+      isAdmitted,
+      scope: window.scope,
+      limit: window.max,
+      remaining: isAdmitted ? window.max - Number(reply[first + 1]) : 0,
+      resetAt,
+      resetInMs: resetAt - now,
+    },
+    entry: isAdmitted ? `${now}-${suffix}.${at}` : undefined,
+    session,
+  };
+}
+
+function readSession(found: unknown): SessionLookup {
+  if (typeof found === 'string') {
+    return { failure: createFailure(found) };
+  }
+  if (!Array.isArray(found)) return NO_SESSION;
+  try {
+    return { record: parseSessionFields(found) };
+  } catch (cause) {
+    return { failure: createFailure(cause) };
+  }
+}
+
+const createFailure = (cause: unknown): StoreUnavailable =>
+  new StoreUnavailable('Redis could not run a command', { cause });
