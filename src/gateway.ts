@@ -5,12 +5,11 @@ import { type Clock, pause, systemClock } from './core/clock.ts';
 import { checkConfig } from './core/config/check-config.ts';
 import type { Config } from './core/config/config.ts';
 import type { ProviderConfig } from './core/config/groups/provider.ts';
-import { logStartWarnings, summarizeConfig } from './core/config/start-log.ts';
+import { logListening, logStartWarnings } from './core/config/start-log.ts';
 import type { Endpoint } from './core/endpoint.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
 import { createLog, type Log } from './core/log.ts';
 import { type Metrics, noMetrics } from './core/metrics/metrics.ts';
-import { createPrometheusMetrics } from './core/metrics/prometheus.ts';
 import { type OpenTunnel, openOutboundNetwork } from './core/outbound/outbound-network.ts';
 import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import {
@@ -23,7 +22,7 @@ import type { Seal } from './core/seal/seal.ts';
 import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
-import { NODE_VERSION, PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { type Auth, type AuthDeps, createAuth, disabledAuth } from './features/auth/auth.ts';
 import { createChallenge } from './features/auth/bearer.ts';
 import type { KeySet } from './features/auth/key-set.ts';
@@ -49,9 +48,11 @@ import { createFindClientIp } from './http/client-ip.ts';
 import { type CorsHeaderNames, createGetCorsHeaders } from './http/cors.ts';
 import { createHostCheck } from './http/host-check.ts';
 import { createIsAllowedOrigin } from './http/origin-check.ts';
+import { createOverloadRefusals } from './http/overload-refusals.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createBodyReader } from './http/read-body.ts';
 import { createRouter } from './http/router.ts';
+import { createRunQueue } from './http/run-queue.ts';
 import { createSecurityHeaders } from './http/security-headers.ts';
 import { createHttpServer, type HttpServer } from './http/server.ts';
 
@@ -63,6 +64,8 @@ export interface Deps {
   readonly fetch: Fetch;
   readonly log: Log;
   readonly catalog: Catalog;
+  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
+  readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
   readonly network: Network;
 }
@@ -100,13 +103,13 @@ export async function createGateway(
   overrides: Partial<Deps> = {},
 ): Promise<Gateway> {
   checkConfig(config);
-  const { baseUrl, metricsEnabled: hasMetrics, environment, displayName } = config.server;
+  const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(config.server.logLevel);
   const outbound = await openOutboundNetwork(config.outbound);
   const fetch = overrides.fetch ?? outbound.fetch;
   const catalog = overrides.catalog ?? builtInCatalog;
-  const metrics = hasMetrics ? createPrometheusMetrics() : noMetrics;
+  const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
   const store = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
@@ -172,14 +175,7 @@ export async function createGateway(
     handler: server.handler,
     async listen() {
       const { port } = await server.listen(config.server.port, config.server.host);
-      log.info('Listening.', {
-        host: config.server.host,
-        port,
-        mcp: `${baseUrl}/mcp`,
-        ...summarizeConfig(config),
-        version: PACKAGE_VERSION,
-        node: NODE_VERSION,
-      });
+      logListening(config, port, log);
       return port;
     },
     async close() {
@@ -196,6 +192,12 @@ export async function createGateway(
       await store.close();
     },
   };
+}
+
+/** Loaded where it is used, as the store's driver is. */
+async function createMetrics(): Promise<Metrics> {
+  const { createPrometheusMetrics } = await import('./core/metrics/prometheus.ts');
+  return createPrometheusMetrics();
 }
 
 interface AuthorizationParts extends Pick<Deps, 'store' | 'fetch' | 'clock' | 'log'> {
@@ -275,6 +277,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(parts.endpoints, await createSite({ baseUrl, log }));
+  const runQueue = createRunQueue(clock);
   return createHttpServer({
     runPipeline: createPipeline({
       router,
@@ -292,15 +295,19 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
         clock,
       }),
       securityHeaders,
+      runQueue,
       clock,
     }),
+    runQueue,
     isServedWhenBusy: router.isServedWhenBusy,
+    overloadRefusals: createOverloadRefusals(parts.endpoints, securityHeaders),
     findClientIp: createFindClientIp(http.trustProxy),
     logRequest: createAccessLog(log, metrics, clock),
     securityHeaders,
     maxConnections: http.maxConnections,
     maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,
     clock,
+    metrics,
     log,
   });
 }
@@ -308,7 +315,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
 /** Provider metadata and authentication. */
 function createProviderAccess(
   { server, http, auth, oauth }: Config,
-  deps: Omit<AuthDeps, 'metadata' | 'challenge' | 'maxTokenBytes'>,
+  deps: Omit<AuthDeps, 'metadata' | 'challenge' | 'maxTokenBytes' | 'hasMetrics'>,
 ): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
   const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
   if (!auth.required) {
@@ -322,6 +329,7 @@ function createProviderAccess(
       metadata,
       challenge: createChallenge(server.baseUrl, oauth.mode),
       maxTokenBytes: http.maxTokenBytes,
+      hasMetrics: server.metricsEnabled,
     }),
   };
 }

@@ -28,35 +28,42 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
     ),
   );
 
-  return function logRequest({ method, path, clientIp, route, reply, seconds }) {
+  return function logRequest(request) {
+    const { method, route, reply, seconds } = request;
     const { status } = reply;
     const outcome = reply.outcome?.();
     const error = reply.error ?? outcome?.error;
     metrics.recordHttpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
-    const facts = {
-      method,
-      path: truncateForLog(path),
-      status,
-      ms: Math.round(seconds * 1e6) / 1000,
-      clientIp,
-      ...reply.facts,
-      ...outcome?.facts,
-    };
     if (error === undefined) {
-      log.debug('Answered.', facts);
+      // Most levels do not write this line: then its facts need not be gathered.
+      if (log.isWritten('debug')) log.debug('Answered.', describeRequest(request, outcome));
       return;
     }
     const usualLevel = chooseLevel(status, error);
     const isLogged = usualLevel === 'debug' || throttle.countLine(error.key);
     const level = isLogged ? usualLevel : 'debug';
+    if (!log.isWritten(level)) return;
     log[level](usualLevel === 'error' ? 'Failed.' : 'Refused.', {
-      ...facts,
+      ...describeRequest(request, outcome),
       error: error.key,
       details: error.message,
       cause: error.cause,
     });
   };
 }
+
+const describeRequest = (
+  { method, path, clientIp, reply, seconds }: LoggedRequest,
+  outcome: Pick<Reply, 'facts'> | undefined,
+) => ({
+  method,
+  path: truncateForLog(path),
+  status: reply.status,
+  ms: Math.round(seconds * 1e6) / 1000,
+  clientIp,
+  ...reply.facts,
+  ...outcome?.facts,
+});
 
 /** What has a cause inside the service, or at the provider, is for an operator to look at. */
 function chooseLevel(status: number, { logLevel, cause }: ReplyError) {

@@ -6,7 +6,8 @@ import type { TrustProxy } from '../core/config/trust-proxy.ts';
 export interface AddressSources {
   readonly forwardedFor: string | undefined;
   readonly realIp: string | undefined;
-  readonly socket: string | undefined;
+  /** Of the connection, in its one spelling; or `unknown`. */
+  readonly socket: string;
 }
 
 export type FindClientIp = (sources: AddressSources) => string;
@@ -21,14 +22,14 @@ export function createFindClientIp(trust: TrustProxy): FindClientIp {
       return ({ forwardedFor, realIp, socket }) =>
         toAddress(listEntries(forwardedFor)[0] ?? (realIp?.trim() || socket));
     case 'none':
-      return ({ socket }) => toAddress(socket);
+      return ({ socket }) => socket;
     case 'hops':
       // With fewer entries than proxies somebody came past them: only the socket is certain.
       return ({ forwardedFor, socket }) =>
         toAddress(listEntries(forwardedFor).at(-trust.hops) ?? socket);
     case 'networks':
       return ({ forwardedFor, socket }) =>
-        findFirstUntrusted([...listEntries(forwardedFor), socket ?? UNKNOWN], trust.trusts);
+        findFirstUntrusted([...listEntries(forwardedFor), socket], trust.trusts);
   }
 }
 
@@ -48,7 +49,8 @@ function findFirstUntrusted(hops: readonly string[], trusts: (address: string) =
 const listEntries = (forwardedFor: string | undefined): readonly string[] =>
   forwardedFor?.trim() ? forwardedFor.split(',').map((entry) => entry.trim()) : [];
 
-function toAddress(text: string | undefined): string {
+/** An address that anybody may have written; or `unknown`. */
+export function toAddress(text: string | undefined): string {
   if (text === undefined) return UNKNOWN;
   return canonicalizeAddress(text) ?? canonicalizeAddress(removePort(text)) ?? UNKNOWN;
 }

@@ -1,10 +1,13 @@
 // One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { toAddress } from './client-ip.ts';
 import { createStallDetector } from './stall-detector.ts';
 
 export interface Connection {
   readonly socket: Socket;
+  /** At its other end, canonical; or `unknown`. */
+  readonly address: string;
   /** Its last reply is on its way: nothing more of it is looked at. */
   isClosing: boolean;
   /** Adds a request; returns how many of them are pending. */
@@ -53,7 +56,9 @@ export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionE
   });
 
   function endRequest(res: ServerResponse): void {
-    unsentBytes -= pending.get(res) ?? 0;
+    const bytes = pending.get(res);
+    if (bytes === undefined) return;
+    unsentBytes -= bytes;
     pending.delete(res);
     while (unsentBytes < MAX_UNSENT_BYTES && waitingTasks.length > 0) waitingTasks.shift()?.();
     if (pending.size === 0) onIdle();
@@ -61,10 +66,12 @@ export function createConnection(socket: Socket, { onBusy, onIdle }: ConnectionE
 
   return {
     socket,
+    address: toAddress(socket.remoteAddress),
     isClosing: false,
     startRequest(res) {
       pending.set(res, 0);
-      res.once('close', () => endRequest(res));
+      // Not once: the wrapper that takes the listener away again costs as much as ending the request.
+      res.on('close', () => endRequest(res));
       if (pending.size === 1) onBusy();
       return pending.size;
     },

@@ -1,8 +1,6 @@
 // What is known of a request between the steps of the pipeline.
-import type { Endpoint } from '../core/endpoint.ts';
-import type { GatewayError } from '../core/errors/gateway-error.ts';
-import type { PendingReply, Reply } from '../core/message.ts';
-import type { SessionLookup } from '../core/store/store.ts';
+import type { Endpoint, JudgedCall } from '../core/endpoint.ts';
+import type { PendingReply } from '../core/message.ts';
 import type { LimitCheck } from '../features/limits/limiter.ts';
 import type { Caller } from '../features/limits/windows.ts';
 import type { RequestOrigin } from './origin-check.ts';
@@ -28,12 +26,7 @@ export interface UncountedRequest {
   readonly run: PendingReply;
 }
 
-export interface CountedRequest {
+export interface CountedRequest extends JudgedCall {
   readonly limits: LimitCheck;
   readonly caller: Caller;
-  /** The session that is read in the step that counts the request. */
-  readonly sessionId: string | undefined;
-  /** Sent in place of a run, unless a limit refuses first. */
-  readonly refusal: GatewayError | undefined;
-  run(session: SessionLookup): Reply | Promise<Reply>;
 }

@@ -3,7 +3,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { ProtectedEndpoint } from '../core/endpoint.ts';
 import { type GatewayError, toGatewayError } from '../core/errors/gateway-error.ts';
-import { type GatewayRequest, NO_BODY, type RequestBody } from '../core/message.ts';
+import { type GatewayRequest, NO_BODY } from '../core/message.ts';
 import type { UserContext } from '../core/user-context.ts';
 import type { LimitCheck } from '../features/limits/limiter.ts';
 import type { Caller } from '../features/limits/windows.ts';
@@ -13,14 +13,15 @@ import type { BodyReader } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 
 /**
- * §5, or lets everybody in. `beforeFetch` is called where a key has to be fetched first.
+ * §5, or lets everybody in. A promise only where a key has to be fetched first: `beforeFetch` is
+ * called then.
  *
- * @throws GatewayError with a reason of §7.1.
+ * @throws GatewayError with a reason of §7.1, at once or by the promise.
  */
 export type Authenticate = (
   request: GatewayRequest,
   beforeFetch: () => Promise<void>,
-) => Promise<UserContext | undefined>;
+) => UserContext | undefined | Promise<UserContext | undefined>;
 
 export interface JudgeProtectedDeps {
   readonly authenticate: Authenticate;
@@ -44,36 +45,57 @@ export function createJudgeProtected({
   clock,
 }: JudgeProtectedDeps): JudgeProtected {
   return async function judgeProtected({ request, body, receivedAt }, endpoint, limits) {
-    let token = await judgeToken(request, limits);
-    let read = NOT_READ;
-    if (token.refusal === undefined && endpoint.body) {
-      limits.checkRememberedRefusal(token.caller);
+    let token = judgeToken(request, limits);
+    // With the key at hand there is nothing to wait for.
+    if (token instanceof Promise) token = await token;
+    if (token.refusal !== undefined) return refuse(limits, token.caller, token.refusal);
+    limits.checkRememberedRefusal(token.caller);
+    let readableBody = NO_BODY;
+    let bodyRefusal: unknown;
+    if (endpoint.body) {
       const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
-      read = await readBody(body, rules).then(toReadBody, toRefusedBody);
+      try {
+        readableBody = await readBody(body, rules);
+      } catch (thrown) {
+        bodyRefusal = thrown;
+      }
       if (clock.monotonic() - receivedAt > LATE_MS) token = await judgeToken(request, limits);
     }
     const { caller, user } = token;
-    const { body: readableBody } = read;
-    return {
-      limits,
-      caller,
-      sessionId: endpoint.readSessionId(request),
-      refusal: token.refusal ?? read.refusal,
-      run: (session) => endpoint.handle({ request, user, session, body: readableBody }),
-    };
+    const refusal = token.refusal ?? bodyRefusal;
+    if (refusal !== undefined) return refuse(limits, caller, refusal);
+    try {
+      const { access, run } = endpoint.judge({ request, user, body: readableBody });
+      return { limits, caller, access, run };
+    } catch (thrown) {
+      return refuse(limits, caller, thrown);
+    }
   };
 
-  async function judgeToken(request: GatewayRequest, limits: LimitCheck): Promise<JudgedToken> {
+  function judgeToken(
+    request: GatewayRequest,
+    limits: LimitCheck,
+  ): JudgedToken | Promise<JudgedToken> {
     try {
-      const user = await authenticate(request, limits.countAddress);
-      return { caller: { kind: 'admitted', sub: user?.sub }, user, refusal: undefined };
+      const user = authenticate(request, limits.countAddress);
+      return user instanceof Promise ? user.then(admit, refuseToken) : admit(user);
     } catch (thrown) {
-      const refusal = toGatewayError(thrown);
-      // Of any other failure it is not known whose token this is.
-      if (refusal.row.status !== 401) throw refusal;
-      return { caller: { kind: 'unauthenticated' }, user: undefined, refusal };
+      return refuseToken(thrown);
     }
   }
+}
+
+const admit = (user: UserContext | undefined): JudgedToken => ({
+  caller: { kind: 'admitted', sub: user?.sub },
+  user,
+  refusal: undefined,
+});
+
+function refuseToken(thrown: unknown): JudgedToken {
+  const refusal = toGatewayError(thrown);
+  // Of any other failure it is not known whose token this is.
+  if (refusal.row.status !== 401) throw refusal;
+  return { caller: { kind: 'unauthenticated' }, user: undefined, refusal };
 }
 
 interface JudgedToken {
@@ -82,18 +104,14 @@ interface JudgedToken {
   readonly refusal: GatewayError | undefined;
 }
 
-interface ReadBody {
-  readonly body: RequestBody;
-  readonly refusal: GatewayError | undefined;
-}
-
-const NOT_READ: ReadBody = { body: NO_BODY, refusal: undefined };
-
-const toReadBody = (body: RequestBody): ReadBody => ({ body, refusal: undefined });
-
-const toRefusedBody = (thrown: unknown): ReadBody => ({
-  body: NO_BODY,
-  refusal: toGatewayError(thrown),
+/** Counted like any other, and refused once no limit does so first. */
+const refuse = (limits: LimitCheck, caller: Caller, refusal: unknown): CountedRequest => ({
+  limits,
+  caller,
+  access: undefined,
+  run() {
+    throw refusal;
+  },
 });
 
 /** Without a user here, nobody has to log in. */

@@ -24,7 +24,7 @@ export const createJudgePublic = (readBody: BodyReader): JudgePublic =>
         ? await readBody(body, { accepts, owner: 'unauthenticated', maxBytes })
         : NO_BODY;
       const run = await endpoint.judge(request, read);
-      return { limits, caller: SOMEBODY, sessionId: undefined, refusal: undefined, run };
+      return { limits, caller: SOMEBODY, access: undefined, run };
     } catch (thrown) {
       await limits.countInvalid();
       throw thrown;

@@ -3,31 +3,33 @@
 import { renderErrorPage } from '../core/errors/error-page.ts';
 import { toGatewayError } from '../core/errors/gateway-error.ts';
 import { JSONRPC, renderError } from '../core/errors/render.ts';
-import { getHeader, type PendingReply, type Reply, type ReplyHeaders } from '../core/message.ts';
+import { getHeader, type Reply } from '../core/message.ts';
 import { prefersHtml } from './accept.ts';
-import type { GetCorsHeaders } from './cors.ts';
 import type { Exchange, JudgedRequest } from './exchange.ts';
 import { createJudge, type JudgeDeps } from './judge.ts';
 import { type IsAllowedOrigin, readOrigin } from './origin-check.ts';
 import type { ReceivedRequest } from './receive-request.ts';
+import { createListHeaders, type HeaderList, type ListHeadersDeps } from './reply-headers.ts';
+import type { RunQueue } from './run-queue.ts';
 
-export interface PipelineDeps extends JudgeDeps {
+export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {
   readonly isAllowedOrigin: IsAllowedOrigin;
-  readonly getCorsHeaders: GetCorsHeaders;
-  readonly securityHeaders: ReplyHeaders;
+  readonly runQueue: RunQueue;
 }
 
 export type Pipeline = (received: ReceivedRequest) => Promise<RoutedReply>;
 
-/** The reply with every header, and the route's template for log and metrics. */
+/** The reply, every header that is sent with it, and the route's template for log and metrics. */
 export interface RoutedReply {
   readonly reply: Reply;
+  readonly headers: HeaderList;
   readonly route: string;
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
-  const { router, isAllowedOrigin, getCorsHeaders, securityHeaders } = deps;
+  const { router, isAllowedOrigin, runQueue } = deps;
   const judge = createJudge(deps);
+  const listHeaders = createListHeaders(deps);
 
   // A chain in place of one async function: that would keep the body for as long as the call runs.
   return function runPipeline(received) {
@@ -39,39 +41,36 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       limits: undefined,
     };
     return judge(exchange)
-      .then(admit)
-      .then((run) => run())
-      .catch((thrown: unknown) => renderThrown(thrown, exchange))
-      .then((reply) => completeReply(reply, exchange));
+      .then(admitAndRun)
+      .then(
+        (reply) => completeReply(reply, exchange),
+        (thrown: unknown) => completeReply(renderThrown(thrown, exchange), exchange),
+      );
   };
+
+  /** @throws GatewayError of a limit, or of what was judged to be refused. */
+  function admitAndRun(judged: JudgedRequest): Reply | Promise<Reply> {
+    return judged.limits === undefined
+      ? judged.run()
+      : judged.limits
+          .admit(judged.caller, judged.access)
+          .then((session) => runQueue.run(() => judged.run(session)));
+  }
 
   function completeReply(
     reply: Reply,
     { destination, origin, endpoint, limits }: Exchange,
   ): RoutedReply {
     const isGranted = origin.isAllowed && !destination.route?.isNavigation;
-    const headers = {
-      ...securityHeaders,
-      ...getCorsHeaders(isGranted ? origin.value : undefined),
-      ...endpoint?.headers,
+    const headers = listHeaders({
+      reply,
+      endpoint,
+      grantedOrigin: isGranted ? origin.value : undefined,
       // A refusal by a limit has the headers of that limit.
-      ...(reply.status === 429 ? undefined : limits?.headers()),
-      ...reply.headers,
-    };
-    return {
-      reply: { ...reply, headers: completeHeaders(headers, reply) },
-      route: destination.label,
-    };
+      limitHeaders: reply.status === 429 ? undefined : limits?.headers(),
+    });
+    return { reply, headers, route: destination.label };
   }
-}
-
-/** Counts the request; what is then left to do. @throws GatewayError of a limit, or the refusal. */
-async function admit(judged: JudgedRequest): Promise<PendingReply> {
-  if (judged.limits === undefined) return judged.run;
-  const { limits, caller, sessionId, refusal } = judged;
-  const session = await limits.admitAndReadSession(caller, sessionId);
-  if (refusal !== undefined) throw refusal;
-  return () => judged.run(session);
 }
 
 /** As the endpoint speaks of errors. */
@@ -80,16 +79,4 @@ function renderThrown(thrown: unknown, { received, endpoint }: Exchange): Reply 
   const format = endpoint?.errors ?? JSONRPC;
   const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
   return isPage ? renderErrorPage(error, format) : renderError(error, format);
-}
-
-function completeHeaders(
-  headers: Record<string, string>,
-  { status, headers: ownHeaders, body = '', stream }: Reply,
-): ReplyHeaders {
-  const vary = ownHeaders?.Vary;
-  headers.Vary = vary === undefined ? 'Origin' : `Origin, ${vary}`;
-  // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
-  const hasLength = stream === undefined && status !== 204 && status !== 304;
-  if (hasLength) headers['Content-Length'] = String(Buffer.byteLength(body));
-  return headers;
 }

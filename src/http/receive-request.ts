@@ -15,13 +15,17 @@ export interface ReceivedRequest {
   readonly receivedAt: number;
 }
 
+export interface ReceiveOptions {
+  readonly receivedAt: number;
+  /** Of the connection. */
+  readonly address: string;
+  readonly findClientIp: FindClientIp;
+}
+
 export function receiveRequest(
   req: IncomingMessage,
   res: ServerResponse,
-  {
-    receivedAt,
-    findClientIp,
-  }: { readonly receivedAt: number; readonly findClientIp: FindClientIp },
+  { receivedAt, address, findClientIp }: ReceiveOptions,
 ): ReceivedRequest {
   const { authority, path, query } = parseRequestTarget(req.url ?? '/');
   let signal: AbortSignal | undefined;
@@ -34,7 +38,7 @@ export function receiveRequest(
       clientIp: findClientIp({
         forwardedFor: getHeader(req, 'x-forwarded-for'),
         realIp: getHeader(req, 'x-real-ip'),
-        socket: req.socket.remoteAddress,
+        socket: address,
       }),
       signal: () => {
         signal ??= createHangUpSignal(res);
@@ -53,9 +57,11 @@ interface RequestTarget {
   readonly query: string;
 }
 
+const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
+
 /** RFC 9112 §3.2: the request target, taken apart and not decoded. */
 function parseRequestTarget(target: string): RequestTarget {
-  const [, authority, rest = target] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  const [, authority, rest = target] = target.startsWith('/') ? [] : (ABSOLUTE.exec(target) ?? []);
   const mark = rest.indexOf('?');
   const path = mark === -1 ? rest : rest.slice(0, mark);
   return {
@@ -65,10 +71,14 @@ function parseRequestTarget(target: string): RequestTarget {
   };
 }
 
-/** Runs the task when the reply has been sent or the connection has closed. */
+/**
+ * Runs the task, for which a second time is no matter, when the reply has been sent or the connection
+ * has closed.
+ */
 export function runWhenClosed(res: ServerResponse, task: () => void): void {
   if (res.destroyed) task();
-  else res.once('close', task);
+  // Not once: the wrapper that takes the listener away again costs more than the task.
+  else res.on('close', task);
 }
 
 /** Aborted when the connection closes before the reply was sent. */

@@ -4,14 +4,19 @@ import type { Clock } from '../core/clock.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
 import type { Log } from '../core/log.ts';
 import type { Reply, ReplyHeaders } from '../core/message.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
 import type { LogRequest } from './access-log.ts';
 import type { FindClientIp } from './client-ip.ts';
 import { type Connection, DISCARD_MS } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import type { Pipeline } from './pipeline.ts';
+import type { Overload } from './overload.ts';
+import type { OverloadRefusal, OverloadRefusals } from './overload-refusals.ts';
+import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
+import { toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
 import { createSendReply } from './send-reply.ts';
+import { createSendTogether } from './send-together.ts';
 import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './transfer-coding.ts';
 import { renderTransportError } from './transport-error.ts';
 
@@ -19,10 +24,13 @@ export interface RequestHandlerDeps {
   readonly connections: ConnectionTable;
   readonly runPipeline: Pipeline;
   readonly isServedWhenBusy: Router['isServedWhenBusy'];
+  readonly overload: Overload;
+  readonly overloadRefusals: OverloadRefusals;
   readonly findClientIp: FindClientIp;
   readonly logRequest: LogRequest;
   readonly securityHeaders: ReplyHeaders;
   readonly clock: Clock;
+  readonly metrics: Metrics;
   readonly log: Log;
 }
 
@@ -36,13 +44,17 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     connections,
     runPipeline,
     isServedWhenBusy,
+    overload,
+    overloadRefusals,
     findClientIp,
     logRequest,
     securityHeaders,
     clock,
+    metrics,
     log,
   } = deps;
   const sendReply = createSendReply({ connections, clock, log });
+  const sendTogether = createSendTogether();
 
   return function handleRequest(req, res) {
     const connection = connections.get(req.socket);
@@ -51,11 +63,45 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       req.socket.destroy();
       return;
     }
-    const received = receiveRequest(req, res, { receivedAt: clock.monotonic(), findClientIp });
+    const received = receiveRequest(req, res, {
+      receivedAt: clock.monotonic(),
+      address: connection.address,
+      findClientIp,
+    });
     const error = findTransportError(req, connection, received.request.path);
-    if (error === undefined) connection.runWhenDrained(() => replyTo(req, res, received));
-    else sendRefusal(req, res, received, error);
+    if (error !== undefined) {
+      sendRefusal(req, res, received, error);
+      return;
+    }
+    const refusal = findOverloadRefusal(received);
+    connection.runWhenDrained(() =>
+      refusal === undefined ? replyTo(req, res, received) : refuse(req, res, received, refusal),
+    );
   };
+
+  /** Undefined for a call that is let in. Preflights are: without them a page cannot read the refusal of its call. */
+  function findOverloadRefusal({ request, receivedAt }: ReceivedRequest) {
+    const refusal = overloadRefusals.get(request.path);
+    if (refusal === undefined || request.method === 'OPTIONS') return undefined;
+    return overload.tryAdmit(receivedAt) ? undefined : refusal;
+  }
+
+  /** The connection stays: a new one would cost more than the call. */
+  function refuse(
+    req: IncomingMessage,
+    res: ServerResponse,
+    received: ReceivedRequest,
+    { reply, headers }: OverloadRefusal,
+  ): void {
+    // At the end of this turn of the event loop: a caller who tries again at once would otherwise keep the
+    // loop busy with reading, and calls that were let in would not be answered.
+    sendTogether(connections.get(req.socket), () => {
+      sendReply(req, res, reply, headers.slice());
+    });
+    discardBody(req, clock);
+    metrics.recordOverloadRefusal(received.request.path);
+    record(received, reply, received.request.path);
+  }
 
   /** What is wrong with a request whatever it asks for. */
   function findTransportError(req: IncomingMessage, connection: Connection, path: string) {
@@ -65,19 +111,41 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   }
 
   function replyTo(req: IncomingMessage, res: ServerResponse, received: ReceivedRequest): void {
+    const connection = connections.get(req.socket);
+    const fail = (cause: unknown) => {
+      received.body.release();
+      breakOff(res, cause);
+    };
+    runPipeline(received).then(
+      (answer) => sendTogether(connection, () => send(req, res, received, answer, fail)),
+      fail,
+    );
+  }
+
+  /** Never throws: replies of others may be sent right after it. */
+  function send(
+    req: IncomingMessage,
+    res: ServerResponse,
+    received: ReceivedRequest,
+    { reply, headers, route }: RoutedReply,
+    fail: (cause: unknown) => void,
+  ): void {
     const { body } = received;
-    runPipeline(received)
-      .then(async ({ reply, route }) => {
-        const sent = sendReply(req, res, reply);
-        if (body.isRead) runWhenClosed(res, body.release);
-        else discardBody(req, clock);
-        if (sent) await sent.catch((cause: unknown) => breakOff(res, cause));
+    try {
+      const sent = sendReply(req, res, reply, headers);
+      if (body.isRead) runWhenClosed(res, body.release);
+      else discardBody(req, clock);
+      if (sent === undefined) {
         record(received, reply, route);
-      })
-      .catch((cause: unknown) => {
-        body.release();
-        breakOff(res, cause);
-      });
+        return;
+      }
+      sent
+        .catch((cause: unknown) => breakOff(res, cause))
+        .then(() => record(received, reply, route))
+        .catch(fail);
+    } catch (thrown) {
+      fail(thrown);
+    }
   }
 
   function sendRefusal(
@@ -88,7 +156,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
   ): void {
     connections.get(req.socket).isClosing = true;
     const reply = renderTransportError(error, securityHeaders);
-    sendReply(req, res, reply);
+    sendReply(req, res, reply, toHeaderList(reply.headers));
     discardBody(req, clock);
     record(received, reply, 'unmatched');
   }

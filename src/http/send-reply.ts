@@ -2,8 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { Reply, ReplyHeaders } from '../core/message.ts';
+import type { Reply } from '../core/message.ts';
 import type { ConnectionTable } from './connection-table.ts';
+import type { HeaderList } from './reply-headers.ts';
 import { createStreamWriter, SLICE_BYTES, writeSlices } from './reply-writer.ts';
 
 export interface SendReplyDeps {
@@ -12,23 +13,31 @@ export interface SendReplyDeps {
   readonly log: Log;
 }
 
-/** Of a stream, a promise that says when it has ended; rejected when it broke off. */
+/**
+ * Sends a reply with these headers, to which it adds those that only the transport knows. Of a stream,
+ * returns a promise that says when it has ended; rejected when it broke off.
+ */
 export type SendReply = (
   req: IncomingMessage,
   res: ServerResponse,
   reply: Reply,
+  headers: HeaderList,
 ) => Promise<void> | undefined;
 
 export function createSendReply({ connections, clock, log }: SendReplyDeps): SendReply {
   const sendStream = createSendStream(clock, log);
 
-  return function sendReply(req, res, reply) {
+  return function sendReply(req, res, { status, body = '', stream }, headers) {
     const connection = connections.get(req.socket);
-    const { status, body, stream } = reply;
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
-    const headers = isLast ? { ...reply.headers, Connection: 'close' } : reply.headers;
+    const bytes = Buffer.byteLength(body);
+    // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
+    if (stream === undefined && status !== 204 && status !== 304) {
+      headers.push('Content-Length', String(bytes));
+    }
+    if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
     if (stream) return sendStream(req, res, { status, headers, stream });
-    connection.countReply(res, Number(headers?.['Content-Length'] ?? 0));
+    connection.countReply(res, bytes);
     sendWhole(req, res, { status, headers, body });
     return undefined;
   };
@@ -36,14 +45,14 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
 
 interface WholeReply {
   readonly status: number;
-  readonly headers: ReplyHeaders | undefined;
-  readonly body: Reply['body'] | undefined;
+  readonly headers: HeaderList;
+  readonly body: NonNullable<Reply['body']>;
 }
 
 function sendWhole(
   { method }: IncomingMessage,
   res: ServerResponse,
-  { status, headers, body = '' }: WholeReply,
+  { status, headers, body }: WholeReply,
 ): void {
   res.writeHead(status, headers);
   if (method === 'HEAD' || res.destroyed || body.length <= SLICE_BYTES) {
@@ -59,7 +68,7 @@ const toBytes = (body: string | Uint8Array): Uint8Array =>
 
 interface StreamedReply {
   readonly status: number;
-  readonly headers: ReplyHeaders | undefined;
+  readonly headers: HeaderList;
   readonly stream: AsyncIterable<string>;
 }
 

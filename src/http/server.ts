@@ -4,15 +4,18 @@ import type { AddressInfo } from 'node:net';
 import type { HttpConfig } from '../core/config/groups/http.ts';
 import { createConnectionTable } from './connection-table.ts';
 import { createMalformedRequestHandler } from './malformed-request.ts';
+import { createOverload } from './overload.ts';
 import {
   createRequestHandler,
   type RequestHandler,
   type RequestHandlerDeps,
 } from './request-handler.ts';
+import type { RunQueue } from './run-queue.ts';
 
 export interface HttpServerDeps
-  extends Omit<RequestHandlerDeps, 'connections'>,
+  extends Omit<RequestHandlerDeps, 'connections' | 'overload'>,
     Pick<HttpConfig, 'maxConnections'> {
+  readonly runQueue: RunQueue;
   /** Bytes of a request's header section; more is 431. */
   readonly maxHeaderBytes: number;
 }
@@ -33,13 +36,16 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Longer than the idle time of common load balancers (60 s), so that they hang up first. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+/** Of the event loop, until the port is closed whoever still connects. */
+const MAX_TURNS = 100;
 /** How long a connection that brought no request yet may still bring one when the service closes. */
 const FIRST_REQUEST_MS = 1000;
 
 export function createHttpServer(deps: HttpServerDeps): HttpServer {
-  const { securityHeaders, maxConnections, maxHeaderBytes, clock, log } = deps;
+  const { securityHeaders, maxConnections, maxHeaderBytes, runQueue, clock, log } = deps;
   const connections = createConnectionTable({ maxConnections, clock, log });
-  const handler = createRequestHandler({ ...deps, connections });
+  const overload = createOverload({ runQueue, clock, log });
+  const handler = createRequestHandler({ ...deps, connections, overload });
   const server = createNodeServer(handler, maxHeaderBytes);
   server.on('clientError', createMalformedRequestHandler({ connections, securityHeaders, clock }));
   server.on('connection', connections.open);
@@ -48,23 +54,38 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
     handler,
     listen: (port, host) => listen(server, port, host),
     startDraining: connections.startDraining,
-    close(graceMs) {
+    async close(graceMs) {
       connections.startDraining();
       connections.startClosing();
-      if (!server.listening) return Promise.resolve();
-      return new Promise((resolve) => {
-        const cancels = [
-          // node:http takes only those for idle that had a request before.
-          clock.after(FIRST_REQUEST_MS, connections.closeIdle),
-          clock.after(graceMs, connections.closeAll),
-        ];
-        server.close(() => {
-          for (const cancel of cancels) cancel();
-          resolve();
-        });
-      });
+      if (!server.listening) return;
+      const cancels = [
+        // node:http counts only those as idle that had a request before.
+        clock.after(FIRST_REQUEST_MS, () => setImmediate(connections.closeIdle)),
+        clock.after(graceMs, connections.closeAll),
+      ];
+      await acceptWaiting(server);
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const cancel of cancels) cancel();
     },
   };
+}
+
+/**
+ * When the port is closed, the system resets connections that nobody has accepted, and those whose requests
+ * nobody has read. A process that is short of CPU has some of both: it closes the port in a turn of the event
+ * loop that brought none.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  let accepted = 0;
+  const count = () => {
+    accepted += 1;
+  };
+  server.on('connection', count);
+  for (let turn = 0, before = -1; turn < MAX_TURNS && accepted !== before; turn += 1) {
+    before = accepted;
+    await new Promise((next) => setImmediate(next));
+  }
+  server.off('connection', count);
 }
 
 function createNodeServer(handler: RequestHandler, maxHeaderBytes: number): Server {

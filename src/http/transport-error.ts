@@ -8,13 +8,7 @@ export function renderTransportError(error: GatewayError, securityHeaders: Reply
   const reply = renderError(error, JSONRPC);
   return {
     ...reply,
-    headers: {
-      ...securityHeaders,
-      ...reply.headers,
-      Vary: 'Origin',
-      'Content-Length': String(Buffer.byteLength(reply.body ?? '')),
-      Connection: 'close',
-    },
+    headers: { ...securityHeaders, ...reply.headers, Vary: 'Origin', Connection: 'close' },
   };
 }
 
@@ -23,7 +17,8 @@ export function serializeTransportError(
   error: GatewayError,
   securityHeaders: ReplyHeaders,
 ): string {
-  const { status, headers = {}, body } = renderTransportError(error, securityHeaders);
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const { status, headers, body = '' } = renderTransportError(error, securityHeaders);
+  const sent = { ...headers, 'Content-Length': String(Buffer.byteLength(body)) };
+  const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${error.row.jsonrpc?.message}\r\n${lines.join('')}\r\n${body}`;
 }

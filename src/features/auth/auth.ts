@@ -9,15 +9,20 @@ import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts'
 import type { UserContext } from '../../core/user-context.ts';
 import { type Challenge, createAuthenticate } from './bearer.ts';
 import { listForeignClaims } from './foreign-claims.ts';
+import { instrumentAuthenticate } from './instrument.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
-  /** @throws GatewayError with a reason of §7.1, or `key_set_unavailable`. */
+  /**
+   * A promise only where a key has to be fetched first.
+   *
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+   */
   readonly authenticate: (
     request: GatewayRequest,
     beforeFetch?: () => Promise<void>,
-  ) => Promise<UserContext | undefined>;
+  ) => UserContext | undefined | Promise<UserContext>;
   /**
    * What `authenticate` would say of a token whose signature is good, judged by form and claims
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
@@ -31,7 +36,7 @@ export interface Auth {
 
 /** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
 export const disabledAuth: Auth = {
-  authenticate: async () => undefined,
+  authenticate: () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   challenge: undefined,
   readiness: {},
@@ -46,13 +51,15 @@ export interface AuthDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Without metrics nothing is timed. */
+  readonly hasMetrics: boolean;
   /** In place of the provider's own. */
   readonly keySet: KeySet | undefined;
 }
 
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
-  const { provider, clockToleranceSeconds } = config;
-  const { challenge, maxTokenBytes, clock } = deps;
+  const { provider, clockToleranceSeconds, signatureMemory } = config;
+  const { challenge, maxTokenBytes, clock, metrics } = deps;
   const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, ...deps });
   const verifier = createTokenVerifier({
     keySet,
@@ -61,12 +68,16 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     audienceClaim: provider.audienceClaim,
     foreignClaims: listForeignClaims(provider),
     maxTokenBytes,
+    signatureMemory,
     clockToleranceSeconds,
     clock,
   });
+  const authenticate = createAuthenticate({ verify: verifier.verify, challenge });
   keySet.start();
   return {
-    authenticate: createAuthenticate({ verify: verifier.verify, ...deps }),
+    authenticate: deps.hasMetrics
+      ? instrumentAuthenticate(authenticate, metrics, clock)
+      : authenticate,
     inspectToken: verifier.inspect,
     challenge,
     readiness: {

@@ -1,10 +1,8 @@
 // §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
 import { readBearerToken } from '../../core/bearer-token.ts';
-import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
 import { fail, GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
 import { type GatewayRequest, getHeader } from '../../core/message.ts';
-import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 
@@ -14,19 +12,19 @@ export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 export interface BearerDeps {
   readonly verify: TokenVerifier['verify'];
   readonly challenge: Challenge;
-  readonly metrics: Metrics;
-  readonly clock: Clock;
 }
 
 /**
- * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+ * A promise only where a key has to be fetched first: `beforeFetch` is called then, and what it
+ * throws ends the check.
  *
- * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
+ * by the promise.
  */
 export type Authenticate = (
   request: Pick<GatewayRequest, 'headers'>,
   beforeFetch?: () => Promise<void>,
-) => Promise<UserContext>;
+) => UserContext | Promise<UserContext>;
 
 /**
  * §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
@@ -36,26 +34,21 @@ export const createChallenge = (baseUrl: string, mode: Config['oauth']['mode']):
   'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${mode === 'broker' ? '/mcp' : ''}"`,
 });
 
-export function createAuthenticate(deps: BearerDeps): Authenticate {
-  const { verify, challenge: headers, metrics, clock } = deps;
-
-  return async function authenticate(request, beforeFetch) {
-    const started = clock.monotonic();
-    const record = (result: string) =>
-      metrics.recordAuthAttempt(result, (clock.monotonic() - started) / 1000);
+export function createAuthenticate({ verify, challenge: headers }: BearerDeps): Authenticate {
+  return function authenticate(request, beforeFetch) {
     try {
-      const user = await verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
-      record('success');
-      return user;
+      const verifying = verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
+      return verifying instanceof Promise ? verifying.catch(refuse) : verifying;
     } catch (thrown) {
-      const error = toGatewayError(thrown);
-      // A limit was reached: of the token nothing is known.
-      if (error.row.status === 429) throw error;
-      record(error.row.jsonrpc?.reason ?? error.key);
-      if (error.row.status !== 401) throw error;
-      throw new GatewayError(error.key, { ...error.failure, headers });
+      return refuse(thrown);
     }
   };
+
+  function refuse(thrown: unknown): never {
+    const error = toGatewayError(thrown);
+    if (error.row.status !== 401) throw error;
+    throw new GatewayError(error.key, { ...error.failure, headers });
+  }
 }
 
 function requireToken(authorization: string | undefined): string {

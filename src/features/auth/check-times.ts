@@ -20,14 +20,10 @@ export function checkTimes(
   now: number,
   age: TokenAge,
 ): void {
-  const adviseOnClocks = (difference: number) =>
-    age === 'new' || difference < MAX_CLOCK_DIFFERENCE_SECONDS
-      ? describeClockAdvice(tolerance)
-      : '';
   const exp = readTime('exp', claims.exp);
   if (now >= exp + tolerance) {
     fail('expired_token', {
-      details: `The token expired ${formatSeconds(now - exp)} ago.${adviseOnClocks(now - exp)}`,
+      details: `The token expired ${formatSeconds(now - exp)} ago.${adviseOnClocks(now - exp, tolerance, age)}`,
       facts: { exp, now },
     });
   }
@@ -35,7 +31,7 @@ export function checkTimes(
   const nbf = readTime('nbf', claims.nbf);
   if (now < nbf - tolerance) {
     fail('invalid_token', {
-      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now)}`,
+      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now, tolerance, age)}`,
       facts: { nbf, now },
     });
   }
@@ -57,5 +53,7 @@ function formatSeconds(difference: number): string {
   return seconds === 1 ? '1 second' : `${seconds} seconds`;
 }
 
-const describeClockAdvice = (tolerance: number): string =>
-  ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;
+function adviseOnClocks(difference: number, tolerance: number, age: TokenAge): string {
+  if (age !== 'new' && difference >= MAX_CLOCK_DIFFERENCE_SECONDS) return '';
+  return ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;
+}

@@ -17,6 +17,7 @@ export interface ClaimRules
 }
 
 type Claims = Readonly<Record<string, unknown>>;
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /**
  * The user that a verified token speaks for. `now` in epoch milliseconds.
@@ -34,7 +35,13 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules.audience);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  return { sub: readSubject(claims), ...readProfile(claims), token };
+  const user: Writable<UserContext> = { sub: readSubject(claims), token };
+  // Optional claims of another type are left out, not refused.
+  const { email, name, groups } = claims;
+  if (typeof email === 'string') user.email = email;
+  if (typeof name === 'string') user.name = name;
+  if (isStringArray(groups)) user.groups = groups;
+  return user;
 }
 
 function checkIssuerClaim({ iss }: Claims, issuer: string): void {
@@ -101,18 +108,7 @@ function readSubject({ sub }: Claims): string {
   return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
 
-/** Optional claims of another type are left out, not refused. */
-function readProfile({
-  email,
-  name,
-  groups,
-}: Claims): Pick<UserContext, 'email' | 'name' | 'groups'> {
-  return {
-    ...(typeof email === 'string' && { email }),
-    ...(typeof name === 'string' && { name }),
-    ...(isStringArray(groups) && { groups }),
-  };
-}
-
 const includesOneOf = (aud: unknown, audience: readonly string[]): boolean =>
-  (Array.isArray(aud) ? aud : [aud]).some((one) => audience.includes(one));
+  Array.isArray(aud)
+    ? audience.some((allowed) => aud.includes(allowed))
+    : audience.some((allowed) => allowed === aud);

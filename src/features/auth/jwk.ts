@@ -1,10 +1,13 @@
 // RFC 7517: which keys of a set can verify signatures, and with what.
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { isObject, isStringArray, type JsonObject, parseObject } from '../../core/json.ts';
+import { hashSha256 } from '../../core/sha256.ts';
 import { algorithms } from './algorithms.ts';
 import { hasRocaWeakness } from './weak-rsa-key.ts';
 
 export interface VerificationKey {
+  /** Of RFC 7638 thumbprint, `kid` and `alg`: the same for the same key in a set that was fetched anew. */
+  readonly identity: string;
   readonly kid: string | undefined;
   readonly key: KeyObject;
   /** The algorithms it may be used with: never empty. */
@@ -42,7 +45,14 @@ function parseKey(jwk: unknown): VerificationKey | undefined {
     .map(([name]) => name);
   if (supported.length === 0) return undefined;
   const kid = typeof jwk.kid === 'string' ? jwk.kid : undefined;
-  return { kid, key, algorithms: new Set(supported) };
+  const identity = JSON.stringify([computeThumbprint(key), kid ?? null, jwk.alg ?? null]);
+  return { identity, kid, key, algorithms: new Set(supported) };
+}
+
+/** RFC 7638 §3: the members that make the key, in the order of their names. */
+function computeThumbprint(key: KeyObject): string {
+  const { crv, e, kty, n, x, y } = key.export({ format: 'jwk' });
+  return hashSha256(JSON.stringify({ crv, e, kty, n, x, y }));
 }
 
 const isForVerification = ({ use, key_ops: operations }: JsonObject): boolean =>

@@ -74,7 +74,9 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
   async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
     if (refresher.running) {
-      await refresher.running;
+      const running = await refresher.running;
+      // A provider that stalls would stall the next fetch, too: nobody waits for both.
+      if (!running.ok) failUnavailable(running.cause);
       // It may have begun before the key was published: only the very key settles it.
       const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
       if (hint.kid !== undefined && named.length > 0) return named;

@@ -4,48 +4,55 @@ import { quote } from '../../core/quote.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import { failToken } from './fail-token.ts';
 import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './foreign-claims.ts';
-import type { VerificationKey } from './jwk.ts';
 
-/** A token whose form is right; its signature is not yet checked. */
-export interface ParsedToken {
+interface TokenHeader {
   readonly alg: string;
   readonly kid: string | undefined;
   readonly algorithm: Algorithm;
-  /** RFC 7515 §2: header and payload as they were signed. */
-  readonly signingInput: Buffer;
+}
+
+/** A token whose form is right; its signature is not yet checked. */
+export interface ParsedToken extends TokenHeader {
+  /** All of it, as it was sent. */
+  readonly text: string;
   readonly payload: Buffer;
   readonly signature: Buffer;
 }
 
-/**
- * `maxBytes` is `MAX_TOKEN_BYTES`: longer tokens are refused before anything else.
- *
- * @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at.
- */
-export function parseToken(token: string, maxBytes: number): ParsedToken {
-  if (token.length > maxBytes) failLength(token.length, maxBytes);
-  const parts = token.split('.');
-  const [header = '', payload = '', signature = ''] = parts;
-  if (parts.length !== 3) failParts(parts.length);
-  const { alg, kid, algorithm } = parseHeader(decodeBase64url(header, 'header'));
-  return {
-    alg,
-    kid,
-    algorithm,
-    signingInput: Buffer.from(`${header}.${payload}`, 'latin1'),
-    payload: decodeBase64url(payload, 'payload'),
-    signature: decodeBase64url(signature, 'signature'),
+/** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
+export type ParseToken = (token: string) => ParsedToken;
+
+/** `maxBytes` is `MAX_TOKEN_BYTES`: longer tokens are refused before anything else. */
+export function createTokenParser(maxBytes: number): ParseToken {
+  /** Tokens of one key have the same header: it is parsed again only where it differs from the last. */
+  let lastHeader: { readonly text: string; readonly header: TokenHeader } | undefined;
+
+  return function parseToken(text) {
+    if (text.length > maxBytes) failLength(text.length, maxBytes);
+    const headerEnd = text.indexOf('.');
+    const payloadEnd = text.indexOf('.', headerEnd + 1);
+    if (payloadEnd < 0 || text.includes('.', payloadEnd + 1)) failParts(text);
+    const { alg, kid, algorithm } = readHeader(text.slice(0, headerEnd));
+    return {
+      text,
+      alg,
+      kid,
+      algorithm,
+      payload: decodeBase64url(text.slice(headerEnd + 1, payloadEnd), 'payload'),
+      signature: decodeBase64url(text.slice(payloadEnd + 1), 'signature'),
+    };
   };
+
+  function readHeader(text: string): TokenHeader {
+    if (text === lastHeader?.text) return lastHeader.header;
+    const bytes = decodeBase64url(text, 'header');
+    // A copy: a substring would keep the text of the whole token in memory.
+    lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes) };
+    return lastHeader.header;
+  }
 }
 
-/** Whether any of the keys made the signature. */
-export const isSignedBy = (token: ParsedToken, keys: readonly VerificationKey[]): boolean =>
-  keys.some(
-    ({ key, algorithms: supported }) =>
-      supported.has(token.alg) && token.algorithm.verify(token.signingInput, key, token.signature),
-  );
-
-function parseHeader(bytes: Buffer): Pick<ParsedToken, 'alg' | 'kid' | 'algorithm'> {
+function parseHeader(bytes: Buffer): TokenHeader {
   const header =
     parseObject(bytes) ?? failMalformed('The header of the token is not a JSON object.');
   const { alg, kid, typ } = header;
@@ -75,13 +82,15 @@ const failLength = (bytes: number, maxBytes: number) =>
     expected: `at most ${maxBytes} bytes`,
   });
 
-const failParts = (count: number) =>
-  failToken(
+function failParts(text: string): never {
+  const count = text.split('.').length;
+  return failToken(
     count === 5
       ? 'The token is not a JWT that this service can read: its five parts are those of an encrypted token (JWE). Switch encryption of access tokens off at the provider.'
       : 'The token is not a JWT (three parts with dots between them). Most likely it is an opaque access token, which only its issuer can check: configure the provider to issue JWT access tokens for this service, or set OAUTH_ACCESS_TOKEN=id_token with OAUTH_MODE=broker. The page on identity providers (/providers) says how.',
     { found: `${count} ${count === 1 ? 'part' : 'parts'}`, expected: 'a JWT of three parts' },
   );
+}
 
 const failType = (typ: unknown) =>
   failToken(

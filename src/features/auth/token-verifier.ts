@@ -8,15 +8,17 @@ import type { TokenAge } from './check-times.ts';
 import { type ClaimRules, readUserContext } from './claims.ts';
 import { failToken } from './fail-token.ts';
 import type { KeySet } from './key-set.ts';
-import { isSignedBy, type ParsedToken, parseToken } from './parse-token.ts';
+import { createTokenParser, type ParsedToken } from './parse-token.ts';
+import { type FindSigner, findSigner, rememberSigners } from './signature-memory.ts';
 
 export interface TokenVerifier {
   /**
+   * With the key at hand the user is there at once: only who waits for a key gets a promise.
    * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
    *
-   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`.
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
    */
-  verify(token: string, beforeFetch?: () => Promise<void>): Promise<UserContext>;
+  verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext>;
   /**
    * What `verify` would say of a token whose signature is good. For tokens that came from the
    * provider itself, by TLS; never to let anybody in. It does not throw.
@@ -39,24 +41,34 @@ export interface TokenVerifierDeps extends ClaimRules {
   readonly keySet: KeySet;
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
+  /** `TOKEN_SIGNATURE_MEMORY`: how many tokens whose signature is good are remembered. */
+  readonly signatureMemory: number;
   readonly clock: Clock;
 }
 
 export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
-  const { keySet, maxTokenBytes, clock, ...rules } = deps;
+  const { keySet, maxTokenBytes, signatureMemory, clock, ...rules } = deps;
+  const parseToken = createTokenParser(maxTokenBytes);
+  const signatures = {
+    keySet,
+    findSigner: signatureMemory > 0 ? rememberSigners(findSigner, signatureMemory) : findSigner,
+  };
 
-  const readUser = (parsed: ParsedToken, token: string, age: TokenAge): UserContext =>
-    readUserContext(readPayload(parsed), token, rules, clock.now(), age);
+  const readUser = (parsed: ParsedToken, age: TokenAge): UserContext =>
+    readUserContext(readPayload(parsed), parsed.text, rules, clock.now(), age);
 
   return {
-    async verify(token, beforeFetch) {
-      const parsed = parseToken(token, maxTokenBytes);
-      await verifySignature(parsed, keySet, beforeFetch);
-      return readUser(parsed, token, 'unknown');
+    verify(token, beforeFetch) {
+      const parsed = parseToken(token);
+      const verifying = verifySignature(parsed, signatures, beforeFetch);
+      return verifying === undefined
+        ? readUser(parsed, 'unknown')
+        : verifying.then(() => readUser(parsed, 'unknown'));
     },
+    // A signature is neither checked here nor remembered.
     inspect(token) {
       try {
-        const { sub } = readUser(parseToken(token, maxTokenBytes), token, 'new');
+        const { sub } = readUser(parseToken(token), 'new');
         return { sub, problem: undefined };
       } catch (thrown) {
         return { sub: readUnverifiedSubject(token), problem: toGatewayError(thrown) };
@@ -65,30 +77,64 @@ export function createTokenVerifier(deps: TokenVerifierDeps): TokenVerifier {
   };
 }
 
-/** @throws GatewayError `invalid_token` or `key_set_unavailable`. */
-export async function verifySignature(
+export interface SignatureDeps {
+  readonly keySet: KeySet;
+  readonly findSigner: FindSigner;
+}
+
+/**
+ * Undefined where the keys at hand settle it; else a promise, for they are fetched first.
+ *
+ * @throws GatewayError `invalid_token` or `key_set_unavailable`, at once or by the promise.
+ */
+export function verifySignature(
   token: ParsedToken,
-  keySet: KeySet,
+  deps: SignatureDeps,
   beforeFetch = async () => {},
+): Promise<void> | undefined {
+  const { keySet } = deps;
+  return keySet.isFetched
+    ? verifyWithKeysAtHand(token, deps, beforeFetch)
+    : verifyWithFirstKeys(token, deps, beforeFetch);
+}
+
+async function verifyWithFirstKeys(
+  token: ParsedToken,
+  deps: SignatureDeps,
+  beforeFetch: () => Promise<void>,
 ): Promise<void> {
-  if (!keySet.isFetched) {
-    await beforeFetch();
-    await keySet.waitForKeys();
-  }
-  const known = keySet.find(token);
-  if (isSignedBy(token, known)) return;
+  await beforeFetch();
+  await deps.keySet.waitForKeys();
+  await verifyWithKeysAtHand(token, deps, beforeFetch);
+}
+
+function verifyWithKeysAtHand(
+  token: ParsedToken,
+  deps: SignatureDeps,
+  beforeFetch: () => Promise<void>,
+): Promise<void> | undefined {
+  const known = deps.keySet.find(token);
+  if (deps.findSigner(token, known) !== undefined) return undefined;
   // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
   // one, the key at fault may be one that the provider has only now.
   const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
-  if (!isSettled) {
-    await beforeFetch();
-    if (isSignedBy(token, await keySet.findAfterRefresh(token))) return;
-  }
+  return isSettled ? failSignature(token) : verifyAfterRefresh(token, deps, beforeFetch);
+}
+
+async function verifyAfterRefresh(
+  token: ParsedToken,
+  { keySet, findSigner: find }: SignatureDeps,
+  beforeFetch: () => Promise<void>,
+): Promise<void> {
+  await beforeFetch();
+  if (find(token, await keySet.findAfterRefresh(token)) === undefined) failSignature(token);
+}
+
+const failSignature = ({ kid }: ParsedToken): never =>
   failToken('The signature of the token is not valid.', {
-    found: `a signature that no key of the provider made (kid ${quote(token.kid)})`,
+    found: `a signature that no key of the provider made (kid ${quote(kid)})`,
     expected: 'a signature by a key of the key set',
   });
-}
 
 const readPayload = ({ payload }: ParsedToken) =>
   parseObject(payload) ??

@@ -1,11 +1,11 @@
 // What is counted for an address (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
 // one caller.
-import { isIPv6 } from 'node:net';
 import { canonicalizeAddress } from '../../core/address.ts';
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
 export function toAddressKey(address: string): string {
-  if (!isIPv6(address)) return address;
+  // In a canonical address only IPv6 has a colon.
+  if (!address.includes(':')) return address;
   const prefix = findLeadingGroups(address).join(':');
   return `${canonicalizeAddress(`${prefix}::`) ?? address}/64`;
 }

@@ -4,8 +4,15 @@ import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { ReplyHeaders } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
-import type { LimitWindow, SessionLookup, Store, Verdict } from '../../core/store/store.ts';
-import { createCountInStore } from './count-in-store.ts';
+import {
+  type LimitWindow,
+  NO_SESSION,
+  type SessionAccess,
+  type SessionLookup,
+  type Store,
+  type Verdict,
+} from '../../core/store/store.ts';
+import { createAdmitInStore, toFailedAdmission } from './admit-in-store.ts';
 import { createLimitErrors, createLimitHeaders } from './limit-error.ts';
 import { createRememberedRefusals } from './remembered-refusals.ts';
 import {
@@ -37,13 +44,13 @@ export interface LimitCheck {
    */
   checkRememberedRefusal(caller: Caller): void;
   /**
-   * Counts in the windows that have not counted yet, in all or in none, and reads the session in the
-   * same step of the store. A refusal takes the address's entry back.
+   * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
+   * the session is read, and slid where that is asked for. A refusal takes the address's entry back.
    *
    * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
    * `global_rate_limit_exceeded`.
    */
-  admitAndReadSession(caller: Caller, sessionId: string | undefined): Promise<SessionLookup>;
+  admit(caller: Caller, access: SessionAccess | undefined): Promise<SessionLookup>;
   /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined;
 }
@@ -67,7 +74,7 @@ export function createLimiter(
 ): Limiter {
   const refusals = createRememberedRefusals(clock);
   const createLimitError = createLimitErrors(clock, metrics, log);
-  const countInStore = createCountInStore(store, clock, log);
+  const admitInStore = createAdmitInStore(store, clock, log);
 
   return {
     startCheck(group, clientIp) {
@@ -82,11 +89,12 @@ export function createLimiter(
         if (refusal !== undefined) throw createLimitError(rule, refusal, { clientIp, user });
       }
 
-      /** @throws GatewayError for a refusal, which is remembered where it is one caller's. */
-      async function count(windows: readonly LimitWindow[], user?: string, sessionId?: string) {
-        const outcome = await countInStore(windows, sessionId);
-        const { verdict } = outcome;
-        if (verdict?.isAdmitted !== false) return outcome;
+      /** Remembered where it is one caller's. @throws GatewayError always. */
+      async function refuse(
+        verdict: Verdict,
+        windows: readonly LimitWindow[],
+        user?: string,
+      ): Promise<never> {
         const window = windows.find(({ scope }) => scope === verdict.scope);
         if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
         await uncountAddress();
@@ -105,22 +113,25 @@ export function createLimiter(
       return {
         async countAddress() {
           if (isAddressCounted) return;
-          const { verdict, entry } = await count([addressWindow]);
+          const windows = [addressWindow];
+          const { verdict, entry } = await admitInStore(windows, undefined);
+          if (verdict?.isAdmitted === false) return refuse(verdict, windows);
           isAddressCounted = true;
           addressVerdict = verdict;
           addressEntry = entry;
         },
         async countInvalid() {
-          const { verdict } = await countInStore([createInvalidWindow(rule)]);
+          const { verdict } = await admitInStore([createInvalidWindow(rule)], undefined);
           if (verdict?.isAdmitted === false) await uncountAddress();
           metrics.recordRateLimitCheck(group, false);
         },
         checkRememberedRefusal: (caller) =>
           checkRemembered(createUserWindow(rule, caller), getSub(caller)),
-        async admitAndReadSession(caller, sessionId) {
+        async admit(caller, access) {
           const callerWindows = createCallerWindows(rule, caller);
           const windows = isAddressCounted ? callerWindows : [addressWindow, ...callerWindows];
-          const { verdict, session } = await count(windows, getSub(caller), sessionId);
+          const { verdict, session } = await admitInStore(windows, access);
+          if (verdict?.isAdmitted === false) return refuse(verdict, windows, getSub(caller));
           if (!isAddressCounted) addressVerdict = verdict;
           metrics.recordRateLimitCheck(group, false);
           return session;
@@ -131,19 +142,16 @@ export function createLimiter(
   };
 }
 
-/** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read. */
+/** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid. */
 export function createUnlimitedLimiter(store: Store): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    async admitAndReadSession(_caller, sessionId) {
-      if (sessionId === undefined) return { record: undefined };
-      try {
-        return { record: await store.readSession(sessionId) };
-      } catch (failure) {
-        return { failure };
-      }
+    async admit(_caller, access) {
+      if (access === undefined) return NO_SESSION;
+      const { session } = await store.admitRequest([], access).catch(toFailedAdmission);
+      return session;
     },
     headers: () => undefined,
   };

@@ -1,14 +1,20 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
-import type { Endpoint, ProtectedCall, ProtectedEndpoint } from '../../core/endpoint.ts';
+import type { Endpoint, JudgedCall, ProtectedCall } from '../../core/endpoint.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, toLogMembers } from '../../core/errors/render.ts';
-import { isSessionId } from '../../core/ids.ts';
 import { isObject } from '../../core/json.ts';
 import { truncateForLog } from '../../core/log.ts';
-import { type GatewayRequest, getHeader, getJson, type Reply } from '../../core/message.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  getJson,
+  type Reply,
+  type ReplyHeaders,
+} from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
+import type { SessionLookup } from '../../core/store/store.ts';
 import { createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
 import {
   getRequestId,
@@ -27,7 +33,7 @@ import {
 import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
 import { getTraceId, readTraceContext } from './protocol/trace-context.ts';
 import type { SessionStreams } from './session/session-streams.ts';
-import type { Sessions } from './session/sessions.ts';
+import type { CallInSession, Sessions } from './session/sessions.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 
 export interface McpEndpointsDeps {
@@ -43,20 +49,33 @@ export interface McpEndpointsDeps {
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
   const { eras, sessions, sessionStreams, metrics, challenge } = deps;
   return [
-    { ...PROTECTED, method: 'POST', body: 'json', handle: handlePost },
-    { ...PROTECTED, method: 'DELETE', handle: endSession },
+    { ...PROTECTED, method: 'POST', body: 'json', judge: judgePost },
+    { ...PROTECTED, method: 'DELETE', judge: judgeDelete },
     sessionStreams === undefined
       ? { ...MCP, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
       : {
           ...PROTECTED,
           method: 'GET',
-          handle: (call: ProtectedCall) => openStream(call, sessionStreams),
+          judge: (call: ProtectedCall) => judgeGet(call, sessionStreams),
         },
   ];
 
-  async function handlePost(protectedCall: ProtectedCall): Promise<Reply> {
-    const message = parseMessage(getJson(protectedCall.body));
-    const era = detectEra(message, protectedCall.request);
+  function judgePost(protectedCall: ProtectedCall): JudgedCall {
+    const { request, user, body } = protectedCall;
+    const message = parseMessage(getJson(body));
+    const era = detectEra(message, request);
+    return {
+      access: eras[era].accessSession(request, user),
+      run: (session) => handleMessage(protectedCall, session, message, era),
+    };
+  }
+
+  function handleMessage(
+    protectedCall: ProtectedCall,
+    session: SessionLookup,
+    message: JsonRpcMessage,
+    era: Era,
+  ): Promise<Reply> {
     const handler = eras[era];
     if (message.kind === 'request') {
       metrics.recordMcpRequest(handler.supports(message.method) ? message.method : 'other', era);
@@ -64,36 +83,48 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     // Noted now, so that a call that waits does not keep its message.
     const id = getRequestId(message);
     const facts = { era, ...describeMessage(message) };
-    return handler
-      .handle(createCall(protectedCall, id), message)
-      .catch(toErrorResponse)
-      .then((response) => toReply(response, id, facts));
+    return handler.handle(createCall(protectedCall, session, id), message).then(
+      (response) => toReply(response, id, facts),
+      (thrown: unknown) => toReply(toErrorResponse(thrown), id, facts),
+    );
   }
 
-  async function endSession({ request, ...call }: ProtectedCall): Promise<Reply> {
-    const sessionId = readSessionHeader(request) ?? fail('missing_session_id');
-    // Asked first, so that a session that has expired is counted as such.
-    const session = await sessions.read(sessionId, call);
+  /** The session is read, so that one that has expired is counted as such, and does not slide. */
+  function judgeDelete({ request, user }: ProtectedCall): JudgedCall {
+    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    return {
+      access: sessions.createAccess(id, user, 'read'),
+      run: (session) => endSession(id, { user, session }),
+    };
+  }
+
+  async function endSession(id: string, call: CallInSession): Promise<Reply> {
+    const session = await sessions.read(id, call);
     const hasEnded = session && (await sessions.end(session.sessionId, call.user));
     if (!hasEnded) fail('session_to_end_not_found');
     await sessionStreams?.end(session.sessionId);
     return { status: 204 };
   }
 
-  async function openStream(
-    { request, ...call }: ProtectedCall,
-    { open }: SessionStreams,
-  ): Promise<Reply> {
+  function judgeGet({ request, user }: ProtectedCall, { open }: SessionStreams): JudgedCall {
     const id = readSessionHeader(request) ?? fail('missing_session_id');
-    const { sessionId } = (await sessions.read(id, call)) ?? fail('session_not_found');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
-    const expiresAt = sessions.getExpiry();
-    if (!(await sessions.touch(sessionId, call.user))) fail('session_not_found');
-    // HEAD asks what GET would say: a stream of the session that is open must not end for it.
-    return request.method === 'HEAD'
-      ? { status: 200, headers: { ...EVENT_STREAM_HEADERS, ...toSessionHeaders({ expiresAt }) } }
-      : toReply({ ...(await open(sessionId, call.user)), expiresAt }, null);
+    return {
+      access: sessions.createAccess(id, user, 'slide'),
+      async run(session) {
+        const { sessionId } =
+          (await sessions.read(id, { user, session })) ?? fail('session_not_found');
+        const expiresAt = sessions.getExpiry();
+        // HEAD asks what GET would say: a stream of the session that is open must not end for it.
+        return request.method === 'HEAD'
+          ? {
+              status: 200,
+              headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
+            }
+          : toReply({ ...(await open(sessionId, user)), expiresAt }, null);
+      },
+    };
   }
 
   /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
@@ -111,16 +142,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
 const MCP = { path: '/mcp', errors: JSONRPC } as const;
 
-const PROTECTED = {
-  ...MCP,
-  kind: 'protected',
-  limit: 'mcp',
-  /** Nothing that cannot be a session id reaches the store. */
-  readSessionId(request) {
-    const sessionId = readSessionHeader(request);
-    return sessionId !== undefined && isSessionId(sessionId) ? sessionId : undefined;
-  },
-} as const satisfies Partial<ProtectedEndpoint>;
+const PROTECTED = { ...MCP, kind: 'protected', limit: 'mcp' } as const;
 
 /** The one place where a response becomes HTTP. `facts` are for the log. */
 function toReply(
@@ -128,15 +150,14 @@ function toReply(
   id: RequestId | null,
   facts: Readonly<Record<string, unknown>> = {},
 ): Reply {
-  const headers = toSessionHeaders(response);
   switch (response.kind) {
     case 'accepted':
-      return { status: 202, headers, facts };
+      return { status: 202, headers: addSessionHeaders({}, response), facts };
     case 'stream': {
       const { events, outcome } = response;
       return {
         status: 200,
-        headers: { ...EVENT_STREAM_HEADERS, ...headers },
+        headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, response),
         stream: events,
         outcome: () => toOutcomeLogMembers(outcome?.()),
         facts,
@@ -144,21 +165,32 @@ function toReply(
     }
     case 'json': {
       const { text, error } = renderResponse(response.outcome, id);
+      const type = { 'Content-Type': 'application/json' };
+      // Most have no error: then nothing has to be copied.
+      if (error === undefined) {
+        return { status: 200, headers: addSessionHeaders(type, response), body: text, facts };
+      }
+      const { headers, facts: errorFacts } = error.failure;
       return {
-        status: error?.row.status ?? 200,
-        headers: { 'Content-Type': 'application/json', ...error?.failure.headers, ...headers },
+        status: error.row.status,
+        headers: addSessionHeaders({ ...type, ...headers }, response),
         body: text,
-        ...(error && { error }),
-        facts: { ...facts, ...error?.failure.facts },
+        error,
+        facts: { ...facts, ...errorFacts },
       };
     }
   }
 }
 
-const toSessionHeaders = ({ sessionId, expiresAt }: SessionInfo): Record<string, string> => ({
-  ...(sessionId !== undefined && { 'mcp-session-id': sessionId }),
-  ...(expiresAt !== undefined && { 'X-Session-Expires-At': expiresAt }),
-});
+/** Adds to the headers, which are the reply's own: a copy would cost more than all else here. */
+function addSessionHeaders(
+  headers: Record<string, string>,
+  { sessionId, expiresAt }: SessionInfo,
+): ReplyHeaders {
+  if (sessionId !== undefined) headers['mcp-session-id'] = sessionId;
+  if (expiresAt !== undefined) headers['X-Session-Expires-At'] = expiresAt;
+  return headers;
+}
 
 const toOutcomeLogMembers = (outcome: CallOutcome | undefined) =>
   outcome !== undefined && 'error' in outcome ? toLogMembers(outcome.error) : {};

@@ -46,7 +46,7 @@ export function createOAuthEndpoints(
       limit: 'authorize',
       hasErrorPages: callback !== undefined,
       isNavigation: consent !== undefined || callback !== undefined,
-      judge: (request) => oauth.authorize(request.query, getCookie(request)),
+      judge: (request: GatewayRequest) => oauth.authorize(request.query, getCookie(request)),
     },
     ...(consentEndpoint ? [consentEndpoint] : []),
     ...(callbackEndpoint ? [callbackEndpoint] : []),

@@ -2,6 +2,7 @@
 import { escapeHtml } from '../../core/html-page.ts';
 import type { Log } from '../../core/log.ts';
 import type { Reply } from '../../core/message.ts';
+import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
 import { readPages, type SiteFile } from './read-pages.ts';
@@ -22,8 +23,7 @@ export interface SiteOptions {
   readonly folder?: URL;
 }
 
-// The same folder from src/features/site/ and from dist/features/site/.
-const BUILT_PAGES = new URL('../../../dist/site/', import.meta.url);
+const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
 /** Reads the pages. Without a build there are none, and the service runs all the same. */
 export async function createSite({

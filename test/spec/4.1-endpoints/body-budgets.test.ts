@@ -321,12 +321,12 @@ test('§12 bytes count while a call waits for the store, also when its caller ha
   const admissions = new EventEmitter().setMaxListeners(0);
   let heldUp = 0;
   const wrapped = await wrapStore((store) => ({
-    async countRequestAndReadSession(...args) {
+    async admitRequest(...args) {
       if (heldUp < 8) {
         heldUp += 1;
         await once(admissions, 'go on');
       }
-      return store.countRequestAndReadSession(...args);
+      return store.admitRequest(...args);
     },
   }));
   const slow = await startGateway({ deps: { catalog, store: wrapped.store } });

@@ -14,6 +14,7 @@ import { createGetCorsHeaders } from '../../../src/http/cors.ts';
 import { createPipeline } from '../../../src/http/pipeline.ts';
 import { openBody } from '../../../src/http/read-body.ts';
 import { createRouter } from '../../../src/http/router.ts';
+import { createRunQueue } from '../../../src/http/run-queue.ts';
 import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 
@@ -37,6 +38,7 @@ const PAGES = [
   '/modes',
   '/threat-model',
   '/benchmarks',
+  '/scaling',
   '/providers',
   '/authors',
   '/protocol',
@@ -250,6 +252,12 @@ describe('documentation pages', () => {
   });
 });
 
+/** Of names and values by turns. */
+const toRecord = (list: readonly string[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    list.flatMap((name, at) => (at % 2 === 0 ? [[name, list[at + 1] ?? '']] : [])),
+  );
+
 describe('documentation pages over HTTP', () => {
   async function ask(method: string, path: string, headers: Record<string, string> = {}) {
     const answer = createPipeline({
@@ -262,6 +270,7 @@ describe('documentation pages over HTTP', () => {
       authenticate: async () => undefined,
       readBody: () => Promise.reject(),
       clock: systemClock,
+      runQueue: createRunQueue(systemClock),
       securityHeaders: { 'X-Frame-Options': 'DENY' },
     });
     const request: GatewayRequest = {
@@ -273,7 +282,9 @@ describe('documentation pages over HTTP', () => {
       signal: () => new AbortController().signal,
     };
     const body = openBody(new IncomingMessage(new Socket()));
-    return answer({ request, authority: undefined, body, receivedAt: 0 });
+    const answered = await answer({ request, authority: undefined, body, receivedAt: 0 });
+    const reply = { ...answered.reply, headers: toRecord(answered.headers) };
+    return { reply, route: answered.route };
   }
 
   test('§4.12 a page carries the security headers', async () => {

@@ -6,11 +6,14 @@ import { inject } from 'light-my-request';
 import { afterEach, describe, expect, test } from 'vitest';
 import { JSONRPC } from '../../../src/core/errors/render.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
+import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS, toSseEvent } from '../../../src/core/sse.ts';
 import type { LoggedRequest } from '../../../src/http/access-log.ts';
 import { createGetCorsHeaders } from '../../../src/http/cors.ts';
 import { createPipeline, type Pipeline } from '../../../src/http/pipeline.ts';
+import { toHeaderList } from '../../../src/http/reply-headers.ts';
 import { createRouter } from '../../../src/http/router.ts';
+import { createRunQueue } from '../../../src/http/run-queue.ts';
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
@@ -137,7 +140,8 @@ async function start(handles: Readonly<Record<string, Handle>>): Promise<Running
   return serve(async ({ request: received }) => {
     const handle = handles[received.path];
     if (!handle) throw new Error(`Nothing at ${received.path}.`);
-    return { reply: await handle(received), route: received.path };
+    const reply = await handle(received);
+    return { reply, headers: toHeaderList(reply.headers), route: received.path };
   });
 }
 
@@ -150,6 +154,8 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
   const server = createHttpServer({
     runPipeline,
     isServedWhenBusy: () => false,
+    overloadRefusals: new Map(),
+    metrics: noMetrics,
     findClientIp: () => 'unknown',
     logRequest(one) {
       served.push(one);
@@ -158,6 +164,7 @@ async function serve(runPipeline: Pipeline): Promise<Running> {
     securityHeaders: {},
     maxHeaderBytes: 16_384,
     maxConnections: 0,
+    runQueue: createRunQueue(manual),
     clock: {
       ...manual,
       after(delay, task) {
@@ -198,7 +205,7 @@ const streamed = (stream: AsyncIterable<string>): Reply => ({
   headers: EVENT_STREAM_HEADERS,
   stream,
 });
-const plain = (): Reply => ({ status: 200, headers: { 'Content-Length': '5' }, body: 'plain' });
+const plain = (): Reply => ({ status: 200, body: 'plain' });
 
 interface Opened {
   readonly answer: IncomingMessage;
@@ -423,8 +430,7 @@ describe('what a stream sends', () => {
               path: '/stream',
               errors: JSONRPC,
               limit: 'mcp',
-              readSessionId: () => undefined,
-              handle: () => streamed(source),
+              judge: () => ({ access: undefined, run: () => streamed(source) }),
             },
           ],
           { findPage: () => undefined, getNotFoundPage: () => undefined },
@@ -437,6 +443,7 @@ describe('what a stream sends', () => {
         authenticate: async () => undefined,
         readBody: () => Promise.reject(),
         clock: manualClock(),
+        runQueue: createRunQueue(manualClock()),
         securityHeaders: { 'X-Frame-Options': 'DENY' },
       }),
     );

@@ -18,14 +18,19 @@ const MEBIBYTE = 1_048_576;
 /** Far more than the system's own buffers take. */
 const COUNT = 12;
 let ran = 0;
+/** The first calls are answered when all of them run: one answer that waits holds up what comes after it. */
+let allRan: Promise<void>;
+let answerAll: () => void;
 const catalog = createLocalCatalog({
   tools: [
     defineTool({
       name: 'large',
       description: 'Two megabytes.',
       inputSchema: { type: 'object' },
-      run() {
+      async run() {
         ran++;
+        if (ran === COUNT) answerAll();
+        await allRan;
         return { content: [{ type: 'text', text: 'x'.repeat(2 * MEBIBYTE) }] };
       },
     }),
@@ -43,6 +48,9 @@ const sockets: Socket[] = [];
 
 beforeEach(async () => {
   ran = 0;
+  allRan = new Promise((resolve) => {
+    answerAll = resolve;
+  });
   port = await gateway.listen();
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}';
   const own = { token: await gateway.issuer.sign(), session: await gateway.open() };

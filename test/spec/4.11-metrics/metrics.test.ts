@@ -158,7 +158,6 @@ describe('every metric moves', () => {
 
   test.each([
     { operation: 'admit', act: () => call('works') },
-    { operation: 'touch_session', act: () => call('works') },
     { operation: 'create_session', act: () => gateway.open() },
     { operation: 'ping', act: () => gateway.request({ path: '/health/ready' }) },
     {

@@ -72,6 +72,30 @@ describe('security headers', () => {
   });
 });
 
+describe('names of headers', () => {
+  const ALLOWED = 'Origin: https://app.example\r\n';
+  test.each([
+    { what: 'an answer', path: '/health', headers: '' },
+    { what: 'a page', path: '/nope', headers: 'Accept: text/html\r\n' },
+    {
+      what: 'a page with its own Referrer-Policy',
+      path: '/oauth/authorize',
+      headers: 'Accept: text/html\r\n',
+    },
+    { what: 'an answer that a page may read', path: '/health', headers: ALLOWED },
+    { what: 'a refusal that closes', path: '/mcp', headers: 'Transfer-Encoding: identity\r\n' },
+  ])('§4.12 $what has none twice', async ({ path, headers }) => {
+    const received = await sendRaw(
+      port,
+      `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}\r\n`,
+    );
+    const head = received.slice(0, received.indexOf('\r\n\r\n')).split('\r\n').slice(1);
+    const names = head.map((line) => line.slice(0, line.indexOf(':')).toLowerCase());
+    expect(names).toContain('content-length');
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
+  });
+});
+
 describe('CORS', () => {
   test.each([
     { origin: 'https://app.example' },

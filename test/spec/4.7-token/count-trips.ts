@@ -38,7 +38,7 @@ export function createTripCounter(): TripCounter {
       getOrSet: counted('getOrSet', store.getOrSet),
       getAndDelete: counted('getAndDelete', store.getAndDelete),
       delete: counted('delete', store.delete),
-      countRequestAndReadSession: counted('count', store.countRequestAndReadSession),
+      admitRequest: counted('count', store.admitRequest),
     }),
     take() {
       const taken = waits;

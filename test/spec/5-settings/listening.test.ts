@@ -32,6 +32,10 @@ test.each([
 test.each([
   ['rediss://user:hunter2@redis.example:6380/3?cluster=true', 'Redis at redis.example:6380'],
   ['redis://redis.example', 'Redis at redis.example'],
+  [
+    'redis+sentinel://user:hunter2@one,[2001:db8::1]:5000/main/2?sentinelPassword=hunter3',
+    'Redis primary main, named by the sentinels one:26379, [2001:db8::1]:5000',
+  ],
 ])('§10 listening: of %s the host alone is said', (REDIS_URL, store) => {
   const config = loadConfig({ AUTH_REQUIRED: 'false', REDIS_URL });
   expect(summarizeConfig(config)).toEqual({ mode: 'without authentication', store });

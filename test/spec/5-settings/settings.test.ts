@@ -3,6 +3,7 @@ import { parseEnv } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
+import { requireSentinelUrl } from '../../../src/core/config/sentinel-url.ts';
 import { SETTINGS } from '../../../src/core/config/settings.ts';
 
 const ISSUER = 'https://idp.example';
@@ -100,6 +101,7 @@ describe('defaults', () => {
           ],
         },
         clockToleranceSeconds: 5,
+        signatureMemory: 4096,
       },
       oauth: {
         mode: 'proxy',
@@ -204,7 +206,10 @@ describe('start-up errors', () => {
     { variable: 'LOG_LEVEL', wrong: ['trace', 'INFO', 'verbose'] },
     { variable: 'MAX_BODY_BYTES', wrong: ['0', '1MB'] },
     { variable: 'SHUTDOWN_DELAY_MS', wrong: ['-1', '5s'] },
-    { variable: 'REDIS_URL', wrong: ['http://redis.example', 'redis.example:6379'] },
+    {
+      variable: 'REDIS_URL',
+      wrong: ['http://redis.example', 'redis.example:6379', 'sentinel://a/b', 'redis+sentinel:a/b'],
+    },
     { variable: 'MCP_SESSION_TTL_SECONDS', wrong: ['59', '0', 'day'] },
     { variable: 'DCR_CLIENT_TTL', wrong: ['0', '-5', 'x'] },
     { variable: 'OIDC_ISSUER', wrong: ['idp.example', 'file:///etc/passwd', 'javascript:1'] },
@@ -240,7 +245,7 @@ describe('start-up errors', () => {
       for (const given of wrong) {
         const problems = problemsOf({ OIDC_ISSUER: ISSUER, [variable]: given });
         expect(problems).toHaveLength(1);
-        expect(problems[0]).toMatch(new RegExp(`^${variable}: .* is not valid. It must be .+`));
+        expect(problems[0]).toMatch(new RegExp(`^${variable}: .* is not valid\\..* It must be .+`));
         if (variable !== 'REDIS_URL') expect(problems[0]).toContain(JSON.stringify(given));
       }
     },
@@ -259,6 +264,59 @@ describe('start-up errors', () => {
       'MCP_SESSION_TTL_SECONDS',
       'OIDC_ISSUER',
     ]);
+  });
+
+  test.each([
+    { url: 'redis+sentinel://one,two', problem: 'The name of the primary is missing.' },
+    { url: 'redis+sentinel://one,two/', problem: 'The name of the primary is missing.' },
+    { url: 'redis+sentinel:///main', problem: 'Each sentinel must be host or host:port' },
+    { url: 'redis+sentinel://one,,two/main', problem: 'Each sentinel must be' },
+    { url: 'redis+sentinel://one:0/main', problem: 'Each sentinel must be' },
+    { url: 'redis+sentinel://one:65536/main', problem: 'Each sentinel must be' },
+    { url: 'redis+sentinel://2001:db8::1/main', problem: 'brackets around an IPv6 address' },
+    { url: 'redis+sentinel://:hunt/er2@one/main', problem: 'must be percent-encoded' },
+    { url: 'redis+sentinel://:hunter2,@one/main/x', problem: 'number of a database' },
+    { url: 'redis+sentinel://one/main/0/1', problem: 'number of a database' },
+    { url: 'redis+sentinel://hunter2@one/main', problem: 'A user needs a password' },
+    { url: 'redis+sentinel://:hunter2%@one/main', problem: 'A % in it must be written as %25.' },
+    { url: 'redis+sentinel://:hunter2#@one/main', problem: 'contains a space or a #' },
+    {
+      url: 'redis+sentinel://one/main?cluster=true',
+      problem: 'cluster cannot be used with Sentinel',
+    },
+    {
+      url: 'rediss+sentinel://one/main?hunter2=1',
+      problem: 'The only parameter is sentinelPassword.',
+    },
+  ])('§10 REDIS_URL=$url is refused with the reason', ({ url, problem }) => {
+    const [first, ...others] = problemsOf({ OIDC_ISSUER: ISSUER, REDIS_URL: url });
+    expect(others).toEqual([]);
+    expect(first).toMatch(
+      /^REDIS_URL: .* \(not shown\) is not valid\. .*It must be .*redis\+sentinel:/,
+    );
+    expect(first).toContain(problem);
+    expect(first).not.toContain('hunt');
+  });
+
+  test('§10 the parts of a REDIS_URL for Sentinel are percent-decoded', () => {
+    const url =
+      'rediss+sentinel://a%40b:c%2Fd+e:f@one.example:5000,[2001:db8::1],10.0.0.1/my%20main/15?sentinelPassword=g%26h+i=j';
+    expect(
+      problemsOf({ OIDC_ISSUER: ISSUER, REDIS_URL: url, OAUTH_STATE_SECRET: 's'.repeat(32) }),
+    ).toEqual([]);
+    expect(requireSentinelUrl(url)).toEqual({
+      isTls: true,
+      username: 'a@b',
+      password: 'c/d+e:f',
+      sentinels: [
+        { host: 'one.example', port: 5000 },
+        { host: '2001:db8::1', port: 26_379 },
+        { host: '10.0.0.1', port: 26_379 },
+      ],
+      primaryName: 'my main',
+      db: 15,
+      sentinelPassword: 'g&h+i=j',
+    });
   });
 
   test('§10 secrets are never printed', () => {

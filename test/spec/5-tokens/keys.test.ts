@@ -10,6 +10,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST, type TestResponse } from '../../support/gateway/gateway.ts';
+import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
 
@@ -73,6 +74,22 @@ async function publish(...keys: readonly never[]): Promise<void> {
   await expect.poll(() => gateway.issuer.fetches.keys, { interval: 5 }).toBe(before + 1);
   await gateway.open();
 }
+
+test('§5 a key set that cannot be fetched: a token of an unknown key waits for one fetch, not for two', async () => {
+  let failFetch = (_error: Error) => {};
+  gate = new Promise((_resolve, reject) => {
+    failFetch = reject;
+  });
+  const before = gateway.issuer.fetches.keys;
+  clock.advance(600_000);
+  await expect.poll(() => gateway.issuer.fetches.keys, { interval: 5 }).toBe(before + 1);
+  const answer = send(tokenOf(newKey().privateKey, { kid: 'unknown' }));
+  await flushLoopback();
+  clock.advance(5000);
+  failFetch(new Error('too late'));
+  // The clock stands still: no further fetch is due.
+  expect((await answer).status).toBe(503);
+});
 
 describe('tokens and keys without a kid', () => {
   test('§5 a key without kid that gives way to one with kid: its token is accepted', async () => {

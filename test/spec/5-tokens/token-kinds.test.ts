@@ -297,6 +297,7 @@ describe('inspectToken: the same judgement without the signature', () => {
       keySet,
       challenge: createChallenge(gateway.baseUrl, 'proxy'),
       maxTokenBytes: config.http.maxTokenBytes,
+      hasMetrics: false,
     });
   };
 

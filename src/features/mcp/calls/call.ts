@@ -1,7 +1,7 @@
 // One call of POST /mcp: what all of its steps need, made once.
 import type { ProtectedCall } from '../../../core/endpoint.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
-import type { SessionLookup } from '../../../core/store/store.ts';
+import type { SessionAccess, SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { JsonRpcMessage, RequestId } from '../protocol/json-rpc.ts';
 import type { McpResponse } from '../protocol/response.ts';
@@ -33,12 +33,15 @@ export interface Call {
 export interface EraHandler {
   /** Whether the era has the method, here and now. */
   supports(method: string): boolean;
+  /** What a message wants of the session that its request names; undefined where the era has none. */
+  accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
   /** @throws GatewayError that says, in the era's own terms, why the message is refused. */
   handle(call: Call, message: JsonRpcMessage): Promise<McpResponse>;
 }
 
 export function createCall(
-  { request, user, session, body }: ProtectedCall,
+  { request, user, body }: ProtectedCall,
+  session: SessionLookup,
   id: RequestId | null,
 ): Call {
   let controller: AbortController | undefined;

@@ -40,7 +40,7 @@ export function createContext(
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
   const meta = readMeta(params);
-  const askedKeys = new Set<string>();
+  let askedKeys: Set<string> | undefined;
   const { progressToken } = meta;
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
     fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
@@ -51,6 +51,7 @@ export function createContext(
     if (!canAsk) {
       throw new Error('Only tools, prompts and resources may ask the client');
     }
+    askedKeys ??= new Set();
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would get the answer to the first.
       if (askedKeys.has(key)) {

@@ -38,19 +38,23 @@ export function createRunMethod({ service, maxCallsPerUser, clock }: RunMethodOp
   const all: RunningCalls = new Set();
   const byUser = new Map<string, RunningCalls>();
 
-  // Async, so that what is thrown at once is a rejection, too; it awaits nothing, so that the params
-  // are not kept until the work is done.
-  return async function runMethod(call, client, method, params) {
-    const context = createContext(call, client, {
-      service,
-      canAsk: canAsk(method),
-      params,
-    });
-    const args = readParams(params);
-    const end = startCounting(call);
-    const work = method.run(args, context);
-    work.then(end, end);
-    return work;
+  // Awaits nothing, so that the params are not kept until the work is done. Not async: whoever waits
+  // for the work would then wait for two promises.
+  return function runMethod(call, client, method, params) {
+    try {
+      const context = createContext(call, client, {
+        service,
+        canAsk: canAsk(method),
+        params,
+      });
+      const args = readParams(params);
+      const end = startCounting(call);
+      const work = method.run(args, context);
+      work.then(end, end);
+      return work;
+    } catch (thrown) {
+      return Promise.reject(thrown);
+    }
   };
 
   /** Returns what to call when the work is done. */

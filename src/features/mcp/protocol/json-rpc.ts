@@ -39,10 +39,10 @@ export interface OutgoingMessage {
 export function parseMessage(value: unknown): JsonRpcMessage {
   if (Array.isArray(value)) return failParsing('Batches are not supported; send one request.');
   if (!isObject(value)) return failParsing('The body must be a JSON object.');
-  const { jsonrpc, id, method, params, ...rest } = value;
+  const { jsonrpc, id, method, params } = value;
   if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
-  if (method === undefined && ('result' in rest || 'error' in rest)) {
-    return { kind: 'response', id, result: rest.result };
+  if (method === undefined && ('result' in value || 'error' in value)) {
+    return { kind: 'response', id, result: value.result };
   }
   if (typeof method !== 'string') return failParsing('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };

@@ -51,14 +51,19 @@ export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era
   return (version === undefined ? undefined : findEra(version)) ?? 'session';
 }
 
+/** Whether a request names a version that a session may have, or none. */
+export function hasSessionVersion(request: GatewayRequest): boolean {
+  const version = getHeader(request, 'mcp-protocol-version');
+  return version === undefined || SESSION_VERSIONS.includes(version);
+}
+
 /**
  * A request within a session names the version of the session, or none.
  *
  * @throws GatewayError `unsupported_protocol_version`.
  */
 export function checkVersionHeader(request: GatewayRequest): void {
-  const version = getHeader(request, 'mcp-protocol-version');
-  if (version === undefined || SESSION_VERSIONS.includes(version)) return;
+  if (hasSessionVersion(request)) return;
   fail('unsupported_protocol_version', {
     details: `MCP-Protocol-Version must be one of ${SESSION_VERSIONS.join(', ')}, or 2026-07-28 with the same in params._meta.`,
   });

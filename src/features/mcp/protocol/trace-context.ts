@@ -14,8 +14,12 @@ const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f
 /** Characters of a header; W3C asks for 512 of tracestate and 8,192 bytes of baggage at least. */
 const VALUE = /^[\x20-\x7E]{1,8192}$/;
 
+/** For calls without one, which are most: they share this object. */
+const NO_TRACE: TraceContext = Object.freeze({});
+
 export function readTraceContext(meta: JsonObject): TraceContext {
   const { traceparent, tracestate, baggage } = meta;
+  if (traceparent === undefined && baggage === undefined) return NO_TRACE;
   const isTraced = typeof traceparent === 'string' && TRACEPARENT.test(traceparent);
   return {
     ...(isTraced && { traceparent }),

@@ -18,13 +18,21 @@ export interface Cancellations {
   cancel(sessionId: string, id: RequestId): Promise<void>;
 }
 
+/**
+ * `cancel` is unset when the call is over. A Map that grows and shrinks leaves old tables behind, which
+ * survive several garbage collections, and would keep all that the call held.
+ */
+interface RunningCall {
+  cancel: (() => void) | undefined;
+}
+
 export function createCancellations(replicas: Replicas): Cancellations {
-  const cancelByKey = new Map<string, () => void>();
+  const running = new Map<string, RunningCall>();
 
   function cancelHere(sessionId: string, id: RequestId): boolean {
-    const cancel = cancelByKey.get(buildCallKey(sessionId, id));
-    cancel?.();
-    return cancel !== undefined;
+    const runningCall = running.get(buildCallKey(sessionId, id));
+    runningCall?.cancel?.();
+    return runningCall !== undefined;
   }
 
   replicas.listen((message) => {
@@ -35,14 +43,17 @@ export function createCancellations(replicas: Replicas): Cancellations {
     raceCancellation(call, sessionId, id, outcome) {
       const key = buildCallKey(sessionId, id);
       return new Promise((resolve) => {
-        function cancel(): void {
-          call.abort();
-          resolve({ error: new GatewayError('request_cancelled') });
-        }
-        cancelByKey.set(key, cancel);
+        const runningCall: RunningCall = {
+          cancel() {
+            call.abort();
+            resolve({ error: new GatewayError('request_cancelled') });
+          },
+        };
+        running.set(key, runningCall);
         outcome.then((value) => {
+          runningCall.cancel = undefined;
           // A client that uses an id twice at once can cancel the later call only.
-          if (cancelByKey.get(key) === cancel) cancelByKey.delete(key);
+          if (running.get(key) === runningCall) running.delete(key);
           resolve(value);
         });
       });

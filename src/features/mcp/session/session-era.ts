@@ -3,7 +3,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
-import type { Call, EraHandler } from '../calls/call.ts';
+import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import { toInputErrorResult } from '../calls/call-tool.ts';
 import { type CallClient, isLogSeverity } from '../calls/context.ts';
 import { failUnknownMethod, type Methods } from '../calls/methods.ts';
@@ -23,7 +23,7 @@ import {
   toOutcome,
   toResultResponse,
 } from '../protocol/response.ts';
-import { checkVersionHeader } from '../protocol/revisions.ts';
+import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
 import { adaptContent } from './adapt-content.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
 import { createInitialize, readStoredCapabilities } from './initialize.ts';
@@ -55,6 +55,13 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
   return {
     supports: (method) =>
       method === 'initialize' || sessionMethods.has(method) || methods.has(method),
+    // A message of an unknown protocol version is of no era, and does not slide its session.
+    accessSession: (request, user) =>
+      sessions.createAccess(
+        readSessionHeader(request),
+        user,
+        hasSessionVersion(request) ? 'slide' : 'read',
+      ),
     async handle(call, message) {
       const { sessionId } = call;
       if (sessionId === undefined) {
@@ -62,37 +69,19 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
         return isInitialize ? initialize(call.user, message.params) : fail('missing_session_id');
       }
       const session = (await sessions.read(sessionId, call)) ?? fail('session_not_found');
-      return handleInSession(call, session, message);
+      checkVersionHeader(call.request);
+      return addExpiry(respond(call, session, message).catch(toErrorResponse));
     },
   };
 
-  /** The session slides while the message is handled; nothing is answered before it has. */
-  function handleInSession(
-    call: Call,
-    session: SessionRecord,
-    message: JsonRpcMessage,
-  ): Promise<McpResponse> {
-    const response = respond(call, session, message).catch(toErrorResponse);
-    const touched = sessions.touch(session.sessionId, call.user).then(failIfEnded);
-    return awaitTouchAndResponse(call, touched, response);
-  }
-
   /** Apart from the message, so that a call that waits does not keep it. */
-  async function awaitTouchAndResponse(
-    call: Call,
-    touched: Promise<void>,
-    pending: Promise<McpResponse>,
-  ): Promise<McpResponse> {
+  async function addExpiry(pending: Promise<McpResponse>): Promise<McpResponse> {
     const expiresAt = sessions.getExpiry();
-    try {
-      const [response] = await Promise.all([pending, touched]);
-      return { ...response, expiresAt };
-    } catch (error) {
-      // Nobody will get the result.
-      call.abort();
-      void pending.then(dropStream);
-      throw error;
-    }
+    const response = await pending;
+    // Nearly all are of this kind, and a literal costs far less than a spread.
+    return response.kind === 'json'
+      ? { kind: 'json', outcome: response.outcome, expiresAt }
+      : { ...response, expiresAt };
   }
 
   async function respond(
@@ -100,7 +89,6 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     session: SessionRecord,
     message: JsonRpcMessage,
   ): Promise<McpResponse> {
-    checkVersionHeader(call.request);
     switch (message.kind) {
       case 'request':
         return respondToRequest(call, session, message);
@@ -121,14 +109,6 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     if (isRequestId(params.requestId)) await cancellations.cancel(sessionId, params.requestId);
   }
 }
-
-const failIfEnded = (isTouched: boolean): void => {
-  if (!isTouched) fail('session_not_found');
-};
-
-const dropStream = (response: McpResponse): void => {
-  if (response.kind === 'stream') void response.events[Symbol.asyncIterator]().return?.();
-};
 
 interface RequestDeps extends SessionEraDeps {
   readonly sessionMethods: ReadonlyMap<string, SessionMethod>;

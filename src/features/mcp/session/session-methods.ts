@@ -36,7 +36,7 @@ export function createSessionMethods({
           details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
         });
       }
-      await sessions.touch(sessionId, user, level);
+      await sessions.setLogLevel(sessionId, user, level);
     });
   }
 

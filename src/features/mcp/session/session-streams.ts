@@ -1,7 +1,5 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
-import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { StreamResponse } from '../protocol/response.ts';
@@ -13,6 +11,7 @@ import {
   type SessionSubscriptions,
   type SessionSubscriptionsDeps,
 } from './session-subscriptions.ts';
+import { AFTER_ALL_IDS, createStreamIds } from './stream-ids.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */
@@ -28,9 +27,6 @@ export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
   readonly log: Log;
 }
 
-/** Sorts after every id of a stream. */
-const AFTER_ALL_IDS = '~';
-
 interface OpenStream {
   readonly id: string;
   readonly stream: NotificationStream;
@@ -39,15 +35,25 @@ interface OpenStream {
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   const { replicas, notificationStreams, resourceUpdates, log } = deps;
   const subscriptions = createSessionSubscriptions(deps);
-  const generateStreamId = createStreamIdGenerator(deps.clock);
+  const streamIds = createStreamIds(deps.clock);
   const openStreams = new Map<string, OpenStream>();
   let isFailing = false;
 
   replicas.listen((message) => {
     if (message.about !== 'stream') return;
-    const open = openStreams.get(message.sessionId);
-    if (open !== undefined && open.id < message.id) open.stream.end();
+    const { sessionId, id } = message;
+    streamIds.receive(id);
+    const open = openStreams.get(sessionId);
+    if (open === undefined) return;
+    if (open.id < id) open.stream.end();
+    else if (open.id > id) announceAgain(sessionId, open.id);
   });
+
+  function announceAgain(sessionId: string, id: string): void {
+    replicas
+      .send({ about: 'stream', sessionId, id })
+      .catch((cause: unknown) => log.debug('A session may have two streams.', { cause }));
+  }
 
   async function sendUpdate(
     sessionId: string,
@@ -75,7 +81,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
 
   return {
     async open(sessionId, user) {
-      const id = generateStreamId();
+      const id = streamIds.generate();
       // First, so that it does not count against the new one.
       openStreams.get(sessionId)?.stream.end();
       let unsubscribe = () => {};
@@ -116,15 +122,3 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
     unsubscribe: subscriptions.unsubscribe,
   };
 }
-
-/** Sorts by time: of two that come at one moment, everywhere the same one is the newer. */
-function createStreamIdGenerator(clock: Clock): () => string {
-  let count = 0;
-
-  return function generateStreamId() {
-    count += 1;
-    return [toDigits(clock.now()), toDigits(count), randomUUID()].join('-');
-  };
-}
-
-const toDigits = (number: number): string => String(number).padStart(16, '0');

@@ -5,7 +5,12 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSessionId, isSessionId } from '../../../core/ids.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
-import type { SessionLookup, SessionRecord, Store } from '../../../core/store/store.ts';
+import type {
+  SessionAccess,
+  SessionLookup,
+  SessionRecord,
+  Store,
+} from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { LogSeverity } from '../catalog/catalog.ts';
 
@@ -27,7 +32,7 @@ export interface CreatedSession {
 
 export interface CallInSession {
   readonly user: User;
-  /** What the store said of the session, when it counted the request. */
+  /** What the store said of the session, when it admitted the request. */
   readonly session: SessionLookup;
 }
 
@@ -35,17 +40,30 @@ export interface Sessions {
   /** Where the user has too many then, those that expire first are ended. */
   create(user: User, session: NewSession): Promise<CreatedSession>;
   /**
+   * What a request wants of the session that it names: to read it only, or to give it its full time
+   * again. Undefined for what cannot be a session ID, which never reaches the store.
+   */
+  createAccess(
+    id: string | undefined,
+    user: User,
+    purpose: 'read' | 'slide',
+  ): SessionAccess | undefined;
+  /**
    * The record of the session that a call names, where it is active and its user's; counts one that
    * has expired.
    *
    * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
    */
   read(id: string, call: CallInSession): Promise<SessionRecord | undefined>;
-  /** Slides the session, and notes a log level. False when it ended meanwhile. */
-  touch(id: string, user: User, logLevel?: LogSeverity): Promise<boolean>;
+  /**
+   * Notes which log messages the client wants.
+   *
+   * @throws GatewayError `session_not_found` when the session ended meanwhile.
+   */
+  setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void>;
   /** Ends the user's session. False when there is none. */
   end(id: string, user: User): Promise<boolean>;
-  /** When a session that is touched now expires, for `X-Session-Expires-At`: ISO 8601, UTC. */
+  /** When a session that slides now expires, for `X-Session-Expires-At`: ISO 8601, UTC. */
   getExpiry(): string;
   /** Live sessions in the store (the gauge). */
   countActive(): Promise<number>;
@@ -66,6 +84,8 @@ export function createSessions(
   { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
   { store, clock, metrics, log }: SessionsDeps,
 ): Sessions {
+  const renderTime = createTimeRenderer();
+
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());
   }
@@ -82,6 +102,12 @@ export function createSessions(
       return { sessionId, endedIds };
     },
 
+    createAccess(id, user, purpose) {
+      if (id === undefined || !isSessionId(id)) return undefined;
+      const slideSeconds = purpose === 'slide' ? ttlSeconds : undefined;
+      return { sessionId: id, owner: user?.sub, slideSeconds };
+    },
+
     async read(id, { session, user }) {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
@@ -91,13 +117,9 @@ export function createSessions(
       return undefined;
     },
 
-    touch: (id, user, logLevel) =>
-      store.touchSession(
-        id,
-        user?.sub,
-        { lastAccessedAt: clock.now(), ...(logLevel && { logLevel }) },
-        ttlSeconds,
-      ),
+    async setLogLevel(id, user, logLevel) {
+      if (!(await store.setSessionLogLevel(id, user?.sub, logLevel))) fail('session_not_found');
+    },
 
     async end(id, user) {
       const hasEnded = isSessionId(id) && (await store.endSession(id, user?.sub));
@@ -105,7 +127,7 @@ export function createSessions(
       return hasEnded;
     },
 
-    getExpiry: () => new Date(clock.now() + ttlSeconds * 1000).toISOString(),
+    getExpiry: () => renderTime(clock.now() + ttlSeconds * 1000),
 
     async countActive() {
       await sweep();
@@ -127,5 +149,19 @@ export function createSessions(
       schedule();
       return () => cancel();
     },
+  };
+}
+
+/** ISO 8601, UTC. Calls that are admitted together expire together: the last text is kept. */
+function createTimeRenderer(): (time: number) => string {
+  let last = 0;
+  let text = new Date(last).toISOString();
+
+  return function renderTime(time) {
+    if (time !== last) {
+      last = time;
+      text = new Date(time).toISOString();
+    }
+    return text;
   };
 }

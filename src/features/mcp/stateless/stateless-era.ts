@@ -52,6 +52,7 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   return {
     supports: (method) => methods.has(method) || (hasSubscriptions && method === LISTEN),
+    accessSession: () => undefined,
     async handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
       if (message.kind === 'response') {

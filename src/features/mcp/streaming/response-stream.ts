@@ -66,10 +66,15 @@ export function createResponseStream(isAccepted: boolean, id: RequestId | null):
 }
 
 /** Whether the caller names event streams among what it accepts; any type (a plain client) is not enough. */
-export const acceptsEventStream = (request: GatewayRequest): boolean =>
-  (getHeader(request, 'accept') ?? '')
-    .split(',')
-    .some((range) => EVENT_STREAM.test(range) && !REFUSED.test(range));
+export function acceptsEventStream(request: GatewayRequest): boolean {
+  const accept = getHeader(request, 'accept') ?? '';
+  // As nearly all clients write it: nothing has to be taken apart.
+  if (accept === USUAL_ACCEPT) return true;
+  return accept.split(',').some((range) => EVENT_STREAM.test(range) && !REFUSED.test(range));
+}
+
+/** MCP "Sending Messages to the Server". */
+const USUAL_ACCEPT = 'application/json, text/event-stream';
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 

@@ -1,12 +1,30 @@
 // The stream of a session and its subscriptions, among replicas.
 import { describe, expect, test } from 'vitest';
 import { createChangingResources, updated } from '../../../support/catalogs/changing-resources.ts';
-import { openClient } from '../../../support/clients/session-client.ts';
+import type { EventStream } from '../../../support/clients/event-stream.ts';
+import { openClient, type SessionClient } from '../../../support/clients/session-client.ts';
+import { manualClock } from '../../../support/gateway/clock.ts';
 import { startTwoReplicas } from '../../../support/gateway/two-replicas.ts';
-import { useShared } from '../../../support/lifetimes.ts';
+import { useFresh, useShared } from '../../../support/lifetimes.ts';
 
 const { catalog, change } = createChangingResources();
 const STREAMS = { MCP_STREAMS: 'true' };
+
+/** One of two streams of a session that is subscribed to "a" ends; the other one is told, until DELETE. */
+async function expectOneStays(client: SessionClient, streams: readonly EventStream[]) {
+  const pending = streams.map((stream) => stream.next());
+  const ended = await Promise.race(
+    pending.map(async (next, at) => {
+      expect(await next).toBeUndefined();
+      return at;
+    }),
+  );
+  change('a');
+  const kept = 1 - ended;
+  expect(await pending[kept]).toEqual(updated('a'));
+  expect(await client.end()).toBe(204);
+  expect(await streams[kept]?.rest()).toEqual([]);
+}
 
 describe('one stream for each session among replicas', () => {
   const pair = useShared(() => startTwoReplicas({ env: STREAMS, deps: { catalog } }));
@@ -45,5 +63,65 @@ describe('one stream for each session among replicas', () => {
     change('b');
     expect(await stream.next()).toEqual(updated('b'));
     stream.hangUp();
+  });
+
+  test('§16 of two that are opened at one moment, one stays', async () => {
+    for (let round = 0; round < 10; round++) {
+      const client = await openClient(pair.one);
+      const elsewhere = await client.at(pair.other);
+      await client.ask('resources/subscribe', { uri: 'watched://a' });
+      const streams = await Promise.all([client.watch(), elsewhere.watch()]);
+      await expectOneStays(client, streams);
+    }
+  });
+});
+
+describe('one stream for each session where the clock of a replica is behind', () => {
+  const clock = manualClock();
+  const clockBehind = manualClock(clock.now() - 5000);
+  const pair = useFresh(() =>
+    startTwoReplicas({ env: STREAMS, deps: { catalog, clock } }, { deps: { clock: clockBehind } }),
+  );
+
+  /** Messages arrive in their order: the last one of the first replica has arrived at the other. */
+  async function waitForMessages(): Promise<void> {
+    const client = await openClient(pair.one);
+    const stream = await (await client.at(pair.other)).watch();
+    expect(await client.end()).toBe(204);
+    expect(await stream.rest()).toEqual([]);
+  }
+
+  test('§16 a newer one at that replica ends the older', async () => {
+    const client = await openClient(pair.one);
+    await client.ask('resources/subscribe', { uri: 'watched://a' });
+    const first = await client.watch();
+    await waitForMessages();
+    const second = await (await client.at(pair.other)).watch();
+    expect(await first.rest()).toEqual([]);
+    change('a');
+    expect(await second.next()).toEqual(updated('a'));
+    second.hangUp();
+  });
+
+  test('§16 where a message about the older one was lost, one stays as soon as another is opened', async () => {
+    const redis = pair.redis.client();
+    const countSubscribers = async () =>
+      String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
+        .trim()
+        .split('\n')
+        .filter(Boolean).length;
+    const client = await openClient(pair.one);
+    await client.ask('resources/subscribe', { uri: 'watched://a' });
+    // They come back as soon as the clocks go on.
+    await redis.client('KILL', 'TYPE', 'PUBSUB');
+    const first = await client.watch();
+    await expect
+      .poll(async () => {
+        for (const each of [clock, clockBehind]) each.advance(100);
+        return countSubscribers();
+      })
+      .toBe(2);
+    const second = await (await client.at(pair.other)).watch();
+    await expectOneStays(client, [first, second]);
   });
 });

@@ -1,37 +1,35 @@
 // §8.4: counting fails open. What the store does not count passes, and the log says so once.
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import type { LimitWindow, RequestCount, SessionLookup, Store } from '../../core/store/store.ts';
+import type { Admission, Store } from '../../core/store/store.ts';
 
-/** Counts in all windows or in none, and reads the session in the same step of the store. */
-export type CountInStore = (
-  windows: readonly LimitWindow[],
-  sessionId?: string,
-) => Promise<CountOutcome>;
-
-/** What the store said of some windows; no verdict when it could not be asked. */
-export interface CountOutcome extends Partial<Pick<RequestCount, 'verdict' | 'entry'>> {
-  readonly session: SessionLookup;
-}
+/** As `admitRequest` of the store; never rejects. */
+export type AdmitInStore = Store['admitRequest'];
 
 /** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
 const RECOVERED_MS = 2000;
 
-export function createCountInStore(store: Store, clock: Clock, log: Log): CountInStore {
+export function createAdmitInStore(store: Store, clock: Clock, log: Log): AdmitInStore {
   const reportOutage = createOutageReport(clock, log);
 
-  return async function countInStore(windows, sessionId) {
+  return async function admitInStore(windows, access) {
     try {
-      const counted = await store.countRequestAndReadSession(windows, sessionId);
-      const { session, limitFailure, ...count } = counted;
-      reportOutage(limitFailure);
-      return { ...count, session: { record: session } };
+      const admission = await store.admitRequest(windows, access);
+      reportOutage(admission.limitFailure);
+      return admission;
     } catch (failure) {
       reportOutage(failure);
-      return { session: { failure } };
+      return toFailedAdmission(failure);
     }
   };
 }
+
+/** Nothing is counted; whoever needs the session hears why there is none. */
+export const toFailedAdmission = (failure: unknown): Admission => ({
+  verdict: undefined,
+  entry: undefined,
+  session: { failure },
+});
 
 /** Says once in the log that limits are not enforced, and once that they are again. */
 function createOutageReport(clock: Clock, log: Log) {

@@ -1,0 +1,124 @@
+// §12: more calls than this process can serve. Those that come first are let in, and the rest is refused
+// at once, so that nobody waits long for an answer that then comes too late.
+//
+// What is measured is how long calls wait: to run (run-queue.ts), and before that to be read, for as long as
+// a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
+// waits.
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { RunQueue } from './run-queue.ts';
+
+export interface Overload {
+  /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
+  tryAdmit(now: number): boolean;
+}
+
+/**
+ * How long a call should wait for its turn at most. Longer would serve a little more (refusals cost,
+ * too), but new connections wait longer: Node.js accepts one in each turn of the event loop.
+ */
+const MAX_WAIT_MS = 500;
+const TICK_MS = 100;
+const LATE_MS = TICK_MS + MAX_WAIT_MS;
+/** One long wait is no overload: a slow tool, garbage collection, a container that was stopped. */
+const LATE_TICKS = 2;
+/** At least so many are always let in: refusing so few would not shorten anybody's wait. */
+const MIN_CALLS = 32;
+/** What it takes to refuse a call, most of it in node:http before anybody sees the call. */
+const REFUSAL_MS = 0.03;
+/** How long the number of calls that can be served is remembered after the last refusal. */
+const QUIET_MS = 10_000;
+
+export interface OverloadDeps {
+  readonly runQueue: Pick<RunQueue, 'getWait'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function createOverload({ runQueue, clock, log }: OverloadDeps): Overload {
+  let isTicking = false;
+  let tickedAt = 0;
+  /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
+  let countedAt = 0;
+  let lateTicks = 0;
+  /** Since the last tick. */
+  let admitted = 0;
+  let refused = 0;
+  /** How many calls are let in between two ticks. */
+  let limit = Number.POSITIVE_INFINITY;
+  let quietSince = 0;
+  let refusedInEpisode = 0;
+
+  function start(now: number): void {
+    isTicking = true;
+    tickedAt = countedAt = now;
+    clock.after(TICK_MS, tick);
+  }
+
+  function tick(): void {
+    const now = clock.monotonic();
+    const elapsed = now - tickedAt;
+    const isLate = elapsed >= LATE_MS;
+    if (limit !== Number.POSITIVE_INFINITY) {
+      if (isLate || refused > 0) adapt(elapsed);
+    } else if (!isLate) {
+      lateTicks = 0;
+    } else if (countedAt === tickedAt) {
+      countLateness(now);
+    }
+    if (isLate || refused > 0) quietSince = now;
+    else if (isEpisode() && now - quietSince >= QUIET_MS) endEpisode();
+    isTicking = false;
+    // An idle process needs no timer, and the next call finds out by itself.
+    if (admitted + refused > 0 || isEpisode()) start(now);
+    admitted = refused = 0;
+  }
+
+  const isEpisode = () => limit !== Number.POSITIVE_INFINITY || refusedInEpisode > 0;
+
+  function countLateness(now: number): void {
+    lateTicks += 1;
+    countedAt = now;
+    if (lateTicks < LATE_TICKS) return;
+    limit = Math.max(MIN_CALLS, (admitted * MAX_WAIT_MS) / (now - tickedAt));
+    quietSince = now;
+  }
+
+  /** Half of the way (on a scale of factors), since calls are often served one tick after they came. */
+  function adapt(elapsed: number): void {
+    const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
+    const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
+    limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
+  }
+
+  function refuse(): void {
+    if (refusedInEpisode === 0) {
+      log.warn(
+        'More calls come than this process can serve: some are refused with 503, so that the others do not wait long. Add replicas or WORKERS, or look for a tool that takes much CPU.',
+      );
+    }
+    refused += 1;
+    refusedInEpisode += 1;
+  }
+
+  function endEpisode(): void {
+    if (refusedInEpisode > 0)
+      log.info('All calls are served again.', { refused: refusedInEpisode });
+    limit = Number.POSITIVE_INFINITY;
+    lateTicks = refusedInEpisode = 0;
+  }
+
+  return {
+    tryAdmit(now) {
+      if (!isTicking) start(now);
+      // A turn of the event loop that reads many calls takes long, and timers wait for its end.
+      if (limit === Number.POSITIVE_INFINITY && now - countedAt >= LATE_MS) countLateness(now);
+      if (admitted < limit && runQueue.getWait(now) < MAX_WAIT_MS) {
+        admitted += 1;
+        return true;
+      }
+      refuse();
+      return false;
+    },
+  };
+}
