@@ -1,4 +1,4 @@
-// How the process ends: cleanly at the first signal, at once at the second, with exit code 1 after an error.
+// How a process ends: cleanly at the first signal, at once at the second, with exit code 1 after an error.
 import { constants } from 'node:os';
 import { systemClock } from '../core/clock.ts';
 import { getStackFacts } from '../core/errors/gateway-error.ts';
@@ -28,34 +28,60 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   }
 
   async function shutDown(): Promise<void> {
-    try {
-      await close();
-      log.info('Stopped.');
-      process.exit(0);
-    } catch (cause) {
-      log.error('The shutdown failed.', { cause });
-      process.exit(1);
-    }
+    const code = await closeAll(log, close);
+    if (code === 0) log.info('Stopped.');
+    process.exit(code);
   }
 
-  function onUncaughtException(cause: unknown): void {
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  handleUncaughtErrors(log);
+}
+
+/**
+ * A worker of `WORKERS` shuts down when the main process says so, by SIGTERM, and then ends itself.
+ * Whether a second signal ends it at once is for the main process to say, which then ends the worker.
+ */
+export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
+  let isEnding = false;
+
+  async function shutDown(): Promise<void> {
+    if (isEnding) return;
+    isEnding = true;
+    process.exit(await closeAll(log, close));
+  }
+
+  process.on('SIGTERM', () => void shutDown());
+  // Ctrl+C reaches all processes of a terminal.
+  process.on('SIGINT', () => {});
+  handleUncaughtErrors(log);
+}
+
+/** Resolves to the exit code. */
+async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
+  try {
+    await close();
+    return 0;
+  } catch (cause) {
+    log.error('The shutdown failed.', { cause });
+    return 1;
+  }
+}
+
+function handleUncaughtErrors(log: Log): void {
+  process.on('uncaughtException', (cause: unknown) => {
     log.error(
       'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
       { cause, ...getStackFacts(cause) },
     );
     process.exit(1);
-  }
+  });
 
-  /** A forgotten await in one tool must not end the service for everybody. */
-  function onUnhandledRejection(cause: unknown): void {
+  // A forgotten await in one tool must not end the service for everybody.
+  process.on('unhandledRejection', (cause: unknown) => {
     log.error(
       'A promise was rejected and nothing handled it. The stack shows where: perhaps a tool lacks an await.',
       { cause, ...getStackFacts(cause) },
     );
-  }
-
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
-  process.on('uncaughtException', onUncaughtException);
-  process.on('unhandledRejection', onUnhandledRejection);
+  });
 }

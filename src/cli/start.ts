@@ -1,13 +1,20 @@
 import { loadConfig } from '../core/config/load.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
 import type { Options } from './command-line.ts';
+import { countWorkers } from './count-workers.ts';
 import { prepareEnvironment } from './env-file.ts';
-import { serve } from './serve.ts';
 
 /** `postern start`: the service, configured by environment variables. */
 export async function start(options: Options): Promise<void> {
   const envFile = prepareEnvironment(options);
   const config = loadConfig(process.env);
+  const workers = countWorkers(config.server.workers);
+  if (workers > 1) {
+    const { superviseWorkers } = await import('./workers/supervise.ts');
+    return superviseWorkers(config, { workers, envFile });
+  }
   const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
+  // Loaded here: the main process of several workers serves nothing itself.
+  const { serve } = await import('./serve.ts');
   await serve(config, { catalog, envFile });
 }

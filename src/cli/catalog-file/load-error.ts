@@ -3,10 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { getErrorCode } from '../../core/errors/error-code.ts';
+import { CODE_FOLDER } from '../../core/own-files.ts';
 import { StartError } from '../start-error.ts';
-
-/** Our own code, be it src/ or dist/. */
-const PACKAGE_ROOT = new URL('../../', import.meta.url).href;
 
 /** `path` is the catalogue's file. */
 export function explainLoadError(error: unknown, path: string): Error {
@@ -56,7 +54,7 @@ function findAuthorFrame({ stack = '' }: Error): string | undefined {
 }
 
 const isAuthorFile = (file: string): boolean =>
-  !toFileUrl(file).startsWith(PACKAGE_ROOT) && !file.includes('/node_modules/');
+  !toFileUrl(file).startsWith(CODE_FOLDER.href) && !file.includes('/node_modules/');
 
 const FRAME = /^ {4}at (?:.*\()?(?:async )?((?:file:\/\/)?\/[^\s()]+?):(\d+):(\d+)\)?$/gm;
 

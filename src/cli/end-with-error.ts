@@ -1,0 +1,30 @@
+// What is printed when a command fails.
+import { ConfigError } from '../core/config/config-error.ts';
+import { DefinitionError } from '../core/errors/definition-error.ts';
+import { USAGE, UsageError } from './command-line.ts';
+import { StartError } from './start-error.ts';
+
+/** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
+export function endWithError(error: unknown): void {
+  console.error(describeError(error).join('\n'));
+  // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
+  if (error instanceof SyntaxError) queueMicrotask(() => rethrow(error));
+  else process.exit(error instanceof UsageError ? 2 : 1);
+}
+
+function describeError(error: unknown): readonly string[] {
+  if (error instanceof UsageError) return [error.message, '', USAGE.trimEnd()];
+  if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
+  if (error instanceof DefinitionError) return ['Postern cannot start:', `  - ${error.message}`];
+  if (error instanceof StartError) return ['Postern cannot start:', ...formatBullets(error.lines)];
+  if (error instanceof SyntaxError) return ['Postern cannot start because of a syntax error:'];
+  return ['Postern cannot start because of an unexpected error:', `  - ${String(error)}`];
+}
+
+function formatBullets(lines: readonly string[]): readonly string[] {
+  return lines.map((line) => `  - ${line}`);
+}
+
+function rethrow(error: Error): never {
+  throw error;
+}

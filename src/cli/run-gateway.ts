@@ -1,0 +1,45 @@
+import type { Config } from '../core/config/config.ts';
+import { DataDirError } from '../core/store/embedded/lock.ts';
+import { createGateway, type Deps, type Gateway } from '../gateway.ts';
+import { describeListenError, StartError } from './start-error.ts';
+
+export interface ProcessEnd {
+  /** Sees to it that `close` is called when this process is to end. */
+  handleEnd(close: () => Promise<void>): void;
+  /** What is closed after the service. */
+  readonly alsoClose?: () => Promise<void>;
+}
+
+/** @throws StartError with the lines to print. */
+export async function runGateway(
+  config: Config,
+  deps: Partial<Deps>,
+  { handleEnd, alsoClose = async () => {} }: ProcessEnd,
+): Promise<void> {
+  let close = alsoClose;
+  // At once: as the first process of a container, nothing else would handle a signal.
+  handleEnd(() => close());
+  const gateway = await openGateway(config, deps);
+  close = async () => {
+    await gateway.close();
+    await alsoClose();
+  };
+  await startListening(gateway, config.server);
+}
+
+async function openGateway(config: Config, deps: Partial<Deps>): Promise<Gateway> {
+  try {
+    return await createGateway(config, deps);
+  } catch (error) {
+    if (error instanceof DataDirError) throw new StartError([error.message]);
+    throw error;
+  }
+}
+
+async function startListening(gateway: Gateway, { host, port }: Config['server']): Promise<void> {
+  try {
+    await gateway.listen();
+  } catch (error) {
+    throw new StartError([describeListenError(error, host, port)]);
+  }
+}

@@ -1,0 +1,32 @@
+// WORKERS: the main process, which serves nothing itself.
+import type { Config } from '../../core/config/config.ts';
+import { logListening, logStartWarnings } from '../../core/config/start-log.ts';
+import { createLog } from '../../core/log.ts';
+import type { EnvFile } from '../env-file.ts';
+import { logEnvironment } from '../log-environment.ts';
+import { handleProcessEnd } from '../process-end.ts';
+import { createWorkerPool } from './worker-pool.ts';
+
+export interface SuperviseOptions {
+  /** How many. */
+  readonly workers: number;
+  readonly envFile: EnvFile | undefined;
+}
+
+/**
+ * Serves with several processes, which end with this one.
+ *
+ * @throws StartError when a worker was killed before it served.
+ */
+export async function superviseWorkers(
+  config: Config,
+  { workers, envFile }: SuperviseOptions,
+): Promise<void> {
+  const log = createLog(config.server.logLevel);
+  logEnvironment(log, envFile);
+  logStartWarnings(config, log);
+  const pool = createWorkerPool(log);
+  handleProcessEnd(log, pool.close);
+  await pool.start(workers);
+  logListening(config, config.server.port, log, { workers });
+}

@@ -1,0 +1,52 @@
+// One of several processes that serve the same port; the main process starts it (supervise.ts).
+import cluster from 'node:cluster';
+import type { Config } from '../../core/config/config.ts';
+import { loadConfig } from '../../core/config/load.ts';
+import { createLog, type Log } from '../../core/log.ts';
+import { loadCatalog } from '../catalog-file/load-catalog.ts';
+import { parseCommandLine } from '../command-line.ts';
+import { endWithError } from '../end-with-error.ts';
+import { handleWorkerEnd } from '../process-end.ts';
+import { runGateway } from '../run-gateway.ts';
+import { StartError } from '../start-error.ts';
+
+runWorker().catch(endWithError);
+
+async function runWorker(): Promise<void> {
+  const { worker } = cluster;
+  if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
+  const { catalog: file } = parseCommandLine(process.argv.slice(2));
+  // The main process has read .env, too, and passes all on.
+  const config = loadConfig(process.env);
+  const log = createLog(config.server.logLevel, undefined, { worker: worker.id });
+  const catalog = file === undefined ? undefined : await loadCatalog(file);
+  const startLog = createStartLog(log);
+  await runGateway(
+    config,
+    { log: startLog.log, ...(catalog && { catalog }), ...(await createMetricsDeps(config)) },
+    { handleEnd: (close) => handleWorkerEnd(log, close) },
+  );
+  startLog.endStart();
+}
+
+async function createMetricsDeps({ server }: Config) {
+  if (!server.metricsEnabled) return {};
+  const { createWorkerMetrics } = await import('./worker-metrics.ts');
+  return { metrics: createWorkerMetrics() };
+}
+
+/** Until `endStart`, a log without what the main process says for all workers: only errors. */
+function createStartLog(log: Log) {
+  let isStarting = true;
+  const sayAfterStart =
+    (write: Log['info']): Log['info'] =>
+    (message, facts) => {
+      if (!isStarting) write(message, facts);
+    };
+  return {
+    log: { ...log, warn: sayAfterStart(log.warn), info: sayAfterStart(log.info) },
+    endStart() {
+      isStarting = false;
+    },
+  };
+}
