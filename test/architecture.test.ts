@@ -44,7 +44,8 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'node:http': /^(http\/server\.ts$|cli\/)/,
   'node:https': /^(features\/oauth\/client-id-metadata\/fetch-document\.ts$|cli\/)/,
   'node:child_process': /^cli\//,
-  'node:process': /^cli\//,
+  // For nextTick: when all microtasks have run.
+  'node:process': /^(http\/run-queue\.ts$|cli\/)/,
 };
 
 /** What one place only may say. */

@@ -1,6 +1,6 @@
 // Answers of a listening gateway as they come: a stream event by event, or a plain body.
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 
 /** One event of a stream (WHATWG HTML §9.2). */
 export interface ServerEvent {
@@ -32,17 +32,19 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Whose connection it takes; without it each has one of its own. */
+  readonly agent?: Agent;
 }
 
-/** Resolves at the head of the answer. Each has a connection of its own. */
+/** Resolves at the head of the answer. */
 export async function openEvents(asked: Asked): Promise<EventStream> {
-  const { port, method = 'POST', path = '/mcp', headers = {}, body } = asked;
+  const { port, method = 'POST', path = '/mcp', headers = {}, body, agent = false } = asked;
   const sent = request({
     host: '127.0.0.1',
     port,
     method,
     path,
-    agent: false,
+    agent,
     headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
   });
   const answered = once(sent, 'response');

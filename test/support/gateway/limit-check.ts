@@ -1,3 +1,4 @@
+import { NO_SESSION } from '../../../src/core/store/store.ts';
 import type { Limiter } from '../../../src/features/limits/limiter.ts';
 
 /** A limiter that refuses nothing, with what its headers say. */
@@ -6,7 +7,7 @@ export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    admitAndReadSession: async () => ({ record: undefined }),
+    admit: async () => NO_SESSION,
     headers: () => headers,
   }),
 });

@@ -42,6 +42,8 @@ export interface LaunchOptions {
   readonly args?: readonly string[];
   /** `npm` in place of `node dist/cli/main.js`, in a process group of its own. */
   readonly npm?: boolean;
+  /** In a process group of its own, as a terminal has it. */
+  readonly leadsGroup?: boolean;
   /** Where it runs; a folder without a `.env` unless given. */
   readonly cwd?: string;
   /** In place of the built service of this checkout. */
@@ -67,14 +69,15 @@ const BARE: Env = Object.fromEntries(
 /** Starts it and does not wait. */
 export function launch(env: Env, how: LaunchOptions = {}): Postern {
   const { args = ['start'], npm, main = MAIN, cwd = npm ? checkout() : emptyFolder() } = how;
+  const leadsGroup = npm === true || how.leadsGroup === true;
   const [command, ...rest] = npm ? ['npm', 'run', ...args] : [process.execPath, main, ...args];
   const child = spawn(command, rest, {
     cwd,
     env: { ...BARE, npm_config_update_notifier: 'false', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: npm === true,
+    detached: leadsGroup,
   });
-  started.set(child, npm === true);
+  started.set(child, leadsGroup);
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${command} could not be started`);
   let stdout = '';
@@ -109,14 +112,14 @@ export function launch(env: Env, how: LaunchOptions = {}): Postern {
   };
 }
 
-/** Starts it on a free port of loopback, and waits until it answers. */
+/** Starts it on a free port of loopback, or the given one, and waits until it answers. */
 export async function startPostern(
   env: Env = {},
   how: LaunchOptions = {},
 ): Promise<RunningPostern> {
   const dataDir = env.DATA_DIR ?? (await makeFolder());
   for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort();
+    const port = env.PORT === undefined ? await freePort() : Number(env.PORT);
     const url = `http://127.0.0.1:${port}`;
     const own = { HOST: '127.0.0.1', PORT: String(port), DATA_DIR: dataDir };
     const postern = launch({ ...own, ...env }, how);

@@ -1,0 +1,65 @@
+// npm run chaos: breaks what the gateway depends on, while a client that knows the right answer of every
+// call goes on calling, and compares what comes of it with the figures that have to be reached.
+import { setMaxListeners } from 'node:events';
+import { existsSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { endPosterns } from '../test/support/gateway/process.ts';
+import { FAULTS } from './chaos/faults/index.ts';
+import { runFaults } from './chaos/run-faults.ts';
+
+const USAGE = `Usage: npm run chaos -- [options]
+
+  --short          less than a minute: a little of everything, and times are not judged
+  --scale N        how much of the whole form: --scale 0.1 makes ten minutes one (default 1)
+  --only NAME      only this fault; may be repeated
+  --list           the faults and their figures
+  --help           this text
+
+The exit code is 1 when a figure was missed.`;
+
+const { values } = parseArgs({
+  options: {
+    short: { type: 'boolean', default: false },
+    scale: { type: 'string', default: '1' },
+    only: { type: 'string', multiple: true, default: [] },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+const { short: isShort, only } = values;
+const scale = Number(values.scale);
+const chosen = only.length === 0 ? FAULTS : FAULTS.filter(({ name }) => only.includes(name));
+const unknown = only.filter((name) => FAULTS.every((fault) => fault.name !== name));
+
+if (values.help) console.log(USAGE);
+else if (values.list) {
+  for (const { name, title, figure } of FAULTS) console.log(`${name}\n    ${title}\n    ${figure}`);
+} else if (unknown.length > 0) {
+  fail(`No such fault: ${unknown.join(', ')}. --list names them.`);
+} else if (!(scale > 0)) {
+  fail(`--scale takes a number above 0, not ${values.scale}.`);
+} else if (!existsSync('dist/cli/main.js')) {
+  fail('Nothing to break yet: run npm run build first.');
+} else {
+  await run();
+}
+
+async function run(): Promise<void> {
+  const interruption = new AbortController();
+  const { signal } = interruption;
+  // Every fault under way listens, and whatever it waits for.
+  setMaxListeners(0, signal);
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interruption.abort());
+  try {
+    // What is not timed can go on side by side.
+    const isPassed = await runFaults(chosen, { isShort, scale, signal, jobs: isShort ? 4 : 1 });
+    if (!isPassed) process.exitCode = 1;
+  } finally {
+    await endPosterns();
+  }
+}
+
+function fail(message: string): void {
+  console.error(message);
+  process.exitCode = 2;
+}

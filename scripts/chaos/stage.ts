@@ -1,0 +1,107 @@
+// What a fault needs around it. All that is started on a stage ends with it, the last one first.
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type Env,
+  type LaunchOptions,
+  type RunningPostern,
+  startPostern,
+} from '../../test/support/gateway/process.ts';
+import { AUDIENCE, type Issuer, startIssuer } from '../../test/support/oauth/issuer.ts';
+import { createKnowingClient, type KnowingClient } from './client/knowing-client.ts';
+import { type Load, startLoad } from './client/load.ts';
+import { createRequester } from './client/requester.ts';
+import { createTally, type Tally } from './client/tally.ts';
+import { createUsers, type Users } from './client/users.ts';
+
+/** A figure as the whole form needs it, and as the short one does. */
+export interface Extent {
+  readonly full: number;
+  readonly short: number;
+}
+
+export interface Stage {
+  readonly isShort: boolean;
+  /** Aborts on Ctrl-C. */
+  readonly signal: AbortSignal;
+  /** How much of something: seconds, rounds, inputs. */
+  choose(extent: Extent): number;
+  /** Rejects when the run is interrupted. */
+  pause(ms: number): Promise<void>;
+  closeAtEnd<Started extends { close(): unknown }>(started: Started): Started;
+  /** The built gateway, with limits that nobody reaches. */
+  startGateway(issuer: Issuer, env: Env, how?: LaunchOptions): Promise<RunningPostern>;
+  startIssuer(): Promise<Issuer>;
+  /** A client of a gateway, with sessions opened. */
+  startClient(url: string, issuer: Issuer, options?: ClientOptions): Promise<KnowingClient>;
+  startLoad(ratePerSecond: number, call: () => Promise<unknown>): Load;
+  close(): Promise<void>;
+}
+
+export interface ClientOptions {
+  readonly sessions?: number;
+  readonly connections?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Of several clients. */
+  readonly tally?: Tally;
+  /** Where a fault changes their tokens. */
+  readonly users?: Users;
+}
+
+const LIMITS: Env = {
+  MCP_RATE_LIMIT_MAX: '1000000000',
+  MCP_GLOBAL_RATE_LIMIT_MAX: '1000000000',
+  MCP_USER_SESSIONS_MAX: '0',
+  TRUST_PROXY: 'none',
+};
+
+export function createStage(options: {
+  readonly isShort: boolean;
+  /** Of what the whole form does: 1 for all of it. */
+  readonly scale: number;
+  readonly signal: AbortSignal;
+}): Stage {
+  const { isShort, scale, signal } = options;
+  const closings: (() => unknown)[] = [];
+
+  function closeAtEnd<Started extends { close(): unknown }>(started: Started): Started {
+    closings.push(() => started.close());
+    return started;
+  }
+
+  return {
+    isShort,
+    signal,
+    choose: ({ full, short }) => (isShort ? short : Math.max(short, Math.round(full * scale))),
+    pause: (ms) => pause(ms, undefined, { signal }),
+    closeAtEnd,
+    startIssuer: async () => closeAtEnd(await startIssuer()),
+    async startGateway(issuer, env, how) {
+      const own = { OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE };
+      const gateway = await startPostern({ ...own, ...LIMITS, ...env }, how);
+      closings.push(async () => {
+        gateway.kill('SIGCONT');
+        gateway.kill('SIGKILL');
+        await gateway.ended;
+      });
+      return gateway;
+    },
+    async startClient(
+      url,
+      issuer,
+      { sessions = 20, connections = 64, tally, users, headers = {} } = {},
+    ) {
+      const requester = closeAtEnd(createRequester(url, { connections, headers }));
+      const client = createKnowingClient(
+        requester,
+        users ?? (await createUsers(issuer)),
+        tally ?? createTally(),
+      );
+      await client.openSessions(sessions);
+      return client;
+    },
+    startLoad: (ratePerSecond, call) => closeAtEnd(startLoad(ratePerSecond, call)),
+    async close() {
+      for (const end of closings.splice(0).reverse()) await end();
+    },
+  };
+}
