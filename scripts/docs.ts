@@ -1,8 +1,11 @@
-// npm run docs: writes what follows from tables and examples in the code. With --check it writes
+// npm run docs: writes what follows from tables and examples in the code, and from the last benchmark. With --check it writes
 // nothing and fails when a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
+import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
+import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import { renderAuthorsPage } from './docs/examples.ts';
+import { renderScalingPage } from './docs/scaling/page.ts';
 import { envExample, settingsPage } from './docs/settings-page.ts';
 
 const root = new URL('../', import.meta.url);
@@ -12,6 +15,9 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/settings.md': settingsPage,
   'docs/errors.md': renderErrorsPage,
   'docs/authors.md': renderAuthorsPage,
+  'docs/benchmarks.md': renderBenchmarksPage,
+  'docs/scaling.md': renderScalingPage,
+  'docs/assets/benchmarks.svg': renderBenchmarksChart,
   '.env.example': envExample,
 };
 

@@ -22,6 +22,7 @@ const PAGES = [
 const SUB_PAGES = [
   { name: 'threat-model', title: 'Threat model' },
   { name: 'benchmarks', title: 'Benchmarks' },
+  { name: 'scaling', title: 'Scaling' },
   { name: 'provider-entra', title: 'Microsoft Entra ID' },
   { name: 'provider-okta', title: 'Okta' },
   { name: 'provider-auth0', title: 'Auth0' },
@@ -39,6 +40,7 @@ const ALL_PAGES = [...PAGES, ...SUB_PAGES];
 const ASSETS = {
   'assets/style.css': 'assets/style.css',
   'assets/icon.svg': 'assets/icon.svg',
+  'assets/benchmarks.svg': 'assets/benchmarks.svg',
   // The same at 16 and 32 pixels, where browsers look for it by themselves.
   'favicon.ico': 'assets/favicon.ico',
 } as const;
@@ -77,6 +79,12 @@ function renderMarkdown(file: string, markdown: string): string {
     const href = token?.attrGet('href');
     if (token && typeof href === 'string') token.attrSet('href', rewriteLink(file, href));
     return self.renderToken(siblings, at, options);
+  };
+  const { image } = rules;
+  rules.image = (siblings, at, options, env, self) => {
+    const token = siblings[at];
+    token?.attrSet('src', `{base_path}/${token.attrGet('src')}`);
+    return image?.(siblings, at, options, env, self) ?? '';
   };
   rules.heading_open = (siblings, at, options, _env, self) => {
     siblings[at]?.attrSet('id', createAnchor(siblings[at + 1]?.content ?? ''));

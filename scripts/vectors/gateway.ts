@@ -6,7 +6,8 @@ import type { Log } from '../../src/core/log.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
 import { createAuthenticate, createChallenge } from '../../src/features/auth/bearer.ts';
 import { createKeySet } from '../../src/features/auth/key-set.ts';
-import { parseToken } from '../../src/features/auth/parse-token.ts';
+import { createTokenParser } from '../../src/features/auth/parse-token.ts';
+import { findSigner } from '../../src/features/auth/signature-memory.ts';
 import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
 import { AUDIENCE, ISSUER } from './signer.ts';
 
@@ -38,21 +39,23 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     audienceClaim: 'aud' as const,
     foreignClaims: [],
     maxTokenBytes: MAX_TOKEN_BYTES,
+    signatureMemory: 0,
     clockToleranceSeconds: 0,
   };
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createAuthenticate({
     verify,
     challenge: createChallenge(AUDIENCE, 'proxy'),
-    metrics: noMetrics,
-    clock,
   });
+  const parseToken = createTokenParser(MAX_TOKEN_BYTES);
 
   return {
     signature: (jws) =>
-      getVerdict(async () => verifySignature(parseToken(jws, MAX_TOKEN_BYTES), keySet)),
+      getVerdict(async () => verifySignature(parseToken(jws), { keySet, findSigner })),
     bearer: (token) =>
-      getVerdict(() => authenticate({ headers: { authorization: `Bearer ${token}`.trim() } })),
+      getVerdict(async () =>
+        authenticate({ headers: { authorization: `Bearer ${token}`.trim() } }),
+      ),
   };
 }
 
@@ -84,4 +87,4 @@ function createSkippingClock(): Clock {
   };
 }
 
-const noLog: Log = { error() {}, warn() {}, info() {}, debug() {} };
+const noLog: Log = { error() {}, warn() {}, info() {}, debug() {}, isWritten: () => false };

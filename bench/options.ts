@@ -1,0 +1,84 @@
+// The command line of npm run bench.
+import { parseArgs } from 'node:util';
+import type { Plan } from './rounds.ts';
+
+export interface Options {
+  readonly command: string;
+  readonly isQuick: boolean;
+  readonly only: readonly string[];
+  readonly plan: Plan;
+  /** How many the measurement of memory makes. */
+  readonly requests: number;
+  readonly hasPromotion: boolean;
+  /** Whether the results replace those of docs/benchmarks.md. */
+  readonly isPublished: boolean;
+}
+
+export const HELP = `npm run bench [-- <what>] [options]
+
+What:
+  calls        contestants against each other (the default; about 18 minutes)
+  growth       whether a call costs the same with much of something (about 10 minutes)
+  scaling      one process and two, and what Redis takes (about 5 minutes)
+  memory       at rest, under load, and whether it grows with the requests
+  profile      where the CPU time of a call goes
+  start        from the start of the process to its first answer
+
+Options:
+  --quick               under a minute: 32 connections, 3 short rounds, main contestants
+  --only a,b            only these contestants (by name or by the beginning of it), cases of growth, or parts of scaling
+  --connections 1,32    only so many connections
+  --rounds n            rounds of each contestant (5)
+  --seconds n           length of a round (3)
+  --requests n          requests of memory, for each store (1000000)
+  --promotion           measure promotion with --quick, --only or --connections, too
+  --publish             write the results into docs/benchmarks.md
+  --help                this text`;
+
+/** Undefined when help was asked for. */
+export function readOptions(args: readonly string[]): Options | undefined {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string', default: '' },
+      connections: { type: 'string' },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      requests: { type: 'string', default: '1000000' },
+      promotion: { type: 'boolean', default: false },
+      publish: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const isQuick = values.quick;
+  const only = splitList(values.only);
+  const connections = splitList(values.connections ?? (isQuick ? '32' : '1,8,32,256'));
+  return {
+    command: positionals[0] ?? 'calls',
+    isQuick,
+    only,
+    plan: {
+      connections: connections.map((text) => readNumber('--connections', text)),
+      rounds: readNumber('--rounds', values.rounds ?? (isQuick ? '3' : '5')),
+      seconds: readNumber('--seconds', values.seconds ?? (isQuick ? '1' : '3')),
+      warmUpSeconds: isQuick ? 1 : 5,
+    },
+    requests: readNumber('--requests', values.requests),
+    hasPromotion: values.promotion || !(isQuick || only.length > 0 || values.connections),
+    isPublished: values.publish,
+  };
+}
+
+const splitList = (text: string): readonly string[] =>
+  text.split(',').filter((part) => part !== '');
+
+function readNumber(option: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) {
+    throw new Error(`${option} takes whole numbers from 1, not ${text}.`);
+  }
+  return value;
+}

@@ -1,0 +1,78 @@
+// The results that docs/benchmarks.md shows, raw, so that the page can be written again from them.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { GrowthResult } from './growth/measure-growth.ts';
+import type { Machine } from './machine.ts';
+import type { MemoryResult } from './measure-memory.ts';
+import type { ProfileResult } from './measure-profile.ts';
+import type { StartResult } from './measure-start.ts';
+import type { Plan, Series } from './rounds.ts';
+import type { DeploymentResult } from './scaling/measure-deployments.ts';
+import type { HotWindowResult, RedisCostRow } from './scaling/measure-redis.ts';
+
+export interface Published {
+  readonly calls?: CallResults;
+  readonly growth?: GrowthResults;
+  readonly memory?: MemoryResults;
+  readonly start?: StartResults;
+  readonly profile?: ProfileResults;
+  readonly scaling?: Partial<ScalingResults>;
+}
+
+export interface CallResults {
+  readonly machine: Machine;
+  readonly plan: Plan;
+  readonly series: readonly Series[];
+  /** By the name of the contestant. */
+  readonly promotedKb: Readonly<Record<string, number>>;
+}
+
+export interface GrowthResults {
+  readonly machine: Machine;
+  readonly plan: Plan;
+  readonly results: readonly GrowthResult[];
+}
+
+export interface MemoryResults {
+  readonly machine: Machine;
+  readonly results: readonly MemoryResult[];
+}
+
+export interface StartResults {
+  readonly machine: Machine;
+  readonly results: readonly StartResult[];
+}
+
+export interface ProfileResults {
+  readonly machine: Machine;
+  readonly results: readonly ProfileResult[];
+}
+
+export interface ScalingResults {
+  readonly machine: Machine;
+  readonly apart: readonly DeploymentResult[];
+  readonly shared: readonly DeploymentResult[];
+  readonly redis: readonly RedisCostRow[];
+  readonly hotWindows: readonly HotWindowResult[];
+}
+
+const FILE = new URL('../docs/assets/benchmarks.json', import.meta.url);
+
+export function readPublished(): Published {
+  return JSON.parse(readFileSync(FILE, 'utf8'));
+}
+
+/** Replaces one part of the results, and writes the page anew. */
+export function publish(part: Published): void {
+  const text = JSON.stringify({ ...readPublished(), ...part }, roundNumbers, 1);
+  // A round is one line: the file is read by people, too.
+  const lines = text.replace(
+    /\{\n\s+("requests"[^}]*?)\n\s+\}/g,
+    (_, members: string) => `{ ${members.replace(/\n\s+/g, ' ')} }`,
+  );
+  writeFileSync(FILE, `${lines}\n`);
+  execFileSync('npm', ['run', '--silent', 'docs'], { stdio: 'inherit' });
+}
+
+const roundNumbers = (_key: string, value: unknown) =>
+  typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;

@@ -1,0 +1,213 @@
+// The service as one process and as two: what a call costs each part, and how many there are in a second.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { startHaproxy } from '../../scripts/chaos/servers/haproxy.ts';
+import { checkAnswers } from '../check-answers.ts';
+import { runPostern } from '../contestants.ts';
+import { computeMedian } from '../results.ts';
+import type { Plan } from '../rounds.ts';
+import { LOAD_CORE, type ServerProcess } from '../server-process.ts';
+import { openTestbed, type Testbed } from '../testbed.ts';
+import { runWrk } from '../wrk.ts';
+import { createRedisMeter, type RedisMeter } from './redis-meter.ts';
+
+/** Of each call, in microseconds of CPU, where nothing else is said. */
+export interface DeploymentFigures {
+  readonly requestsPerSecond: number;
+  readonly gateway: number;
+  readonly redis: number;
+  /** The load generator, and the load balancer where there is one. */
+  readonly load: number;
+  /** Calls in each script. */
+  readonly batch: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+export interface DeploymentResult extends DeploymentFigures {
+  readonly name: string;
+  readonly connections: number;
+}
+
+/** `apart`: the gateway has a core, everything else the other. `shared`: all run on both. */
+export type Placement = 'apart' | 'shared';
+
+interface Deployment {
+  readonly name: string;
+  readonly placement: Placement;
+  readonly connections: number;
+  open(start: StartReplica): Promise<Opened>;
+}
+
+type StartReplica = (settings?: Readonly<Record<string, string>>) => Promise<ServerProcess>;
+
+interface Opened {
+  readonly servers: readonly ServerProcess[];
+  /** Where clients go, each with its share of the connections. */
+  readonly urls: readonly string[];
+  readonly close?: () => Promise<void>;
+}
+
+const openOne = async (start: StartReplica, settings = {}): Promise<Opened> => {
+  const server = await start(settings);
+  return { servers: [server], urls: [server.url] };
+};
+
+async function openTwo(start: StartReplica): Promise<Opened> {
+  const servers = [await start(), await start()];
+  return { servers, urls: servers.map(({ url }) => url) };
+}
+
+async function openBehindHaproxy(start: StartReplica): Promise<Opened> {
+  const { servers, urls } = await openTwo(start);
+  const balancer = await startHaproxy(
+    urls.map((url) => Number(new URL(url).port)),
+    1000,
+  );
+  return { servers, urls: [`${balancer.url}/mcp`], close: balancer.close };
+}
+
+const DEPLOYMENTS: readonly Deployment[] = [
+  ...[1, 8, 32, 128].map((connections) => ({
+    name: 'one process',
+    placement: 'apart' as const,
+    connections,
+    open: openOne,
+  })),
+  { name: 'one process', placement: 'shared', connections: 32, open: openOne },
+  {
+    name: '`WORKERS=2`',
+    placement: 'shared',
+    connections: 32,
+    open: (start) => openOne(start, { WORKERS: '2' }),
+  },
+  { name: 'two replicas, clients in turn', placement: 'shared', connections: 32, open: openTwo },
+  {
+    name: 'two replicas behind HAProxy',
+    placement: 'shared',
+    connections: 32,
+    open: openBehindHaproxy,
+  },
+];
+
+const BOTH_CORES = '0,1';
+/** Two processes share the calls, and V8 optimises each of them by itself. */
+const WARM_UP_SECONDS = 12;
+
+export async function measureDeployments(
+  placement: Placement,
+  plan: Plan,
+): Promise<readonly DeploymentResult[]> {
+  const deployments = DEPLOYMENTS.filter((deployment) => deployment.placement === placement);
+  const testbed = await openTestbed();
+  const client = new Redis(testbed.redisUrl);
+  const runners = [];
+  try {
+    const meter = createRedisMeter(client);
+    if (placement === 'shared') await allowBothCores(client);
+    for (const deployment of deployments) {
+      runners.push(await openDeployment(testbed, deployment, meter));
+    }
+    const rounds = runners.map((): DeploymentFigures[] => []);
+    for (let round = 0; round < plan.rounds; round++) {
+      for (const [at, { run }] of runners.entries()) rounds[at]?.push(await run(plan.seconds));
+    }
+    return deployments.map(({ name, connections }, at) => ({
+      name,
+      connections,
+      ...computeMedians(rounds[at] ?? []),
+    }));
+  } finally {
+    for (const { close } of runners) await close?.();
+    client.disconnect();
+    await testbed.close();
+    allow(process.pid, LOAD_CORE);
+  }
+}
+
+async function allowBothCores(client: Redis): Promise<void> {
+  const redisPid = /^process_id:(\d+)/m.exec(await client.info('server'))?.[1] ?? '';
+  allow(redisPid, BOTH_CORES);
+  allow(process.pid, BOTH_CORES);
+}
+
+const allow = (pid: number | string, cores: string): void =>
+  void execFileSync('taskset', ['-acp', cores, String(pid)], { stdio: 'ignore' });
+
+let database = 500;
+
+async function openDeployment(testbed: Testbed, deployment: Deployment, meter: RedisMeter) {
+  database += 1;
+  const shared = { REDIS_URL: `${testbed.redisUrl}/${database}`, ALLOWED_HOSTS: '127.0.0.1' };
+  const cores = deployment.placement === 'shared' ? { cores: BOTH_CORES } : {};
+  const { servers, urls, close } = await deployment.open((settings = {}) =>
+    testbed.start(runPostern('redis', { ...shared, ...settings }), cores),
+  );
+  const [first] = servers;
+  if (first === undefined) throw new Error('There is no server');
+  // One session for all: any replica serves it.
+  const call = await testbed.createCall(first, 'session');
+  const loads = await Promise.all(
+    urls.map(async (url) => {
+      const own = { ...call, url };
+      const folder = mkdtempSync(join(testbed.folder, 'load-'));
+      return { folder, call: own, expected: await checkAnswers(own) };
+    }),
+  );
+
+  async function run(seconds: number): Promise<DeploymentFigures> {
+    const readGateway = () => servers.reduce((sum, server) => sum + server.readCpuSeconds(), 0);
+    const [gatewayBefore, loadBefore, redisBefore] = [
+      readGateway(),
+      readEndedChildrenSeconds(),
+      await meter.read(),
+    ];
+    const connections = deployment.connections / urls.length;
+    const results = await Promise.all(
+      loads.map(({ folder, ...load }) => runWrk(folder, { ...load, connections, seconds })),
+    );
+    const requests = results.reduce((sum, result) => sum + result.requests, 0);
+    const failures = results.reduce((sum, result) => sum + result.failures, 0);
+    if (failures > 0) {
+      const logs = servers.map((server) => server.readOutput()).join('');
+      throw new Error(`${deployment.name}: ${failures} wrong answers\n${logs}`);
+    }
+    const redis = meter.computeUse(redisBefore, await meter.read(), requests);
+    return {
+      requestsPerSecond: results.reduce((sum, result) => sum + result.requestsPerSecond, 0),
+      gateway: ((readGateway() - gatewayBefore) / requests) * 1e6,
+      redis: redis.cpuMicroseconds,
+      load: ((readEndedChildrenSeconds() - loadBefore) / requests) * 1e6,
+      batch: 1 / redis.scripts,
+      p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
+      p99Ms: Math.max(...results.map(({ p99Ms }) => p99Ms)),
+    };
+  }
+
+  await run(WARM_UP_SECONDS);
+  return { run, close };
+}
+
+/** CPU of wrk: of the children of this process that have ended. */
+function readEndedChildrenSeconds(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[13]) + Number(fields[14])) / 100;
+}
+
+function computeMedians(rounds: readonly DeploymentFigures[]): DeploymentFigures {
+  const median = (figure: keyof DeploymentFigures) =>
+    computeMedian(rounds.map((round) => round[figure]));
+  return {
+    requestsPerSecond: median('requestsPerSecond'),
+    gateway: median('gateway'),
+    redis: median('redis'),
+    load: median('load'),
+    batch: median('batch'),
+    p50Ms: median('p50Ms'),
+    p99Ms: median('p99Ms'),
+  };
+}

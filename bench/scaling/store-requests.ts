@@ -1,0 +1,69 @@
+// What calls ask of the store, as the service asks it (src/features/limits/windows.ts).
+import type { LimitScope, LimitWindow, Store } from '../../src/core/store/store.ts';
+import type { BuildRequest } from './redis-cost.ts';
+
+const USERS = 1000;
+const DAY_SECONDS = 86_400;
+const WINDOW_MS = 60_000;
+export const GLOBAL_KEY = 'ratelimit:mcp:global';
+
+/** Out of the way. */
+const NO_MAX = 1_000_000_000;
+
+const buildWindow = (scope: LimitScope, counted: string, max = NO_MAX): LimitWindow => ({
+  scope,
+  key: `ratelimit:mcp:${counted}`,
+  windowMs: WINDOW_MS,
+  max,
+});
+
+const buildSessionId = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+const buildAddressWindow = (n: number) =>
+  buildWindow('ip', `10.0.${Math.floor(n / 250)}.${n % 250}`);
+const buildAccess = (n: number) => ({
+  sessionId: buildSessionId(n),
+  owner: `user-${n}`,
+  slideSeconds: DAY_SECONDS,
+});
+
+/** Each of a thousand users has an address and a session, and they call in turn. */
+const forUsers =
+  (build: BuildRequest): BuildRequest =>
+  (n) =>
+    build(n % USERS);
+
+export const buildSessionCall = forUsers((n) => ({
+  windows: [buildAddressWindow(n), buildWindow('global', 'global')],
+  access: buildAccess(n),
+}));
+
+export const buildStatelessCall = forUsers((n) => ({
+  windows: [buildAddressWindow(n), buildWindow('global', 'global')],
+  access: undefined,
+}));
+
+/** The parts of a call, which are scripts of their own on a cluster. */
+export const buildAddressPart = forUsers((n) => ({
+  windows: [buildAddressWindow(n)],
+  access: undefined,
+}));
+export const buildSessionPart = forUsers((n) => ({ windows: [], access: buildAccess(n) }));
+export const buildGlobalPart =
+  (max = NO_MAX): BuildRequest =>
+  () => ({ windows: [buildWindow('global', 'global', max)], access: undefined });
+
+export async function createSessions(store: Store): Promise<void> {
+  const now = Date.now();
+  for (let n = 0; n < USERS; n++) {
+    const record = {
+      sessionId: buildSessionId(n),
+      createdAt: now,
+      lastAccessedAt: now,
+      userId: `user-${n}`,
+      protocolVersion: '2025-11-25',
+      clientInfo: '{"name":"bench","version":"1"}',
+      clientCapabilities: '{}',
+    };
+    await store.createSession(record, DAY_SECONDS);
+  }
+}

@@ -1,0 +1,111 @@
+// One server under load: a process of its own on a core of its own, and what it used.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface ServerProcess {
+  /** Of `/mcp`. */
+  readonly url: string;
+  /** Milliseconds from its start to the first answer. */
+  readonly startMs: number;
+  /** CPU seconds used so far by all of its threads and workers, user and system. */
+  readCpuSeconds(): number;
+  readResidentMb(): number;
+  /** What it printed to stdout. */
+  readOutput(): string;
+  stop(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly port: number;
+  /** On which it may run, as taskset takes it; SERVER_CORE unless given. */
+  readonly cores?: string;
+}
+
+/** The servers' core. Load, Redis and this process are on LOAD_CORE. */
+const SERVER_CORE = '0';
+export const LOAD_CORE = '1';
+
+/** Linux counts CPU time in ticks of 10 ms. */
+const TICKS_PER_SECOND = 100;
+const START_LIMIT_MS = 30_000;
+
+export async function startServer({
+  args,
+  env,
+  port,
+  cores = SERVER_CORE,
+}: StartOptions): Promise<ServerProcess> {
+  const startedAt = performance.now();
+  const child = spawn('taskset', ['-c', cores, process.execPath, ...args], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  try {
+    await waitForAnswer(`${origin}/health`, child);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  return {
+    url: `${origin}/mcp`,
+    startMs: performance.now() - startedAt,
+    readCpuSeconds: () => readCpuSecondsOfAll(child.pid),
+    readResidentMb: () => readResidentMb(child),
+    readOutput: () => output,
+    stop: () => stopProcess(child),
+  };
+}
+
+/** Any answer will do: not every contestant knows /health. */
+async function waitForAnswer(url: string, child: ChildProcess): Promise<void> {
+  const deadline = performance.now() + START_LIMIT_MS;
+  while (performance.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}`);
+    const response = await fetch(url).catch(() => undefined);
+    if (response !== undefined) return;
+    await pause(5);
+  }
+  throw new Error(`Nothing answers at ${url}`);
+}
+
+/** Of a process and of those that it has started and that still run. */
+function readCpuSecondsOfAll(pid: number | string | undefined): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return children
+    .split(' ')
+    .filter((child) => child !== '')
+    .reduce((sum, child) => sum + readCpuSecondsOfAll(child), readCpuSeconds(pid));
+}
+
+function readCpuSeconds(pid: number | string | undefined): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+function readResidentMb({ pid }: ChildProcess): number {
+  const [, kilobytes] =
+    /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) / 1024;
+}
+
+function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), 5000);
+    child.once('exit', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    child.kill('SIGTERM');
+  });
+}

@@ -1,0 +1,64 @@
+// The parts of docs/benchmarks.md about growth, memory and start.
+import { MOST_GROWTH } from '../../../bench/growth/measure-growth.ts';
+import { LOAD_GOAL_MB, REST_GOAL_MB } from '../../../bench/measure-memory.ts';
+import { START_GOAL_MS, STARTS } from '../../../bench/measure-start.ts';
+import type { GrowthResults, MemoryResults, StartResults } from '../../../bench/published.ts';
+import { renderTable } from '../table.ts';
+
+export function renderGrowth({ machine, results }: GrowthResults): string {
+  const percent = (ratio: number) => {
+    const change = `${ratio < 1 ? '−' : '+'}${Math.abs((ratio - 1) * 100).toFixed(0)} %`;
+    return `${change}, ${renderVerdict(ratio <= MOST_GROWTH)}`;
+  };
+  const rows = results.map(({ label, store, small, grown, cpuRatio, p99Ratio }) => [
+    label,
+    STORE_NAMES[store],
+    percent(cpuRatio),
+    percent(p99Ratio),
+    `${Math.round(small.residentMb)} → ${Math.round(grown.residentMb)} MB`,
+  ]);
+  return `## When there is much of something
+
+Two services, which differ in one thing, take turns under the same load of 32 connections. The goal: the grown one needs at
+most ${Math.round((MOST_GROWTH - 1) * 100)} % more CPU per request, and its p99 is at most ${Math.round((MOST_GROWTH - 1) * 100)} % higher. Measured on ${machine.date}.
+
+${renderTable(['', 'Store', 'CPU per request', 'p99', 'Memory'], rows)}
+The embedded store maps its file into memory, and what was read of it counts as the process's memory until the
+system needs it for something else.
+`;
+}
+
+export function renderMemory({ machine, results }: MemoryResults): string {
+  const rows = results.map((row) => [
+    STORE_NAMES[row.store],
+    `${Math.round(row.restMb)} MB, ${renderVerdict(row.restMb <= REST_GOAL_MB)}`,
+    `${Math.round(row.mostMb)} MB, ${renderVerdict(row.mostMb <= LOAD_GOAL_MB)}`,
+    row.requests.toLocaleString('en'),
+    `${row.growthMbPerMillion.toFixed(1)} MB`,
+  ]);
+  const head = ['Store', 'At rest', 'Most under load', 'Requests', 'More per million requests'];
+  return `## Memory
+
+Resident memory, with goals of at most ${REST_GOAL_MB} MB at rest and ${LOAD_GOAL_MB} MB under load. The last column is the slope of a straight
+line through the samples after the first tenth of the requests; times ten, it says what ten million requests would
+add. Measured on ${machine.date}.
+
+${renderTable(head, rows)}`;
+}
+
+export function renderStart({ machine, results }: StartResults): string {
+  const rows = results.map(({ store, medianMs, slowestMs }) => [
+    STORE_NAMES[store],
+    `${Math.round(medianMs)} ms, ${renderVerdict(medianMs <= START_GOAL_MS)}`,
+    `${Math.round(slowestMs)} ms`,
+  ]);
+  return `## Start
+
+From the start of the process to the first answer of \`/health\`, with a goal of at most ${START_GOAL_MS} ms. Measured on ${machine.date}.
+
+${renderTable(['Store', `Median of ${STARTS} starts`, 'Slowest'], rows)}`;
+}
+
+const STORE_NAMES = { redis: 'Redis', embedded: 'embedded' } as const;
+
+const renderVerdict = (isReached: boolean) => (isReached ? 'reached' : 'missed');

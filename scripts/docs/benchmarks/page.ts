@@ -1,0 +1,66 @@
+import { readPublished } from '../../../bench/published.ts';
+import { renderCalls } from './calls.ts';
+import { renderGrowth, renderMemory, renderStart } from './growth.ts';
+import { renderProfile } from './profile.ts';
+
+/** `docs/benchmarks.md`, from the results that `npm run bench -- --publish` left. */
+export function renderBenchmarksPage(): string {
+  const { calls, profile, growth, memory, start } = readPublished();
+  const sections = [
+    INTRODUCTION,
+    calls ? renderCalls(calls) : NOTHING_PUBLISHED,
+    profile && renderProfile(profile),
+    growth && renderGrowth(growth),
+    memory && renderMemory(memory),
+    start && renderStart(start),
+    METHOD,
+  ];
+  return sections.filter((section) => section !== undefined).join('\n');
+}
+
+const INTRODUCTION = `# Benchmarks
+
+How much CPU does a call of a tool cost, and how long does it take? This page compares Postern with:
+
+- MCP servers without limits and shared sessions: the official SDK, and fastmcp;
+- the **floor**: a small server that does the least that a gateway with tokens, limits and shared sessions has to do;
+- **bare** \`node:http\`: the least that any HTTP server on Node.js does.
+
+The call is \`tools/call\` of \`service_ping\` with an RS256 token. Postern checks the token, counts the request in two rate
+limits, reads the session, extends it and runs the tool.
+`;
+
+const NOTHING_PUBLISHED = `No figures were published for this version yet. [Repeat it](#repeat-it) says how to measure.
+`;
+
+const METHOD = `## How it is measured
+
+- Two cores: the server has one for itself, the load generator (wrk) and Redis share the other.
+- Every contestant is a process of its own. In each round every one of them runs once, in an order that rotates, so
+  that a slow moment of the machine affects all alike. Ratios are computed within a round; the tables have their medians.
+- CPU is what the operating system counted for the process, all threads, user and system, divided by the requests.
+- Every answer is compared with the right one, byte by byte, with its own id and all headers. One wrong answer voids the row.
+- wrk waits for an answer before it sends the next request on a connection. A slow server is therefore asked less, and
+  p99 is that of a server under full load: lower load has lower latencies.
+
+What is not measured: many different users and tokens at once (all calls have one token and one session, so a
+remembered signature is always found), networks (everything is on one machine), TLS, large bodies, streams, and tools
+that do something.
+
+## Repeat it
+
+\`\`\`sh
+npm ci
+npm run bench                # what a call costs, about 18 minutes
+npm run bench -- --quick     # the same in under a minute
+npm run bench -- growth
+npm run bench -- memory
+npm run bench -- start
+npm run bench -- profile
+npm run bench -- --help
+\`\`\`
+
+It needs Linux, two cores, and \`wrk\` and \`redis-server\`; as root on Debian they are installed if missing. The first run
+installs the packages of the other contestants into \`bench/contestants\`. Nothing else should run meanwhile.
+\`--publish\` writes the results into this page; the raw ones are in \`docs/assets/benchmarks.json\`.
+`;

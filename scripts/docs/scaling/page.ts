@@ -1,0 +1,308 @@
+// docs/scaling.md, from the results that `npm run bench -- scaling --publish` left, and the model and the
+// simulation over them.
+import { readPublished, type ScalingResults } from '../../../bench/published.ts';
+import type { DeploymentResult } from '../../../bench/scaling/measure-deployments.ts';
+import {
+  type BatchCost,
+  capacityOf,
+  costOf,
+  costOfBusiestNode,
+  fitGateway,
+  fitRedis,
+  PLANNED_SHARE,
+} from '../../../bench/scaling/model.ts';
+import { simulate } from '../../../bench/scaling/simulate.ts';
+import { renderMachine } from '../benchmarks/calls.ts';
+import { renderTable } from '../table.ts';
+
+export function renderScalingPage(): string {
+  const { machine, apart, shared, redis, hotWindows } = readPublished().scaling ?? {};
+  return machine === undefined ||
+    apart === undefined ||
+    shared === undefined ||
+    redis === undefined ||
+    hotWindows === undefined
+    ? '# Scaling\n\nNothing was published yet.\n'
+    : renderResults({ machine, apart, shared, redis, hotWindows });
+}
+
+/** What a call costs, as the figures say it. */
+interface Costs {
+  readonly gateway: BatchCost;
+  readonly redis: BatchCost;
+  readonly stateless: BatchCost;
+  readonly address: BatchCost;
+  readonly session: BatchCost;
+  readonly global: BatchCost;
+}
+
+/** Calls in a script of a process that is busy. */
+const BUSY_BATCH = 8;
+/** As in bench/scaling/simulate.ts: between machines of one network. */
+const NETWORK_MICROSECONDS = 100;
+const MAX_SCRIPTS = 4;
+
+function renderResults(results: ScalingResults): string {
+  const { redis, apart, shared, machine } = results;
+  const costs: Costs = {
+    gateway: fitGateway(apart),
+    redis: fitRedis(redis, 'session'),
+    stateless: fitRedis(redis, 'stateless'),
+    address: fitRedis(redis, 'address'),
+    session: fitRedis(redis, 'session only'),
+    global: fitRedis(redis, 'global'),
+  };
+  const perProcess = capacityOf(costOf(costs.gateway, BUSY_BATCH));
+  const perRedis = capacityOf(costOf(costs.redis, BUSY_BATCH));
+  return `# Scaling
+
+How many calls does one process serve, what do more processes bring, and when is Redis full? What was measured on one machine is
+at the top. A model and a simulation compute from it what to expect of more machines.
+
+- **A process** serves about ${showCount(perProcess)} calls per second on a core like the one measured, with ${showPercent(PLANNED_SHARE)} of the core in use. More
+  processes, by [\`WORKERS\`](operations.md#several-processes-on-one-machine) or as replicas, serve as many each.
+- **One Redis** takes about ${showCount(perRedis)} calls per second, also with ${showPercent(PLANNED_SHARE)} of its core in use: enough for ${Math.floor(perRedis / perProcess)} such processes. It
+  runs on one core, so give it a fast one.
+- **Redis Cluster** is faster than one Redis only with many primaries ([below](#when-one-redis-is-full)).
+- **Memory of Redis**: rate limits keep each call for a minute, in the window of its address and in that of all callers, with
+  ${showBytes(results)} bytes in each. A thousand calls per second need ${Math.round((1000 * 60 * 2 * Number(showBytes(results))) / 1e6)} MB.
+
+${renderMachine(machine)}
+Gateway, Redis and load generator shared two cores. A call is \`service_ping\`: real tools cost more, in the gateway or elsewhere.
+
+## What a call costs
+
+One process on a core of its own; Redis and the load generator have the other. “Gateway” and “Redis” are microseconds of CPU per call.
+
+${renderTable(
+  ['Connections', 'Gateway', 'Redis', 'Calls in a script', 'Calls/s', 'Core in use', 'p50', 'p99'],
+  apart.map((row) => [
+    String(row.connections),
+    show(row.gateway),
+    show(row.redis),
+    show(row.batch),
+    showCount(row.requestsPerSecond),
+    showPercent(computeShare(row)),
+    `${show(row.p50Ms)} ms`,
+    `${show(row.p99Ms)} ms`,
+  ]),
+)}
+${renderDisturbance(apart)}Calls that come in the same iteration of the event loop are checked by one Lua script in Redis, in one round trip. The busier a process
+is, the more calls share a script, and the less each costs. A call that comes alone does not wait for others.
+
+What Redis does for a call of one of a thousand users, each with an address and a session, by the calls in a script:
+
+${renderTable(
+  ['Era', 'Calls in a script', 'CPU µs', 'Commands', 'Bytes in', 'Bytes out'],
+  redis
+    .filter(({ part }) => part === 'session' || part === 'stateless')
+    .map((row) => [
+      row.part,
+      show(row.batch),
+      show(row.cpuMicroseconds),
+      show(row.operations),
+      show(row.bytesIn),
+      show(row.bytesOut),
+    ]),
+)}
+The commands clear, count and write the windows of the address and of all callers, and read and extend the session. On a network of
+1 Gbit/s the bytes are no limit: ${showCount(perRedis)} calls per second are ${show((perRedis * 8 * 200) / 1e6)} Mbit/s each way.
+
+## One process and two
+
+32 connections; here everything runs on both cores. Two processes cannot be twice as fast on them, because Redis and the load generator
+need their part. Compare what a call costs: “Gateway”, “Redis” and “Load” (the load generator) are microseconds of CPU per call.
+
+${renderTable(
+  ['Deployment', 'Gateway', 'Redis', 'Load', 'Calls in a script', 'Calls/s', 'At most', 'p99'],
+  shared.map((row) => [
+    row.name,
+    show(row.gateway),
+    show(row.redis),
+    show(row.load),
+    show(row.batch),
+    showCount(row.requestsPerSecond),
+    showCount(computeMost(row)),
+    `${show(row.p99Ms)} ms`,
+  ]),
+)}
+With two, each event loop gets half as many calls per iteration, so fewer share a script. “At most” is what these costs allow if nothing else
+runs on the two cores: one process has one of them, two have what Redis and the load generator leave.
+
+## The model
+
+CPU of a call, in microseconds, where *b* calls share an iteration of the event loop and a script:
+
+${renderTable(
+  ['Part', 'Cost', `b = 1`, `b = ${BUSY_BATCH}`, 'b = 64'],
+  [
+    renderCost('Gateway', costs.gateway),
+    renderCost('Redis, session era', costs.redis),
+    renderCost('Redis, stateless era', costs.stateless),
+  ],
+)}
+With *n* processes, *G* and *R* the costs of gateway and Redis, and a share *u* of each core in use:
+
+\`\`\`
+calls per second = u × min(n / G, 1 / R)
+\`\`\`
+
+So one Redis is enough for *G* / *R* = ${show(costOf(costs.gateway, BUSY_BATCH) / costOf(costs.redis, BUSY_BATCH))} busy processes. A call takes one round trip to Redis.
+
+## The simulation
+
+The model does not say how many calls share a script, because that depends on how busy everything is. A simulation does
+(\`bench/scaling/simulate.ts\`): each process takes the calls that have come, checks them, sends one script, has at most ${MAX_SCRIPTS} scripts under way, and
+finishes the calls that Redis has answered; Redis runs one script after the other; a message takes ${NETWORK_MICROSECONDS} µs. Each process has 32 connections whose
+clients call again at once, so this is full load.
+
+${renderTable(
+  ['Processes', 'Calls/s', 'Redis in use', 'Processes in use', 'Calls in a script', 'p50', 'p99'],
+  [1, 2, 4, 6, 8, 12, 16, 32].map((processes) => {
+    const run = simulate({ ...toSimulation(costs), processes, connections: 32 });
+    return [
+      String(processes),
+      showCount(run.requestsPerSecond),
+      showPercent(run.redisShare),
+      showPercent(run.gatewayShare),
+      show(run.batch),
+      `${show(run.p50Ms)} ms`,
+      `${show(run.p99Ms)} ms`,
+    ];
+  }),
+)}
+More processes than one Redis can feed bring nothing, but they do no harm: the limit of ${MAX_SCRIPTS} scripts lets calls share them when Redis is
+behind. Without it, 32 processes would reach ${showCount(simulate({ ...toSimulation(costs), processes: 32, connections: 32, maxScripts: 1000 }).requestsPerSecond)} calls per second.
+
+The simulation against what was measured with one process:
+
+${renderTable(
+  ['Connections', 'Measured, calls/s', 'Simulated', 'Measured, calls in a script', 'Simulated'],
+  apart.map((row) => {
+    const run = simulate({
+      ...toSimulation(costs),
+      networkMicroseconds: LOOPBACK_MICROSECONDS,
+      processes: 1,
+      connections: row.connections,
+    });
+    return [
+      String(row.connections),
+      showCount(row.requestsPerSecond),
+      showCount(run.requestsPerSecond),
+      show(row.batch),
+      show(run.batch),
+    ];
+  }),
+)}
+## When one Redis is full
+
+Before that, use a faster core, and one Redis for each group of users that can do without the sessions of the others.
+
+In a Redis Cluster, address, session and all callers have keys on different nodes. So a call takes three scripts, one after the
+other, and only those for the window of all callers are shared by many calls. The node with that window is the busiest:
+
+${renderTable(
+  ['', 'CPU µs of a call on the busiest node', `Calls/s at ${showPercent(PLANNED_SHARE)}`],
+  [
+    [
+      'one Redis',
+      show(costOf(costs.redis, BUSY_BATCH)),
+      showCount(capacityOf(costOf(costs.redis, BUSY_BATCH))),
+    ],
+    ...[3, 6, 12, 24].map((primaries) => {
+      const cost = costOfBusiestNode(costs, primaries, BUSY_BATCH);
+      return [`${primaries} primaries`, show(cost), showCount(capacityOf(cost))];
+    }),
+  ],
+)}
+This part is computed from scripts that were measured one by one, not from a cluster under load. A cluster is also worth its price for
+more memory than one machine has, and for a fail-over that does not concern all users.
+
+${renderHotWindow(results, costs)}
+## Repeat it
+
+\`\`\`sh
+npm run build
+npm run bench -- scaling               # about 5 minutes; nothing else should run
+npm run bench -- scaling --publish     # writes the results into this page
+\`\`\`
+`;
+}
+
+/** Of the gateway's core. */
+const computeShare = ({ requestsPerSecond, gateway }: DeploymentResult): number =>
+  (requestsPerSecond * gateway) / 1e6;
+
+/** With so many connections a process has always something to do. */
+const BUSY_CONNECTIONS = 32;
+
+function renderDisturbance(apart: readonly DeploymentResult[]): string {
+  const busy = apart.filter(({ connections }) => connections >= BUSY_CONNECTIONS);
+  const least = Math.min(...busy.map(computeShare));
+  if (least > 0.9) return '';
+  return `With ${BUSY_CONNECTIONS} connections and more the process always has something to do. Where it used less than its core, other work ran on it:
+there calls per second and latencies are worse than on a quiet machine. The CPU of a call, from which the rest is computed, changes less.
+
+`;
+}
+
+function computeMost({ name, gateway, redis, load }: DeploymentResult): number {
+  const onBothCores = 2e6 / (gateway + redis + load);
+  return name === 'one process' ? Math.min(1e6 / gateway, onBothCores) : onBothCores;
+}
+
+const LOOPBACK_MICROSECONDS = 20;
+
+const toSimulation = ({ gateway, redis }: Costs) => ({
+  gateway,
+  redis,
+  networkMicroseconds: NETWORK_MICROSECONDS,
+  maxScripts: MAX_SCRIPTS,
+});
+
+function renderHotWindow({ hotWindows }: ScalingResults, costs: Costs): string {
+  const shared = costOf(costs.global, BUSY_BATCH);
+  const all = costOf(costs.redis, BUSY_BATCH);
+  return `## The window of all callers
+
+\`MCP_GLOBAL_RATE_LIMIT_MAX\` counts every call in one key (\`${'ratelimit:mcp:global'}\`), a sorted set of the last minute. Counted as fast as Redis can, with
+nothing else to do:
+
+${renderTable(
+  ['Limit', 'Calls/s', 'CPU µs of a call', 'Entries', 'Bytes of an entry', 'Removing half of them'],
+  hotWindows.map((row) => [
+    showCount(row.max),
+    showCount(row.requestsPerSecond),
+    show(row.cpuMicroseconds),
+    showCount(row.entries),
+    show(row.bytesPerEntry),
+    `${Math.round(row.stallMs)} ms`,
+  ]),
+)}
+- **Splitting it does not pay.** It is ${show(shared)} of the ${show(all)} µs that a call costs Redis. In eight windows with an eighth of the limit each
+  it would cost the same again on one Redis, and because calls spread unevenly, a limit of 1,000,000 would refuse from about 99.6 % of it on. On a
+  cluster of a dozen primaries it would begin to pay, beyond ${showCount(capacityOf(costOfBusiestNode(costs, 12, BUSY_BATCH)))} calls per second.
+- **Rounding it does not pay either.** Counting by tenths of a second in place of single calls was tried. It saves half of the memory of the windows, and 3 to
+  10 % of Redis's CPU, because the window of the address costs more. So there is one exact form, and no setting.
+- **After a pause, Redis does not stall.** When all entries of a busy minute become too old at once, removing them in one step would keep
+  Redis busy for the time in the last column, longer than the gateway waits. So a script removes 5,000 at most, and leaves the others out of the count.
+- When nobody calls for a whole minute, Redis itself removes the key. Set \`lazyfree-lazy-expire yes\`, so that it does so in the background.
+`;
+}
+
+const renderCost = (name: string, cost: BatchCost): readonly string[] => [
+  name,
+  `${show(cost.each)} + ${show(cost.fixed)} / b`,
+  ...[1, BUSY_BATCH, 64].map((batch) => show(costOf(cost, batch))),
+];
+
+const showBytes = ({ hotWindows }: ScalingResults): string =>
+  show(Math.max(...hotWindows.map(({ bytesPerEntry }) => bytesPerEntry)));
+
+const show = (value: number): string =>
+  value >= 100 ? String(Math.round(value)) : String(Number(value.toPrecision(2)));
+
+const showPercent = (share: number): string => `${Math.round(share * 100)} %`;
+
+/** Two digits: more would promise what another machine does not keep. */
+const showCount = (count: number): string => Number(count.toPrecision(2)).toLocaleString('en-US');
