@@ -3,6 +3,15 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/tools/longest-first.ts';
 
+const BROWSER = ['test/clients/browser*.test.ts'];
+
+/** These load the machine on purpose: what others started would look dead to them. */
+const BUSY = [
+  'test/contract/redis-faults.test.ts',
+  'test/process/{chaos,overload,starvation}.test.ts',
+  'test/spec/4.4-mcp/isolation.test.ts',
+];
+
 export default defineConfig({
   // The catalogue and the examples import the package by its name, and get its source (tsconfig.json, paths).
   resolve: {
@@ -12,11 +21,13 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      project('side by side', ['test/**/*.test.ts'], together(0), [...BROWSER, ...BUSY]),
+      project('browser', BROWSER, together(0)),
+      project('one by one', BUSY, { ...together(1), maxWorkers: 1 }),
+    ],
     // A worker loads the source once, and keeps what is dear to make: keys, a browser, tools.
     isolate: false,
-    // Many tests wait for other processes: one worker more than there are cores.
-    maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/tools/global-setup.ts'],
     reporters: ['default', './test/support/tools/summary-reporter.ts'],
@@ -26,6 +37,24 @@ export default defineConfig({
     hookTimeout: 60_000,
   },
 });
+
+function project(
+  name: string,
+  include: string[],
+  schedule: { maxWorkers: number; sequence: { groupOrder: number } },
+  exclude: string[] = [],
+) {
+  return { extends: true as const, test: { name, include, exclude, ...schedule } };
+}
+
+/** What shares a number runs together; the numbers follow one another. */
+function together(groupOrder: number) {
+  return {
+    // Many tests wait for other processes: one worker more than there are cores.
+    maxWorkers: availableParallelism() + 1,
+    sequence: { groupOrder },
+  };
+}
 
 function sourceOf(name: string): string {
   return fileURLToPath(new URL(`src/${name}`, import.meta.url));

@@ -52,7 +52,7 @@ async function run(): Promise<void> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interruption.abort());
   try {
     // What is not timed can go on side by side.
-    const isPassed = await runFaults(chosen, { isShort, scale, signal, jobs: isShort ? 4 : 1 });
+    const isPassed = await runFaults(chosen, { isShort, scale, signal, jobs: isShort ? 2 : 1 });
     if (!isPassed) process.exitCode = 1;
   } finally {
     await endPosterns();

@@ -2,7 +2,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** What takes long: fuzzing, real browsers and clients, processes, Redis servers. */
 const LONG = [
-  /4\.4-mcp\/(mutations|isolation)\.test/,
+  /4\.4-mcp\/(mutations)\.test/,
   /clients\/browser/,
   /process\//,
   /clients\//,
