@@ -5,6 +5,8 @@ export interface UserContext {
   readonly email?: string;
   readonly name?: string;
   readonly groups?: readonly string[];
+  /** All claims of the token, as the provider signed them. */
+  readonly claims: Readonly<Record<string, unknown>>;
   /** The original JWT, for tools that call other services on the user's behalf. A secret. */
   readonly token: string;
 }

@@ -35,7 +35,7 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules.audience);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  const user: Writable<UserContext> = { sub: readSubject(claims), token };
+  const user: Writable<UserContext> = { sub: readSubject(claims), claims, token };
   // Optional claims of another type are left out, not refused.
   const { email, name, groups } = claims;
   if (typeof email === 'string') user.email = email;

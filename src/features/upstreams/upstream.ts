@@ -1,0 +1,145 @@
+// §18.3: an MCP server behind the gateway, whatever its transport and era.
+import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { UserContext } from '../../core/user-context.ts';
+import type { LogSeverity } from '../mcp/catalog/catalog.ts';
+import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
+import type { Era } from '../mcp/protocol/revisions.ts';
+import type { TraceContext } from '../mcp/protocol/trace-context.ts';
+
+export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
+  readonly config: Config;
+  /** Whether it could be reached when last tried; undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /**
+   * What the server says of itself, as it was last told; connects where it never was.
+   *
+   * @throws UpstreamError
+   */
+  describe(caller: UpstreamCaller): Promise<UpstreamDescription>;
+  /**
+   * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and
+   * progress tokens are the transport's own. Opens a session, or starts a process, where one is
+   * needed; where an HTTP server no longer knows its session, opens another and repeats the request, once.
+   *
+   * @throws UpstreamError
+   */
+  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject>;
+  /**
+   * Tells what changes, until the result is called. For the gateway itself: the lists. For a client's session or
+   * subscription: also the resources that it subscribed to, `uris` in the stateless era.
+   */
+  listen(caller: UpstreamCaller, listener: UpstreamListener, uris?: readonly string[]): () => void;
+  /** Called with each change of `isUp`. */
+  onStateChange(listener: (isUp: boolean, reason: string) => void): void;
+  /** Ends what was opened for the client's session, where credentials still allow it. Never rejects. */
+  endSession(caller: UpstreamCaller): Promise<void>;
+  /** Takes no further requests, lets those under way end (`graceMs`), then ends sessions, processes and timers. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** On whose behalf something is asked. */
+export interface UpstreamCaller {
+  /** Undefined for the gateway itself, and without authentication. */
+  readonly user: UserContext | undefined;
+  /** OAuth client ID of the caller; undefined where it is not known. */
+  readonly clientId: string | undefined;
+  /** ID of the client's session; undefined in the stateless era, and for the gateway itself. */
+  readonly sessionId: string | undefined;
+  /** What the client can be asked. */
+  readonly capabilities: ClientCapabilities;
+}
+
+/** The gateway itself: it asks for lists, and listens to their changes. */
+export const GATEWAY_CALLER: UpstreamCaller = {
+  user: undefined,
+  clientId: undefined,
+  sessionId: undefined,
+  capabilities: { elicitation: false, sampling: false, roots: false },
+};
+
+export interface UpstreamRequest {
+  readonly method: string;
+  /** Without `_meta` of the transport's own: progress token, trace, and the stateless era's envelope. */
+  readonly params: JsonObject;
+  /** Aborted when nobody waits any more: the server is told. */
+  readonly signal: AbortSignal;
+  /** W3C trace context of the caller. */
+  readonly trace: TraceContext;
+  /** Least severe log message that the client wants; undefined for none. */
+  readonly logLevel: LogSeverity | undefined;
+  /** The name or URI that the request is about, for `Mcp-Name`. */
+  readonly name?: string;
+  /** Arguments that go into headers, too (`x-mcp-header`), as header name and value. */
+  readonly mirrored?: Readonly<Record<string, string>>;
+  /** Params of `notifications/progress` about this request; without it none is asked for. */
+  onProgress?(params: JsonObject): void;
+  /** Params of `notifications/message` that belong to this request. */
+  onLog?(params: JsonObject): void;
+  /**
+   * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
+   * Without it, and where it cannot be told to what it belongs, the server gets an error.
+   */
+  onRequest?(request: UpstreamQuestion): Promise<JsonObject>;
+}
+
+/** A request of the server, as it wrote it. */
+export interface UpstreamQuestion {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** What `initialize` or `server/discover` said. */
+export interface UpstreamDescription {
+  readonly era: Era;
+  readonly protocolVersion: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+}
+
+export type ListName = 'tools' | 'prompts' | 'resources';
+
+export interface UpstreamListener {
+  /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
+  listChanged(list: ListName): void;
+  resourceUpdated(uri: string): void;
+}
+
+/** Why a request to a server failed. */
+export type UpstreamFailure =
+  /** It cannot be reached, ended, or refuses the gateway. */
+  | 'unavailable'
+  /** It did not answer in time. */
+  | 'timeout'
+  /** It answered what is no answer: no JSON, half a message, too much, another id. */
+  | 'invalid'
+  /** Nobody waits any more. */
+  | 'aborted'
+  /** It answered with a JSON-RPC error, which is for the client. */
+  | 'error';
+
+/** `message` is for the log and for the client's model: never a secret, an address or a header. */
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly failure: UpstreamFailure;
+  /** The `error` member of the response, where `failure` is `error`. */
+  readonly jsonRpcError: JsonRpcErrorObject | undefined;
+
+  constructor(
+    failure: UpstreamFailure,
+    message: string,
+    options: { readonly cause?: unknown; readonly jsonRpcError?: JsonRpcErrorObject } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.failure = failure;
+    this.jsonRpcError = options.jsonRpcError;
+  }
+}
+
+/** JSON-RPC 2.0 §5.1. */
+export interface JsonRpcErrorObject {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
