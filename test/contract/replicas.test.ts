@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { noMetrics } from '../../src/core/metrics/metrics.ts';
+import { createReplicas } from '../../src/core/replicas/replicas.ts';
 import { createReplicaSeal } from '../../src/core/seal/replica-seal.ts';
 import { buildChannelName } from '../../src/core/store/keys.ts';
 import { openStore } from '../../src/core/store/open.ts';
-import { createReplicas } from '../../src/features/mcp/session/replicas.ts';
+import { isReplicaMessage } from '../../src/features/mcp/session/replica-message.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
@@ -27,6 +28,7 @@ async function openReplica(env: Readonly<Record<string, string>>) {
     log,
     metrics: noMetrics,
     channel: buildChannelName(keyPrefix),
+    isMessage: isReplicaMessage,
   });
   const heard: unknown[] = [];
   replicas.listen((message) => heard.push(message.id));

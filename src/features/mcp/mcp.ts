@@ -4,6 +4,7 @@ import type { McpConfig } from '../../core/config/groups/mcp.ts';
 import type { Endpoint } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
+import { createReplicas } from '../../core/replicas/replicas.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -14,7 +15,7 @@ import type { Catalog, ServiceInfo } from './catalog/catalog.ts';
 import { createMcpEndpoints } from './endpoints.ts';
 import type { Era } from './protocol/revisions.ts';
 import { createQuestions } from './session/questions.ts';
-import { createReplicas } from './session/replicas.ts';
+import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createSessionStreams } from './session/session-streams.ts';
 import { createSessions } from './session/sessions.ts';
@@ -66,7 +67,15 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(sessionKeyPrefix);
-  const replicas = createReplicas({ store, getSeal, clock, log, metrics, channel });
+  const replicas = createReplicas({
+    store,
+    getSeal,
+    clock,
+    log,
+    metrics,
+    channel,
+    isMessage: isReplicaMessage,
+  });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
   const notificationStreams = createNotificationStreams(clock);
   const resourceUpdates = createResourceUpdates({ catalog, clock, log });

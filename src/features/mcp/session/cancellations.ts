@@ -4,7 +4,7 @@ import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { Call } from '../calls/call.ts';
 import { isShortId, type RequestId } from '../protocol/json-rpc.ts';
 import type { CallOutcome } from '../protocol/response.ts';
-import type { Replicas } from './replicas.ts';
+import type { McpReplicas } from './replica-message.ts';
 
 export interface Cancellations {
   /** Resolves to the outcome, or to `request_cancelled` as soon as the client cancels the request. */
@@ -26,7 +26,7 @@ interface RunningCall {
   cancel: (() => void) | undefined;
 }
 
-export function createCancellations(replicas: Replicas): Cancellations {
+export function createCancellations(replicas: McpReplicas): Cancellations {
   const running = new Map<string, RunningCall>();
 
   function cancelHere(sessionId: string, id: RequestId): boolean {

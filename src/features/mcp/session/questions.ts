@@ -15,7 +15,7 @@ import {
 import type { JsonRpcResponse } from '../protocol/json-rpc.ts';
 import { readStoredCapabilities } from './initialize.ts';
 import { ANSWER_TIMEOUT_MS, createPendingQuestions } from './pending-questions.ts';
-import type { Replicas } from './replicas.ts';
+import type { McpReplicas } from './replica-message.ts';
 
 export interface Questions {
   /**
@@ -37,7 +37,7 @@ export interface Questions {
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 export interface QuestionsDeps {
-  readonly replicas: Replicas;
+  readonly replicas: McpReplicas;
   readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */

@@ -28,7 +28,7 @@ import { adaptContent } from './adapt-content.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
 import { createInitialize, readStoredCapabilities } from './initialize.ts';
 import type { Questions } from './questions.ts';
-import type { Replicas } from './replicas.ts';
+import type { McpReplicas } from './replica-message.ts';
 import { createSessionMethods, type SessionMethod } from './session-methods.ts';
 import type { SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
@@ -38,7 +38,7 @@ export interface SessionEraDeps {
   readonly methods: Methods;
   readonly runMethod: RunMethod;
   readonly sessions: Sessions;
-  readonly replicas: Replicas;
+  readonly replicas: McpReplicas;
   readonly questions: Questions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;

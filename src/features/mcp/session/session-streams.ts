@@ -5,7 +5,7 @@ import type { UserContext } from '../../../core/user-context.ts';
 import type { StreamResponse } from '../protocol/response.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
-import type { Replicas } from './replicas.ts';
+import type { McpReplicas } from './replica-message.ts';
 import {
   createSessionSubscriptions,
   type SessionSubscriptions,
@@ -21,7 +21,7 @@ export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' |
 }
 
 export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
-  readonly replicas: Replicas;
+  readonly replicas: McpReplicas;
   readonly notificationStreams: NotificationStreams;
   readonly resourceUpdates: ResourceUpdates;
   readonly log: Log;

@@ -1,28 +1,19 @@
 // What replicas send each other is sealed: a program that can publish on the shared Redis still cannot
 // answer or cancel in a user's name.
-import type { Clock } from '../../../core/clock.ts';
-import { isObject, parseObject } from '../../../core/json.ts';
-import type { Seal } from '../../../core/seal/seal.ts';
+import type { Clock } from '../clock.ts';
+import { parseObject } from '../json.ts';
+import type { Seal } from '../seal/seal.ts';
 
-/** Each is about one session; `id` is that of a JSON-RPC request in it. */
-export type ReplicaMessage =
-  | {
-      readonly about: 'answer';
-      readonly sessionId: string;
-      readonly id: string;
-      readonly result?: unknown;
-    }
-  | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
-  /** The session has got a new stream, or has ended: streams elsewhere are over. */
-  | { readonly about: 'stream'; readonly sessionId: string; readonly id: string };
+/** Whether what was opened is a message that this version knows. */
+export type IsMessage<Message> = (value: unknown) => value is Message;
 
 /** Why a message was dropped. */
 export type DropReason = 'unreadable' | 'other_version' | 'stale' | 'repeated';
 
-export interface ReplicaMessages {
+export interface ReplicaMessages<Message> {
   /** `channel` is where it is sent: it opens nowhere else. */
-  seal(channel: string, message: ReplicaMessage): Promise<string>;
-  open(channel: string, text: string): Promise<ReplicaMessage | DropReason>;
+  seal(channel: string, message: Message): Promise<string>;
+  open(channel: string, text: string): Promise<Message | DropReason>;
 }
 
 /** Stands in front of what is sealed. A replica drops messages of versions that it does not know. */
@@ -37,7 +28,11 @@ const FRESH_MS = 60_000;
  * question's id is used once, and streams go by the order of their ids. But a client may use the id of
  * a cancelled request again.)
  */
-export function createReplicaMessages(getSeal: () => Promise<Seal>, clock: Clock): ReplicaMessages {
+export function createReplicaMessages<Message extends object>(
+  getSeal: () => Promise<Seal>,
+  clock: Clock,
+  isMessage: IsMessage<Message>,
+): ReplicaMessages<Message> {
   const rememberNonce = createNonceMemory(clock);
 
   return {
@@ -51,7 +46,7 @@ export function createReplicaMessages(getSeal: () => Promise<Seal>, clock: Clock
       if (version !== VERSION) return 'other_version';
       const opened = (await getSeal()).open(toSealContext(channel), text.slice(VERSION.length + 1));
       const { sentAt, message } = (opened && parseObject(opened)) || {};
-      if (typeof sentAt !== 'number' || !isReplicaMessage(message)) return 'unreadable';
+      if (typeof sentAt !== 'number' || !isMessage(message)) return 'unreadable';
       if (Math.abs(clock.now() - sentAt) > FRESH_MS) return 'stale';
       return rememberNonce(nonce) ? message : 'repeated';
     },
@@ -83,8 +78,3 @@ function createNonceMemory(clock: Clock): (nonce: string) => boolean {
     return true;
   };
 }
-
-const TOPICS: ReadonlySet<unknown> = new Set(['answer', 'cancelled', 'stream']);
-
-const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
-  isObject(value) && TOPICS.has(value.about) && typeof value.sessionId === 'string';

@@ -1,14 +1,15 @@
 // Messages from replica to replica: what reached one and is waited for at another.
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../core/clock.ts';
-import type { Log } from '../../../core/log.ts';
-import { createWarnThrottle } from '../../../core/log-throttle.ts';
-import type { Metrics } from '../../../core/metrics/metrics.ts';
-import type { Seal } from '../../../core/seal/seal.ts';
-import type { Store } from '../../../core/store/store.ts';
-import { createReplicaMessages, type DropReason, type ReplicaMessage } from './replica-messages.ts';
+import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
+import { createWarnThrottle } from '../log-throttle.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Seal } from '../seal/seal.ts';
+import type { Store } from '../store/store.ts';
+import { createReplicaMessages, type DropReason, type IsMessage } from './replica-messages.ts';
 
-export interface Replicas {
+/** `Message` is what one feature's replicas say to each other; each has a channel of its own. */
+export interface Replicas<Message> {
   /** The name of this one, new with each start. */
   readonly ownName: string;
   /**
@@ -16,13 +17,13 @@ export interface Replicas {
    *
    * @throws StoreUnavailable
    */
-  send(message: ReplicaMessage, name?: string): Promise<void>;
+  send(message: Message, name?: string): Promise<void>;
   /** Listeners are called in the order in which the messages arrived. */
-  listen(listener: (message: ReplicaMessage) => void): void;
+  listen(listener: (message: Message) => void): void;
   close(): void;
 }
 
-export interface ReplicasDeps {
+export interface ReplicasDeps<Message> {
   readonly store: Pick<Store, 'publish' | 'subscribe'>;
   /** May wait for the shared store, the first time and now and then. */
   getSeal(): Promise<Seal>;
@@ -30,15 +31,22 @@ export interface ReplicasDeps {
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
   readonly channel: string;
+  readonly isMessage: IsMessage<Message>;
 }
 
-export function createReplicas({ store, getSeal, channel, ...deps }: ReplicasDeps): Replicas {
+export function createReplicas<Message extends object>({
+  store,
+  getSeal,
+  channel,
+  isMessage,
+  ...deps
+}: ReplicasDeps<Message>): Replicas<Message> {
   const { clock, log } = deps;
   const ownName = randomUUID();
   const toChannel = (name: string) => `${channel}:${name}`;
-  const messages = createReplicaMessages(getSeal, clock);
+  const messages = createReplicaMessages(getSeal, clock, isMessage);
   const countDropped = createDropCounter(deps);
-  const listeners = new Set<(message: ReplicaMessage) => void>();
+  const listeners = new Set<(message: Message) => void>();
   // The key may have to be fetched: messages that come meanwhile wait, so that they stay in order.
   const sealInOrder = createSequence();
   const openInOrder = createSequence();
@@ -61,10 +69,7 @@ export function createReplicas({ store, getSeal, channel, ...deps }: ReplicasDep
   }
 
   /** What one listener throws must not keep the message from the next. */
-  function callListener(
-    listener: (message: ReplicaMessage) => void,
-    message: ReplicaMessage,
-  ): void {
+  function callListener(listener: (message: Message) => void, message: Message): void {
     try {
       listener(message);
     } catch (cause) {
@@ -116,7 +121,7 @@ function createDropCounter({
   clock,
   log,
   metrics,
-}: Pick<ReplicasDeps, 'clock' | 'log' | 'metrics'>) {
+}: Pick<ReplicasDeps<object>, 'clock' | 'log' | 'metrics'>) {
   let dropped = 0;
   const warn = createWarnThrottle(clock, (reason: DropReason, channel: string) => {
     log.warn(`${DROPPED}: ${EXPLANATIONS[reason]}`, { channel, reason, dropped });
