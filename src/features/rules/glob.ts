@@ -1,0 +1,86 @@
+// §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
+// case counts. No regular expression: one that tries again from the start could run for minutes.
+
+export type MatchGlob = (text: string) => boolean;
+
+/** Characters of a pattern. */
+export const MAX_GLOB_LENGTH = 512;
+
+/** Longer texts match nothing. */
+const MAX_TEXT_LENGTH = 8192;
+
+export function compileGlob(pattern: string): MatchGlob {
+  if (pattern.length > MAX_GLOB_LENGTH) return () => false;
+  const [first = '', ...others] = pattern.split('*');
+  const last = others.pop();
+  if (last === undefined) return (text) => text.length <= MAX_TEXT_LENGTH && fits(text, first);
+  // Two stars next to each other say no more than one.
+  const middle = others.filter((part) => part !== '').map(createFinder);
+  const endsWith = createEndCheck(last);
+  const startsWith = createStartCheck(first);
+
+  return function matchGlob(text) {
+    if (text.length > MAX_TEXT_LENGTH) return false;
+    let at = startsWith(text);
+    for (const find of middle) {
+      if (at === -1) return false;
+      at = find(text, at);
+    }
+    return at !== -1 && endsWith(text, at);
+  };
+}
+
+/** Whether the text, and nothing after it, fits a part without stars. */
+const fits = (text: string, part: string): boolean => endAfter(text, 0, part) === text.length;
+
+/** Where a part that stands first ends; -1 where the text does not begin with it. */
+const createStartCheck = (part: string) => (text: string) => endAfter(text, 0, part);
+
+/** Where the first place after `from` ends that fits the part; -1 for none. The first is as good as any later one. */
+function createFinder(part: string): (text: string, from: number) => number {
+  if (!part.includes('?')) {
+    return function findText(text, from) {
+      const at = text.indexOf(part, from);
+      return at === -1 ? -1 : at + part.length;
+    };
+  }
+  return function findPart(text, from) {
+    for (let at = from; at < text.length; at += 1) {
+      const end = isInsidePair(text, at) ? -1 : endAfter(text, at, part);
+      if (end !== -1) return end;
+    }
+    return -1;
+  };
+}
+
+/** Whether the rest of the text ends in the part. */
+function createEndCheck(part: string): (text: string, from: number) => boolean {
+  const characters = [...part];
+  const isPlain = !part.includes('?');
+  return function endsWith(text, from) {
+    if (isPlain) return text.length - from >= part.length && text.endsWith(part);
+    let at = text.length;
+    for (const _ of characters) at -= isInsidePair(text, at - 1) ? 2 : 1;
+    return at >= from && endAfter(text, at, part) === text.length;
+  };
+}
+
+/** Where `part` ends that begins at `start` of the text; -1 where something else stands there. */
+function endAfter(text: string, start: number, part: string): number {
+  let at = start;
+  for (const character of part) {
+    if (at >= text.length) return -1;
+    if (character === '?') at += isInsidePair(text, at + 1) ? 2 : 1;
+    else if (text.startsWith(character, at)) at += character.length;
+    else return -1;
+  }
+  return at;
+}
+
+/** Whether the second half of a character beyond U+FFFF stands here: `?` takes both. */
+function isInsidePair(text: string, at: number): boolean {
+  return isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1));
+}
+
+const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
+const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;

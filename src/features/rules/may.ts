@@ -1,0 +1,37 @@
+// §18.5: what a rule is about.
+import { compileGlob, type MatchGlob } from './glob.ts';
+import { decodeResource } from './resource-form.ts';
+import type { RuledItem } from './rules.ts';
+
+export type ItemKind = RuledItem['kind'];
+
+export interface Pattern {
+  readonly kind: ItemKind;
+  readonly glob: string;
+}
+
+/** `prompt:…` and `resource:…` are about those, all else about tools. */
+export function parsePattern(pattern: string): Pattern {
+  const [, kind, glob] = /^(prompt|resource):(.*)$/s.exec(pattern) ?? [];
+  if (glob === undefined) return { kind: 'tool', glob: pattern };
+  return { kind: kind === 'prompt' ? 'prompt' : 'resource', glob };
+}
+
+/** Whether one of the patterns fits the item. */
+export function compileMay(patterns: readonly string[]): (item: RuledItem) => boolean {
+  const parsed = patterns.map(parsePattern);
+  const globsOf = (wanted: ItemKind): readonly MatchGlob[] =>
+    parsed.filter(({ kind }) => kind === wanted).map(({ glob }) => compileGlob(glob));
+  const globs: Readonly<Record<ItemKind, readonly MatchGlob[]>> = {
+    tool: globsOf('tool'),
+    prompt: globsOf('prompt'),
+    resource: globsOf('resource'),
+  };
+
+  return function mayUse({ kind, name }) {
+    const candidates = globs[kind];
+    if (candidates.length === 0) return false;
+    const text = kind === 'resource' ? decodeResource(name) : name;
+    return text !== undefined && candidates.some((matches) => matches(text));
+  };
+}

@@ -1,0 +1,62 @@
+// §18.5: whom a rule is about.
+import type { RuleConfig } from '../../core/gateway-file/gateway-file.ts';
+import { isObject, isStringArray, type JsonObject } from '../../core/json.ts';
+import { parseScope } from '../../core/scope.ts';
+import type { UserContext } from '../../core/user-context.ts';
+import { compileGlob } from './glob.ts';
+import type { RuleCaller } from './rules.ts';
+
+/** `fits` is about all but the scopes: those a client can ask for. */
+export interface Subject {
+  fits(caller: RuleCaller): boolean;
+  /** One of them is enough; undefined where none is needed. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+export function compileWho(who: RuleConfig['who']): Subject {
+  if (who === 'everyone') return { fits: () => true, scopes: undefined };
+  const { groups, scopes, claims, clients } = who;
+  const tests: ((caller: RuleCaller) => boolean)[] = [];
+  if (groups !== undefined) {
+    tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
+  }
+  if (claims !== undefined) {
+    tests.push(({ user }) => user !== undefined && hasClaims(user.claims, claims));
+  }
+  if (clients !== undefined) {
+    const globs = clients.map(compileGlob);
+    tests.push(({ clientId }) => clientId !== undefined && globs.some((fits) => fits(clientId)));
+  }
+  // Nobody is meant by nothing.
+  const isEmpty = tests.length === 0 && scopes === undefined;
+  return { fits: (caller) => !isEmpty && tests.every((test) => test(caller)), scopes };
+}
+
+/** What the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
+export function readScopes(user: UserContext | undefined): readonly string[] {
+  const { scope, scp } = user?.claims ?? {};
+  return [scope, scp].flatMap((claim) => {
+    if (typeof claim === 'string') return parseScope(claim);
+    return isStringArray(claim) ? claim : [];
+  });
+}
+
+/** Each member that the rule names is there, and its own: nothing is inherited, and no name is a path. */
+function hasClaims(claims: JsonObject, wanted: JsonObject): boolean {
+  const names = Object.keys(wanted);
+  return (
+    names.length > 0 &&
+    names.every((name) => Object.hasOwn(claims, name) && hasValue(claims[name], wanted[name]))
+  );
+}
+
+/** A claim that is a list has each of its values. */
+function hasValue(claim: unknown, wanted: unknown): boolean {
+  if (isObject(wanted)) return isObject(claim) && hasClaims(claim, wanted);
+  const allowed: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted];
+  const values: readonly unknown[] = Array.isArray(claim) ? claim : [claim];
+  return values.some((value) => isScalar(value) && allowed.includes(value));
+}
+
+const isScalar = (value: unknown): boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';

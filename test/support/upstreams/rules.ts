@@ -1,0 +1,51 @@
+// Rules, and what they are asked about.
+import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
+import type { JsonObject } from '../../../src/core/json.ts';
+import type { UserContext } from '../../../src/core/user-context.ts';
+import { createRules } from '../../../src/features/rules/create-rules.ts';
+import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/features/rules/rules.ts';
+
+export const rule = (changes: Partial<RuleConfig>): RuleConfig => ({
+  who: 'everyone',
+  when: undefined,
+  may: ['*'],
+  place: 'rules[0]',
+  ...changes,
+});
+
+const buildItem =
+  (kind: RuledItem['kind']) =>
+  (name: string, changes: Partial<RuledItem> = {}): RuledItem => ({
+    kind,
+    name,
+    server: '',
+    annotations: {},
+    args: undefined,
+    ...changes,
+  });
+
+export const tool = buildItem('tool');
+export const prompt = buildItem('prompt');
+export const resource = buildItem('resource');
+
+/** A user as a verified token would tell of it. */
+export function userWith(claims: object, token = 'token'): UserContext {
+  const all: JsonObject = { sub: 'user-1', ...claims };
+  const { email, name, groups } = all;
+  return {
+    sub: typeof all.sub === 'string' ? all.sub : 'user-1',
+    ...(typeof email === 'string' ? { email } : {}),
+    ...(typeof name === 'string' ? { name } : {}),
+    ...(Array.isArray(groups) && groups.every((group) => typeof group === 'string')
+      ? { groups }
+      : {}),
+    claims: Object.defineProperties({ sub: 'user-1' }, Object.getOwnPropertyDescriptors(claims)),
+    token,
+  };
+}
+
+export const decide = (
+  rules: readonly RuleConfig[],
+  item: RuledItem,
+  caller: RuleCaller = { user: userWith({}), clientId: undefined },
+): RuleDecision => createRules(rules).decide(item, caller);
