@@ -1,0 +1,53 @@
+// §18.7: what a server says of its tools stays as it was approved.
+import { computeSha256, type LockedKind } from './fingerprint.ts';
+import { type LockedServer, type LockFile, parseLockFile } from './lock-file.ts';
+
+export type LockVerdict = 'approved' | 'new' | 'changed';
+
+export interface Lock {
+  /**
+   * Whether what the server says was approved. `item` as the server wrote it: a member of its list (by its own
+   * name), or the text of its instructions. The answer for an object is remembered with it: items are not changed.
+   */
+  check(server: string, kind: LockedKind, item: unknown): LockVerdict;
+}
+
+/** Without a lock file everything is approved. */
+export const NO_LOCK: Lock = { check: () => 'approved' };
+
+/** @throws LockFileError for what is no lock file. */
+export const readLock = (text: string): Lock => createLock(parseLockFile(text));
+
+export function createLock({ servers }: LockFile): Lock {
+  const remembered = new WeakMap<object, Map<string, LockVerdict>>();
+
+  function judge(server: string, kind: LockedKind, item: unknown): LockVerdict {
+    const approved = findApproved(servers.get(server), kind, item);
+    if (approved === undefined) return 'new';
+    const sha256 = computeSha256(kind, item);
+    return approved.some((one) => one.sha256 === sha256) ? 'approved' : 'changed';
+  }
+
+  return {
+    check(server, kind, item) {
+      if (typeof item !== 'object' || item === null) return judge(server, kind, item);
+      const key = `${kind} ${server}`;
+      const verdicts = remembered.get(item) ?? new Map<string, LockVerdict>();
+      const verdict = verdicts.get(key) ?? judge(server, kind, item);
+      remembered.set(item, verdicts.set(key, verdict));
+      return verdict;
+    },
+  };
+}
+
+function findApproved(server: LockedServer | undefined, kind: LockedKind, item: unknown) {
+  if (kind === 'instructions') return server?.instructions;
+  const name = readName(item);
+  const items = kind === 'tool' ? server?.tools : server?.prompts;
+  return name === undefined ? undefined : items?.get(name);
+}
+
+function readName(item: unknown): string | undefined {
+  if (typeof item !== 'object' || item === null || !('name' in item)) return undefined;
+  return typeof item.name === 'string' ? item.name : undefined;
+}
