@@ -22,7 +22,7 @@ const greet = { name: 'greet', description: 'Greets.', arguments: [{ name: 'who'
 const INSTRUCTIONS = 'Search before you answer.';
 
 describe('the canonical form', () => {
-  // The example of RFC 8785 §3.2.2 to §3.2.4.
+  // RFC 8785 §3.2.2 gives it.
   test('§18.7 RFC 8785: the example of the RFC is written as the RFC says', () => {
     const text = String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
