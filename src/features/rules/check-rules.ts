@@ -1,9 +1,9 @@
 // §18.5: what is wrong with rules, told at start.
 import type { RuleConfig, RuleSubject } from '../../core/gateway-file/gateway-file.ts';
+import { MAX_GLOB_LENGTH } from '../../core/glob.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import { quote } from '../../core/quote.ts';
 import { isScopeToken } from '../../core/scope.ts';
-import { MAX_GLOB_LENGTH } from './glob.ts';
 import { parsePattern } from './may.ts';
 import { decodeResource } from './resource-form.ts';
 

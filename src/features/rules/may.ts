@@ -1,5 +1,5 @@
 // §18.5: what a rule is about.
-import { compileGlob, type MatchGlob } from './glob.ts';
+import { compileGlob, type MatchGlob } from '../../core/glob.ts';
 import { decodeResource } from './resource-form.ts';
 import type { RuledItem } from './rules.ts';
 

@@ -1,9 +1,9 @@
 // §18.5: whom a rule is about.
 import type { RuleConfig } from '../../core/gateway-file/gateway-file.ts';
+import { compileGlob } from '../../core/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../core/json.ts';
 import { parseScope } from '../../core/scope.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { compileGlob } from './glob.ts';
 import type { RuleCaller } from './rules.ts';
 
 /** `fits` is about all but the scopes: those a client can ask for. */

@@ -1,4 +1,4 @@
-// §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
+// §18.2, §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
 // case counts. No regular expression: one that tries again from the start could run for minutes.
 
 export type MatchGlob = (text: string) => boolean;
