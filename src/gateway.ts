@@ -128,7 +128,7 @@ export async function createGateway(
     keySet: overrides.keySet,
   });
   const mcp = createMcp(config.mcp, {
-    catalog,
+    catalogs: { all: catalog, findServer: () => undefined },
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),

@@ -9,8 +9,10 @@ export type Endpoint = OpenEndpoint | ProtectedEndpoint | PublicEndpoint;
 
 interface EndpointBase {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Exact path, and the value of the metrics' label `route`. */
+  /** Exact path, or one whose last segment is a parameter (`/mcp/:server`); the metrics' label `route`. */
   readonly path: string;
+  /** Where the path has a parameter: whether there is something of this name. Otherwise the path is unknown. */
+  readonly hasParameter?: (name: string) => boolean;
   readonly errors: ErrorFormat;
   /** Asked by address, so exempt from the Host check. */
   readonly isProbe?: true;

@@ -10,7 +10,7 @@ export interface OverloadRefusal {
   readonly headers: HeaderList;
 }
 
-/** By path. Documents, pages and probes are served: they cost little more than to refuse them. */
+/** By path, or what stands before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
 export type OverloadRefusals = ReadonlyMap<string, OverloadRefusal>;
 
 export function createOverloadRefusals(
@@ -20,12 +20,19 @@ export function createOverloadRefusals(
   const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
   const limited = endpoints.filter(({ kind }) => kind !== 'open');
   return new Map(
-    limited.map(({ path, errors, headers: ownHeaders }) => {
+    limited.map(({ path, hasParameter, errors, headers: ownHeaders }) => {
       const reply = renderError(error, errors);
       const headers = { ...securityHeaders, ...ownHeaders, ...reply.headers, Vary: 'Origin' };
       // At warn the log says once what happens (overload.ts).
       const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
-      return [path, { reply: { ...reply, error: logged }, headers: toHeaderList(headers) }];
+      const key = hasParameter === undefined ? path : getFolder(path);
+      return [key, { reply: { ...reply, error: logged }, headers: toHeaderList(headers) }];
     }),
   );
 }
+
+/** Undefined for what is served all the same. */
+export const findByPath = (refusals: OverloadRefusals, path: string): OverloadRefusal | undefined =>
+  refusals.get(path) ?? refusals.get(getFolder(path));
+
+const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);

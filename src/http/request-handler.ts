@@ -10,7 +10,7 @@ import type { FindClientIp } from './client-ip.ts';
 import { type Connection, DISCARD_MS } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { Overload } from './overload.ts';
-import type { OverloadRefusal, OverloadRefusals } from './overload-refusals.ts';
+import { findByPath, type OverloadRefusal, type OverloadRefusals } from './overload-refusals.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
 import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
 import { toHeaderList } from './reply-headers.ts';
@@ -81,7 +81,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
 
   /** Undefined for a call that is let in. Preflights are: without them a page cannot read the refusal of its call. */
   function findOverloadRefusal({ request, receivedAt }: ReceivedRequest) {
-    const refusal = overloadRefusals.get(request.path);
+    const refusal = findByPath(overloadRefusals, request.path);
     if (refusal === undefined || request.method === 'OPTIONS') return undefined;
     return overload.tryAdmit(receivedAt) ? undefined : refusal;
   }

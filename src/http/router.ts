@@ -29,6 +29,11 @@ export interface Destination {
   readonly page: Reply | undefined;
 }
 
+interface ParameterizedDestination {
+  readonly destination: Destination;
+  readonly hasParameter: (name: string) => boolean;
+}
+
 export interface Router {
   findDestination(request: GatewayRequest): Destination;
   /** Whether the path is served also while all connections are busy. */
@@ -43,17 +48,23 @@ export interface Router {
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
   const destinations = new Map<string, Destination>();
-  for (const { path } of endpoints) {
-    destinations.set(path, {
-      route: createRoute(path, endpoints),
-      label: path,
-      page: undefined,
-    });
+  /** Those with a parameter, by what stands before it. */
+  const parameterized = new Map<string, ParameterizedDestination>();
+  for (const { path, hasParameter } of endpoints) {
+    const destination = { route: createRoute(path, endpoints), label: path, page: undefined };
+    if (hasParameter === undefined) destinations.set(path, destination);
+    else parameterized.set(path.slice(0, path.lastIndexOf('/') + 1), { destination, hasParameter });
+  }
+
+  function findParameterized(path: string): Destination | undefined {
+    const at = path.lastIndexOf('/') + 1;
+    const found = parameterized.get(path.slice(0, at));
+    return found?.hasParameter(path.slice(at)) ? found.destination : undefined;
   }
 
   return {
     findDestination(request) {
-      const known = destinations.get(request.path);
+      const known = destinations.get(request.path) ?? findParameterized(request.path);
       if (known !== undefined) return known;
       const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;

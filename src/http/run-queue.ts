@@ -20,6 +20,8 @@ interface WaitingTask {
 const TURN_MS = 4;
 /** So many turns in a row must have left some waiting: one slow tool, or a stall, leaves them few. */
 const BUSY_TURNS = 20;
+/** A turn that takes so long is a stall (a slow tool, a stopped container): what waited meanwhile waited for that. */
+const STALL_MS = 500;
 
 export function createRunQueue(clock: Clock): RunQueue {
   const waiting: WaitingTask[] = [];
@@ -56,9 +58,11 @@ export function createRunQueue(clock: Clock): RunQueue {
     // Whatever else the turn did, calls get as much time.
     const otherMs = now - turnStartedAt - runs * msPerRun;
     maxRuns = Math.max(1, Math.max(TURN_MS, otherMs) / msPerRun);
-    busyTurns = waiting.length === 0 ? 0 : busyTurns + 1;
+    busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
     if (waiting.length > 0) runWaiting(now);
   }
+
+  const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
 
   function runWaiting(now: number): void {
     startTurn(now);
@@ -89,7 +93,8 @@ export function createRunQueue(clock: Clock): RunQueue {
     },
     getWait(now) {
       const next = waiting[0];
-      return next === undefined || busyTurns < BUSY_TURNS ? 0 : now - next.since;
+      const isBusy = next !== undefined && busyTurns >= BUSY_TURNS && !isStalled(now);
+      return isBusy ? now - next.since : 0;
     },
   };
 }

@@ -166,6 +166,18 @@ export const catalogue = {
     jsonrpc: { code: -32603, message: 'Tool execution failed' },
     details: 'The client did not answer the question in time.',
   }),
+  /** §18.5, RFC 6750 §3.1: a rule asks for scopes that the token does not have. */
+  insufficient_scope: defineError({
+    status: 403,
+    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'insufficient_scope' },
+    details: 'The access token lacks a scope that this call needs. Ask for it, and call again.',
+  }),
+  /** §18.4: passed on as the server behind the gateway wrote it. */
+  upstream_error: defineError({
+    status: 200,
+    jsonrpc: { code: -32603, message: 'Internal error' },
+    details: 'The server behind the gateway answered with an error of its own.',
+  }),
   tool_failed: defineError({
     status: 200,
     jsonrpc: { code: -32603, message: 'Tool execution failed' },

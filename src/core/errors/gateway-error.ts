@@ -3,6 +3,8 @@ import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
 export interface Failure {
   /** In place of the row's sentence. Shown to the caller: never a secret, never a stack. */
   readonly details?: string;
+  /** In place of all that the row says as JSON-RPC: the error of a server behind the gateway, as it was. */
+  readonly jsonRpc?: JsonRpcErrorObject;
   /** Further members of JSON-RPC `data`. */
   readonly data?: Readonly<Record<string, unknown>>;
   /** Further response headers, such as `Allow`. */
@@ -13,6 +15,13 @@ export interface Failure {
   readonly facts?: Readonly<Record<string, unknown>>;
   /** RFC 6749 §4.1.2.1: the address at which an OAuth client hears of it, in place of the browser. */
   readonly redirect?: ErrorRedirect;
+}
+
+/** JSON-RPC 2.0 §5.1. */
+export interface JsonRpcErrorObject {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
 }
 
 export interface ErrorRedirect {

@@ -1,7 +1,7 @@
 import { createRedirectReply, type Reply } from '../message.ts';
 import { toErrorDescription } from '../text.ts';
 import type { OAuthErrorCode } from './catalogue.ts';
-import type { GatewayError } from './gateway-error.ts';
+import type { GatewayError, JsonRpcErrorObject } from './gateway-error.ts';
 
 /** How a route speaks of errors (§7.1 or §7.3). */
 export type ErrorFormat =
@@ -40,7 +40,8 @@ const renderJsonRpcBody = (error: GatewayError) => ({
 });
 
 /** §7.1: the member `error` of a JSON-RPC response. */
-export function toJsonRpcError({ row, message, failure }: GatewayError) {
+export function toJsonRpcError({ row, message, failure }: GatewayError): JsonRpcErrorObject {
+  if (failure.jsonRpc !== undefined) return failure.jsonRpc;
   const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
   return {
     code,

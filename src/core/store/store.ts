@@ -121,6 +121,8 @@ export interface SessionRecord {
   readonly clientCapabilities?: string | undefined;
   /** The least severe level of log messages that the client asked for (`logging/setLevel`). */
   readonly logLevel?: string | undefined;
+  /** The server at whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
+  readonly server?: string | undefined;
 }
 
 /** What a request wants of a session. */

@@ -1,9 +1,9 @@
 // §4.1, §4.4, §4.5: the endpoints of /mcp. Here messages become values of the protocol, and
 // values replies.
 import type { Endpoint, JudgedCall, ProtectedCall } from '../../core/endpoint.ts';
-import { fail } from '../../core/errors/gateway-error.ts';
+import { fail, GatewayError } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, toLogMembers } from '../../core/errors/render.ts';
-import { isObject } from '../../core/json.ts';
+import { isObject, isStringArray } from '../../core/json.ts';
 import { truncateForLog } from '../../core/log.ts';
 import {
   type GatewayRequest,
@@ -15,7 +15,9 @@ import {
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import type { SessionLookup } from '../../core/store/store.ts';
-import { createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
+import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
+import type { View } from './calls/view.ts';
+import type { Views } from './calls/views.ts';
 import {
   getRequestId,
   type JsonRpcMessage,
@@ -32,11 +34,12 @@ import {
 } from './protocol/response.ts';
 import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
 import { getTraceId, readTraceContext } from './protocol/trace-context.ts';
-import type { SessionStreams } from './session/session-streams.ts';
-import type { CallInSession, Sessions } from './session/sessions.ts';
+import { type SessionStreams, toStreamOwner } from './session/session-streams.ts';
+import type { Sessions } from './session/sessions.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 
 export interface McpEndpointsDeps {
+  readonly views: Views;
   readonly eras: Readonly<Record<Era, EraHandler>>;
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
@@ -47,30 +50,47 @@ export interface McpEndpointsDeps {
 }
 
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { eras, sessions, sessionStreams, metrics, challenge } = deps;
+  const { views, eras, sessions, sessionStreams, metrics, challenge } = deps;
+  /** A server may go between the look at the path and here. */
+  const findView = ({ path }: GatewayRequest): View =>
+    path === '/mcp'
+      ? views.all
+      : (views.findServer(path.slice('/mcp/'.length)) ?? fail('not_found'));
+  const isServer = (name: string) => views.findServer(name) !== undefined;
   return [
-    { ...PROTECTED, method: 'POST', body: 'json', judge: judgePost },
-    { ...PROTECTED, method: 'DELETE', judge: judgeDelete },
-    sessionStreams === undefined
-      ? { ...MCP, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
-      : {
-          ...PROTECTED,
-          method: 'GET',
-          judge: (call: ProtectedCall) => judgeGet(call, sessionStreams),
-        },
+    ...createEndpointsAt({ path: '/mcp' }),
+    ...createEndpointsAt({ path: '/mcp/:server', hasParameter: isServer }),
   ];
+
+  function createEndpointsAt(at: Pick<Endpoint, 'path' | 'hasParameter'>): readonly Endpoint[] {
+    const place = { ...at, errors: JSONRPC } as const;
+    const guarded = { ...place, kind: 'protected', limit: 'mcp' } as const;
+    return [
+      { ...guarded, method: 'POST', body: 'json', judge: judgePost },
+      { ...guarded, method: 'DELETE', judge: judgeDelete },
+      sessionStreams === undefined
+        ? { ...place, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
+        : {
+            ...guarded,
+            method: 'GET',
+            judge: (call: ProtectedCall) => judgeGet(call, sessionStreams),
+          },
+    ];
+  }
 
   function judgePost(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
+    const view = findView(request);
     const message = parseMessage(getJson(body));
     const era = detectEra(message, request);
     return {
       access: eras[era].accessSession(request, user),
-      run: (session) => handleMessage(protectedCall, session, message, era),
+      run: (session) => handleMessage(view, protectedCall, session, message, era),
     };
   }
 
   function handleMessage(
+    view: View,
     protectedCall: ProtectedCall,
     session: SessionLookup,
     message: JsonRpcMessage,
@@ -78,43 +98,64 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
   ): Promise<Reply> {
     const handler = eras[era];
     if (message.kind === 'request') {
-      metrics.recordMcpRequest(handler.supports(message.method) ? message.method : 'other', era);
+      metrics.recordMcpRequest(
+        handler.supports(view, message.method) ? message.method : 'other',
+        era,
+      );
     }
     // Noted now, so that a call that waits does not keep its message.
     const id = getRequestId(message);
     const facts = { era, ...describeMessage(message) };
-    return handler.handle(createCall(protectedCall, session, id), message).then(
-      (response) => toReply(response, id, facts),
-      (thrown: unknown) => toReply(toErrorResponse(thrown), id, facts),
+    return handler.handle(createCall(view, protectedCall, session, id), message).then(
+      (response) => toReply(addScopeChallenge(response), id, facts),
+      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown)), id, facts),
     );
+  }
+
+  /** RFC 6750 §3.1: so that the client asks for the scopes, and calls again. */
+  function addScopeChallenge(response: McpResponse): McpResponse {
+    if (response.kind !== 'json' || !('error' in response.outcome)) return response;
+    const { key, failure } = response.outcome.error;
+    if (key !== 'insufficient_scope') return response;
+    const { scopes } = failure.data ?? {};
+    const scope = isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : '';
+    const metadata = challenge?.['WWW-Authenticate']?.replace(/^Bearer /, ', ') ?? '';
+    const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope"${scope}${metadata}` };
+    return { ...response, outcome: { error: new GatewayError(key, { ...failure, headers }) } };
   }
 
   /** The session is read, so that one that has expired is counted as such, and does not slide. */
   function judgeDelete({ request, user }: ProtectedCall): JudgedCall {
+    const view = findView(request);
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     return {
       access: sessions.createAccess(id, user, 'read'),
-      run: (session) => endSession(id, { user, session }),
+      run: (session) => endSession(id, { user, session, view }),
     };
   }
 
-  async function endSession(id: string, call: CallInSession): Promise<Reply> {
+  async function endSession(
+    id: string,
+    call: Pick<Call, 'user' | 'session' | 'view'>,
+  ): Promise<Reply> {
     const session = await sessions.read(id, call);
     const hasEnded = session && (await sessions.end(session.sessionId, call.user));
     if (!hasEnded) fail('session_to_end_not_found');
+    call.view.catalog.endSession?.(toStreamOwner(call, session).caller);
     await sessionStreams?.end(session.sessionId);
     return { status: 204 };
   }
 
   function judgeGet({ request, user }: ProtectedCall, { open }: SessionStreams): JudgedCall {
+    const view = findView(request);
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
     return {
       access: sessions.createAccess(id, user, 'slide'),
       async run(session) {
-        const { sessionId } =
-          (await sessions.read(id, { user, session })) ?? fail('session_not_found');
+        const record =
+          (await sessions.read(id, { user, session, view })) ?? fail('session_not_found');
         const expiresAt = sessions.getExpiry();
         // HEAD asks what GET would say: a stream of the session that is open must not end for it.
         return request.method === 'HEAD'
@@ -122,7 +163,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
               status: 200,
               headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
             }
-          : toReply({ ...(await open(sessionId, user)), expiresAt }, null);
+          : toReply({ ...(await open(toStreamOwner({ user, view }, record))), expiresAt }, null);
       },
     };
   }
@@ -139,10 +180,6 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     });
   }
 }
-
-const MCP = { path: '/mcp', errors: JSONRPC } as const;
-
-const PROTECTED = { ...MCP, kind: 'protected', limit: 'mcp' } as const;
 
 /** The one place where a response becomes HTTP. `facts` are for the log. */
 function toReply(

@@ -8,12 +8,10 @@ import { createReplicas } from '../../core/replicas/replicas.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
-import { createCallTool } from './calls/call-tool.ts';
-import { createMethods } from './calls/methods.ts';
 import { createRunMethod } from './calls/run-method.ts';
-import type { Catalog, ServiceInfo } from './catalog/catalog.ts';
+import { type Catalogs, createViews } from './calls/views.ts';
+import type { ServiceInfo } from './catalog/catalog.ts';
 import { createMcpEndpoints } from './endpoints.ts';
-import type { Era } from './protocol/revisions.ts';
 import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
@@ -25,7 +23,7 @@ import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { createResourceUpdates } from './streaming/resource-updates.ts';
 
 export interface McpDeps {
-  readonly catalog: Catalog;
+  readonly catalogs: Catalogs;
   readonly service: ServiceInfo;
   readonly store: Store;
   /** For what goes through the client, or from replica to replica. */
@@ -61,7 +59,7 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
-  const { catalog, service, store, getSeal, clock, metrics, log, challenge } = deps;
+  const { catalogs, service, store, getSeal, clock, metrics, log, challenge } = deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
@@ -78,10 +76,9 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   });
   const questions = createQuestions({ replicas, store, clock, sessionKeyPrefix });
   const notificationStreams = createNotificationStreams(clock);
-  const resourceUpdates = createResourceUpdates({ catalog, clock, log });
+  const resourceUpdates = createResourceUpdates({ catalog: catalogs.all, clock, log });
   const sessionStreams = hasStreams
     ? createSessionStreams({
-        catalog,
         store,
         replicas,
         notificationStreams,
@@ -92,12 +89,9 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       })
     : undefined;
   const runMethod = createRunMethod({ service, maxCallsPerUser: config.maxCallsPerUser, clock });
-  const createEraMethods = (era: Era) =>
-    createMethods(catalog, createCallTool({ catalog, metrics, clock }, era));
+  const views = createViews({ catalogs, metrics, clock });
   const eras = {
     session: createSessionEra({
-      catalog,
-      methods: createEraMethods('session'),
       runMethod,
       sessions,
       replicas,
@@ -106,8 +100,6 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       service,
     }),
     stateless: createStatelessEra({
-      catalog,
-      methods: createEraMethods('stateless'),
       runMethod,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,
@@ -118,9 +110,9 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   };
 
   return {
-    endpoints: createMcpEndpoints({ eras, sessions, sessionStreams, metrics, challenge }),
+    endpoints: createMcpEndpoints({ views, eras, sessions, sessionStreams, metrics, challenge }),
     corsHeaders: {
-      request: [...REQUEST_HEADERS, ...catalog.mirrorHeaders],
+      request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       response: RESPONSE_HEADERS,
     },
     countSessions: sessions.countActive,

@@ -1,4 +1,5 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
+import type { JsonRpcErrorObject } from '../../core/errors/gateway-error.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
@@ -135,11 +136,4 @@ export class UpstreamError extends Error {
     this.failure = failure;
     this.jsonRpcError = options.jsonRpcError;
   }
-}
-
-/** JSON-RPC 2.0 §5.1. */
-export interface JsonRpcErrorObject {
-  readonly code: number;
-  readonly message: string;
-  readonly data?: unknown;
 }

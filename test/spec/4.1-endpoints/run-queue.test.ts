@@ -61,3 +61,13 @@ test('§12 how long calls wait is known while many do, and one stall is no such 
   await nextTurn();
   expect(queue.getWait(clock.monotonic())).toBe(0);
 });
+
+test('§12 a stall while many calls wait is no such case, either', async () => {
+  const { clock, queue, runTask } = start(20);
+  const results = Array.from({ length: 80 }, (_, id) => runTask(id));
+  for (let turn = 0; turn < 30; turn += 1) await nextTurn();
+  expect(queue.getWait(clock.monotonic())).toBeGreaterThan(500);
+  clock.advance(3000);
+  expect(queue.getWait(clock.monotonic())).toBe(0);
+  await Promise.all(results);
+});

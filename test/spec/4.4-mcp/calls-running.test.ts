@@ -205,7 +205,8 @@ describe('4,096 calls in a process', () => {
     const service = { name: '', version: '', displayName: '', environment: '' };
     const runMethod = createRunMethod({ service, maxCallsPerUser: 0, clock });
     let released = 0;
-    const heldCall = { holdBody: () => () => released++ } as unknown as Call;
+    const held = { holdBody: () => () => released++, session: { record: undefined } };
+    const heldCall = held as unknown as Call;
     const client = {} as unknown as CallClient;
     let end: (result: MethodResult) => void = () => {};
     const ended = new Promise<MethodResult>((resolve) => {

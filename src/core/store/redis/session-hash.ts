@@ -18,6 +18,7 @@ export const SESSION_FIELDS = [
   'clientInfo',
   'clientCapabilities',
   'logLevel',
+  'server',
   'version',
 ] as const;
 
@@ -36,6 +37,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     clientInfo,
     clientCapabilities,
     logLevel,
+    server,
     version,
   ] = values;
   if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string') {
@@ -52,6 +54,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     clientInfo: readString(clientInfo),
     clientCapabilities: readString(clientCapabilities),
     logLevel: readString(logLevel),
+    server: readString(server),
   };
   if (Number.isNaN(record.createdAt + record.lastAccessedAt)) {
     throw new Error('A session in Redis is damaged');

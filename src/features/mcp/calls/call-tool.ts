@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { catalogue } from '../../../core/errors/catalogue.ts';
 import { fail, GatewayError, getStackFacts } from '../../../core/errors/gateway-error.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
-import type { Arguments, Catalog } from '../catalog/catalog.ts';
+import type { Arguments, Catalog, RawResult } from '../catalog/catalog.ts';
 import type { ToolResult } from '../catalog/content.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CallContext } from './context.ts';
@@ -14,7 +14,11 @@ export interface CallToolDeps {
   readonly clock: Clock;
 }
 
-export type CallTool = (name: string, args: Arguments, context: CallContext) => Promise<ToolResult>;
+export type CallTool = (
+  name: string,
+  args: Arguments,
+  context: CallContext,
+) => Promise<ToolResult | RawResult>;
 
 /** Known tools only; a refused call (unknown tool, wrong input, a question) is not counted. */
 export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: Era): CallTool {
@@ -24,8 +28,8 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       if (context.isAsking()) return;
       metrics.recordToolCall(name, status, era, (clock.monotonic() - startedAt) / 1000);
     };
-    const recordResult = (result: ToolResult) => {
-      record(result.isError ? 'error' : 'success');
+    const recordResult = (result: ToolResult | RawResult) => {
+      record(result.isError === true ? 'error' : 'success');
       return result;
     };
     const failCall = (cause: unknown): never => {
@@ -45,7 +49,7 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
 }
 
 /** Async, so that what it throws at once is a rejection, too. */
-const startCall = async (catalog: Catalog, ...call: Parameters<CallTool>): Promise<ToolResult> =>
+const startCall = async (catalog: Catalog, ...call: Parameters<CallTool>): ReturnType<CallTool> =>
   catalog.callTool(...call);
 
 /** One line for the caller's model to act on: the message, never the stack. */

@@ -10,9 +10,12 @@ import {
   createResponseStream,
   type ResponseStream,
 } from '../streaming/response-stream.ts';
+import type { View } from './view.ts';
 
 /** Has neither body nor message: a call that waits keeps this, and nothing of what was sent. */
 export interface Call {
+  /** What its path serves. */
+  readonly view: View;
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
   /** Value of the header `mcp-session-id`. */
@@ -31,8 +34,8 @@ export interface Call {
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
-  /** Whether the era has the method, here and now. */
-  supports(method: string): boolean;
+  /** Whether the era has the method at this path. */
+  supports(view: View, method: string): boolean;
   /** What a message wants of the session that its request names; undefined where the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
   /** @throws GatewayError that says, in the era's own terms, why the message is refused. */
@@ -40,6 +43,7 @@ export interface EraHandler {
 }
 
 export function createCall(
+  view: View,
   { request, user, body }: ProtectedCall,
   session: SessionLookup,
   id: RequestId | null,
@@ -56,6 +60,7 @@ export function createCall(
   }
 
   return {
+    view,
     request,
     user,
     sessionId: readSessionHeader(request),

@@ -1,15 +1,18 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import type { SessionLookup } from '../../../core/store/store.ts';
+import type { UserContext } from '../../../core/user-context.ts';
 import {
   type Context,
   LOG_SEVERITIES,
   type LogSeverity,
+  type Relay,
   type ServiceInfo,
 } from '../catalog/catalog.ts';
 import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { isRequestId, isShortId, readMeta } from '../protocol/json-rpc.ts';
 import { readTraceContext } from '../protocol/trace-context.ts';
-import type { Call } from './call.ts';
+import type { ResponseStream } from '../streaming/response-stream.ts';
 
 /** The client of a call, as its era reaches it. */
 export interface CallClient {
@@ -17,6 +20,8 @@ export interface CallClient {
   /** Least severe log message that it wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
   readonly ask: Ask;
+  /** For catalogues that pass calls on. */
+  createRelay(wantsProgress: boolean): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
 }
@@ -33,9 +38,17 @@ export interface CallContext extends Context {
   isAsking(): boolean;
 }
 
+/** What of a call reaches its tool. */
+export interface ContextSource {
+  readonly user: UserContext | undefined;
+  readonly session: SessionLookup;
+  readonly stream: ResponseStream;
+  signal(): AbortSignal;
+}
+
 export function createContext(
-  { user, stream, signal }: Call,
-  { capabilities, logLevel, ask, isAsking }: CallClient,
+  { user, session, stream, signal }: ContextSource,
+  { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
   { service, canAsk, params }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
@@ -66,7 +79,9 @@ export function createContext(
     __proto__: MADE_ON_USE,
     getCapabilities: capabilities,
     getSignal: signal,
+    getRelay: () => createRelay(stream.isAccepted && isRequestId(progressToken)),
     user,
+    session: 'record' in session ? session.record : undefined,
     service,
     ask(requests: ClientRequests) {
       const answers = askOnce(requests);
@@ -94,18 +109,22 @@ export function createContext(
  * What is made when a tool looks at it. On a prototype that all calls share: with accessors of their
  * own they outlived their calls, and collecting them was a quarter of a call's work.
  */
-const MADE_ON_USE: Pick<CallContext, 'client' | 'signal'> & ThisType<Getters> = {
+const MADE_ON_USE: Pick<CallContext, 'client' | 'signal' | 'relay'> & ThisType<Getters> = {
   get client() {
     return this.getCapabilities();
   },
   get signal() {
     return this.getSignal();
   },
+  get relay() {
+    return this.getRelay();
+  },
 };
 
 interface Getters {
   getCapabilities(): ClientCapabilities;
   getSignal(): AbortSignal;
+  getRelay(): Relay;
 }
 
 const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>

@@ -5,6 +5,7 @@ import { quote } from '../../../core/quote.ts';
 import type {
   Arguments,
   Catalog,
+  CatalogDescription,
   CompletionRequest,
   Cursor,
   Offers,
@@ -56,15 +57,17 @@ export function failUnknownMethod(
 const STREAMED = new Set(['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen']);
 
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
-export const listCapabilities = ({ offers }: Catalog, hasStreams: boolean) => ({
-  ...(offers.tools && { tools: {} }),
-  ...(offers.prompts && { prompts: {} }),
-  ...(offers.resources && {
-    resources: offers.subscriptions && hasStreams ? { subscribe: true } : {},
-  }),
-  ...(offers.completions && { completions: {} }),
-  ...(offers.logging && { logging: {} }),
-});
+export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean) {
+  const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
+  const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
+  return {
+    ...(offers.tools && { tools: { ...listChanged } }),
+    ...(offers.prompts && { prompts: { ...listChanged } }),
+    ...(offers.resources && { resources: { ...subscribe, ...listChanged } }),
+    ...(offers.completions && { completions: {} }),
+    ...(offers.logging && { logging: {} }),
+  };
+}
 
 // None of them awaits the catalogue: that would keep the params until it has answered.
 type MethodTable = Readonly<Record<string, Method>>;

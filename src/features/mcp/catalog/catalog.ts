@@ -13,37 +13,87 @@ import type {
 
 /**
  * What stands behind tools, prompts and resources. The local catalogue serves those defined in
- * this process; another implementation may front other servers.
+ * this process; others pass calls on to servers behind the gateway, and join several catalogues.
  *
  * An unknown name, URI, cursor or argument ends in `fail('invalid_params', …)`, tool arguments that
  * do not fit in `fail('invalid_tool_input', …)`; any other throw is an unexpected failure
  * (§4.4). Methods of what is not offered are never called.
  */
 export interface Catalog {
-  /** What there is: the rest is neither advertised nor answered. */
+  /** What there can be, for any caller at any time: the rest is neither advertised nor answered. */
   readonly offers: Offers;
   /** All headers in which arguments of tools are repeated, for browsers to send. */
   readonly mirrorHeaders: readonly string[];
   /** For the client's model: how to use this service. */
   readonly instructions?: string;
-  listTools(cursor: Cursor, context: Context): Promise<Page<ToolDescription>>;
-  callTool(name: string, args: Arguments, context: Context): Promise<ToolResult>;
+  /** What there is for one caller now, where that is less than `offers`, or depends on the caller. */
+  describe?(caller: Caller): Promise<CatalogDescription>;
+  listTools(cursor: Cursor, context: Context): Promise<Page<ToolDescription | RawItem>>;
+  callTool(name: string, args: Arguments, context: Context): Promise<ToolResult | RawResult>;
   /** Arguments of the tool that clients repeat in headers (`x-mcp-header`); none of an unknown one. */
-  mirroredParams(tool: string): readonly MirroredParam[];
-  listPrompts(cursor: Cursor, context: Context): Promise<Page<PromptDescription>>;
-  getPrompt(name: string, args: Arguments, context: Context): Promise<PromptResult>;
-  listResources(cursor: Cursor, context: Context): Promise<Page<ResourceDescription>>;
+  mirroredParams(
+    tool: string,
+    caller: Caller,
+  ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
+  listPrompts(cursor: Cursor, context: Context): Promise<Page<PromptDescription | RawItem>>;
+  getPrompt(name: string, args: Arguments, context: Context): Promise<PromptResult | RawResult>;
+  listResources(cursor: Cursor, context: Context): Promise<Page<ResourceDescription | RawItem>>;
   listResourceTemplates(
     cursor: Cursor,
     context: Context,
-  ): Promise<Page<ResourceTemplateDescription>>;
-  readResource(uri: string, context: Context): Promise<ResourceResult>;
+  ): Promise<Page<ResourceTemplateDescription | RawItem>>;
+  readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
   /** Whether the resource tells when it changes. */
-  canWatch(uri: string): boolean;
+  canWatch(uri: string, caller: Caller): boolean | Promise<boolean>;
   /** Calls `changed` with the URI of each that has changed, until the result is called. */
   watchResources(changed: (uri: string) => void): () => void;
+  /**
+   * A client's session subscribes to a resource that `canWatch`, or no longer does. Only for catalogues whose
+   * changes `watchResources` does not tell.
+   */
+  setWatched?(uri: string, isWatched: boolean, caller: Caller): Promise<void>;
+  /**
+   * Tells one caller what changes, while a stream of its is open: lists, and resources that `watchResources` does not
+   * tell. `uris` are those of a subscription of the stateless era; a session has them by `setWatched`.
+   */
+  listen?(caller: Caller, listener: CatalogListener, uris?: readonly string[]): () => void;
+  /** A client has ended its session: what was opened for it can be closed. Never throws. */
+  endSession?(caller: Caller): void;
 }
+
+/** Who calls: what lists, and all that is answered, may depend on. */
+export interface Caller {
+  /** Undefined when the service runs without authentication. */
+  readonly user: UserContext | undefined;
+  /** Undefined in the stateless era, and before the session is made. */
+  readonly session: CallerSession | undefined;
+  /** What the client can be asked. */
+  readonly client: ClientCapabilities;
+}
+
+export interface CallerSession {
+  readonly sessionId: string;
+  readonly protocolVersion: string;
+  /** `clientInfo` of `initialize` as JSON text. */
+  readonly clientInfo?: string | undefined;
+}
+
+export interface CatalogDescription {
+  readonly offers: Offers;
+  readonly instructions?: string | undefined;
+}
+
+export interface CatalogListener {
+  listChanged(list: 'tools' | 'prompts' | 'resources'): void;
+  resourceUpdated(uri: string): void;
+}
+
+/** As another server said it: members that are not known here stay. */
+export type RawItem = JsonObject;
+
+/** As another server answered: members that are not known here stay. `cache` is for the era to tell. */
+export type RawResult = JsonObject & { readonly cache?: CacheHint };
 
 export interface Offers {
   readonly tools: boolean;
@@ -51,6 +101,8 @@ export interface Offers {
   readonly resources: boolean;
   /** Some resources tell when they change. */
   readonly subscriptions: boolean;
+  /** Lists change while clients are connected; only then are they told. */
+  readonly listChanges?: boolean;
   /** Arguments of prompts or templates are completed. */
   readonly completions: boolean;
   /** Tools write log messages to the client. */
@@ -89,11 +141,8 @@ export interface Completion {
 export type Arguments = JsonObject;
 
 /** What a tool, prompt or resource knows of the call, and how it reaches the client meanwhile. */
-export interface Context {
-  /** The caller; undefined when the service runs without authentication. */
-  readonly user: UserContext | undefined;
+export interface Context extends Caller {
   readonly service: ServiceInfo;
-  readonly client: ClientCapabilities;
   /** Aborted when the caller hangs up or cancels the call. */
   readonly signal: AbortSignal;
   /** Reaches clients that asked for progress and take a stream; others never hear of it. */
@@ -101,8 +150,50 @@ export interface Context {
   /** Reaches clients that want messages this severe and take a stream, if the catalogue logs. */
   readonly log: ClientLog;
   readonly ask: Ask;
+  /** For catalogues that pass calls on to other servers. */
+  readonly relay: Relay;
   /** W3C trace context of the caller, for calls to other services. */
   readonly trace: TraceContext;
+}
+
+/** The client of a call, as a server behind the gateway meets it: what passes is not looked at. */
+export type Relay = SessionRelay | StatelessRelay;
+
+interface RelayBase {
+  /** Whether the client asked for progress and takes a stream. */
+  readonly wantsProgress: boolean;
+  /** Least severe log message that the client wants; undefined for none. */
+  readonly logLevel: LogSeverity | undefined;
+}
+
+/** Questions are requests to the client while the call goes on. */
+export interface SessionRelay extends RelayBase {
+  readonly era: 'session';
+  /**
+   * Sends a request to the client as it is, and resolves to its result as it is.
+   *
+   * @throws GatewayError as `ask` does, and where the client answers with an error.
+   */
+  ask(request: { readonly method: string; readonly params: JsonObject }): Promise<JsonObject>;
+}
+
+/** Questions end the call, and the client calls again with the answers. */
+export interface StatelessRelay extends RelayBase {
+  readonly era: 'stateless';
+  /** What this call brings of a former one that ended with `requireInput`. */
+  readonly answered: StatelessAnswers | undefined;
+  /**
+   * Ends the call with `inputRequests`, which are not looked at. `state` comes back with the answers; it is sealed, and
+   * bound to the user and the call.
+   *
+   * @throws always.
+   */
+  requireInput(inputRequests: JsonObject, state: JsonObject): never;
+}
+
+export interface StatelessAnswers {
+  readonly inputResponses: JsonObject;
+  readonly state: JsonObject;
 }
 
 /** `done` of `total` (any unit, growing), with a text for the user. */

@@ -102,17 +102,20 @@ export interface ClientCapabilities {
 
 export type ClientCapability = keyof ClientCapabilities;
 
-/** Those that the requests need, and the client did not declare. */
+/** What the requests need, and the client did not declare: capabilities, or methods that are no question. */
 export const findMissingCapabilities = (
-  requests: ClientRequests,
+  requests: Readonly<Record<string, { readonly method: string }>>,
   declared: ClientCapabilities,
-): readonly ClientCapability[] => [
+): readonly string[] => [
   ...new Set(
     Object.values(requests)
-      .map(({ method }) => CAPABILITIES[method])
-      .filter((capability) => !declared[capability]),
+      .filter(({ method }) => !isQuestion(method) || !declared[CAPABILITIES[method]])
+      .map(({ method }) => (isQuestion(method) ? CAPABILITIES[method] : method)),
   ),
 ];
+
+const isQuestion = (method: string): method is ClientRequest['method'] =>
+  Object.hasOwn(CAPABILITIES, method);
 
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
 export const readCapabilities = (declared: JsonObject): ClientCapabilities => ({

@@ -3,19 +3,21 @@
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 import { buildQuestionKey } from '../../../core/store/keys.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import {
   type Answers,
+  type ClientRequest,
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import type { JsonRpcResponse } from '../protocol/json-rpc.ts';
-import { readStoredCapabilities } from './initialize.ts';
 import { ANSWER_TIMEOUT_MS, createPendingQuestions } from './pending-questions.ts';
 import type { McpReplicas } from './replica-message.ts';
+import { readStoredCapabilities } from './stored-capabilities.ts';
 
 export interface Questions {
   /**
@@ -27,10 +29,17 @@ export interface Questions {
     session: SessionRecord,
     requests: Requests,
   ): Promise<Answers<Requests>>;
+  /** Sends one request of a server behind the gateway as it is; resolves to the client's result as it is. */
+  askRaw(call: Call, session: SessionRecord, request: RawRequest): Promise<JsonObject>;
   /** Passes a client's answer to whoever waits for it, on any replica. */
   receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
   /** Waits no longer: a process that stops answers what it can. */
   close(): void;
+}
+
+export interface RawRequest {
+  readonly method: string;
+  readonly params: JsonObject;
 }
 
 /** Of the note which replica waits; a little longer than an answer may take. */
@@ -42,6 +51,26 @@ export interface QuestionsDeps {
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;
+}
+
+/** @throws GatewayError `client_cannot_be_asked`. */
+function checkCanBeAsked(
+  { stream }: Call,
+  { clientCapabilities }: SessionRecord,
+  requests: Readonly<Record<string, { readonly method: string }>>,
+): void {
+  const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
+  if (missing.length > 0) {
+    fail('client_cannot_be_asked', {
+      details: `The client did not declare ${missing.join(', ')} when it initialized.`,
+    });
+  }
+  if (!stream.isAccepted) {
+    fail('client_cannot_be_asked', {
+      details:
+        'Questions reach the client on an event stream: send Accept: application/json, text/event-stream.',
+    });
+  }
 }
 
 export function createQuestions({
@@ -57,7 +86,11 @@ export function createQuestions({
     pendingQuestions.receiveAnswer(message.sessionId, message.id, message.result);
   });
 
-  async function askAll(call: Call, sessionId: string, requests: ClientRequests) {
+  async function askAll(
+    call: Call,
+    sessionId: string,
+    requests: Readonly<Record<string, ClientRequest | RawRequest>>,
+  ) {
     const named = Object.entries(requests).map(([name, request]) => {
       // A request that JSON cannot say fails here, before anything is sent.
       JSON.stringify(request);
@@ -87,20 +120,18 @@ export function createQuestions({
   }
 
   return {
-    async ask(call, { sessionId, clientCapabilities }, requests) {
-      const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
-      if (missing.length > 0) {
-        fail('client_cannot_be_asked', {
-          details: `The client did not declare ${missing.join(', ')} when it initialized.`,
-        });
-      }
-      if (!call.stream.isAccepted) {
-        fail('client_cannot_be_asked', {
-          details:
-            'Questions reach the client on an event stream: send Accept: application/json, text/event-stream.',
-        });
-      }
-      return readAnswers(requests, await askAll(call, sessionId, requests));
+    async ask(call, session, requests) {
+      checkCanBeAsked(call, session, requests);
+      return readAnswers(requests, await askAll(call, session.sessionId, requests));
+    },
+    async askRaw(call, session, request) {
+      checkCanBeAsked(call, session, { request });
+      const { request: answer } = await askAll(call, session.sessionId, { request });
+      return isObject(answer)
+        ? answer
+        : fail('client_silent', {
+            details: 'The client answered with something else than an object.',
+          });
     },
     async receiveAnswer(sessionId, { id, result }) {
       if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, result)) return;

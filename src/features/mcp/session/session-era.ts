@@ -6,9 +6,9 @@ import type { SessionRecord } from '../../../core/store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import { toInputErrorResult } from '../calls/call-tool.ts';
 import { type CallClient, isLogSeverity } from '../calls/context.ts';
-import { failUnknownMethod, type Methods } from '../calls/methods.ts';
+import { failUnknownMethod } from '../calls/methods.ts';
 import type { RunMethod } from '../calls/run-method.ts';
-import type { Catalog, LogSeverity, ServiceInfo } from '../catalog/catalog.ts';
+import type { LogSeverity, ServiceInfo } from '../catalog/catalog.ts';
 import {
   isRequestId,
   type JsonRpcMessage,
@@ -26,16 +26,19 @@ import {
 import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
 import { adaptContent } from './adapt-content.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
-import { createInitialize, readStoredCapabilities } from './initialize.ts';
+import { createInitialize } from './initialize.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
-import { createSessionMethods, type SessionMethod } from './session-methods.ts';
+import {
+  createSessionMethods,
+  type SessionMethod,
+  type SessionMethods,
+} from './session-methods.ts';
 import type { SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
+import { readStoredCapabilities } from './stored-capabilities.ts';
 
 export interface SessionEraDeps {
-  readonly catalog: Catalog;
-  readonly methods: Methods;
   readonly runMethod: RunMethod;
   readonly sessions: Sessions;
   readonly replicas: McpReplicas;
@@ -46,15 +49,17 @@ export interface SessionEraDeps {
 }
 
 export function createSessionEra(deps: SessionEraDeps): EraHandler {
-  const { methods, sessions, questions } = deps;
+  const { sessions, questions } = deps;
   const sessionMethods = createSessionMethods(deps);
   const cancellations = createCancellations(deps.replicas);
   const initialize = createInitialize(deps);
   const respondToRequest = createRespondToRequest({ ...deps, sessionMethods, cancellations });
 
   return {
-    supports: (method) =>
-      method === 'initialize' || sessionMethods.has(method) || methods.has(method),
+    supports: (view, method) =>
+      method === 'initialize' ||
+      sessionMethods.find(view, method) !== undefined ||
+      view.methods.session.has(method),
     // A message of an unknown protocol version is of no era, and does not slide its session.
     accessSession: (request, user) =>
       sessions.createAccess(
@@ -66,7 +71,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
       const { sessionId } = call;
       if (sessionId === undefined) {
         const isInitialize = message.kind === 'request' && message.method === 'initialize';
-        return isInitialize ? initialize(call.user, message.params) : fail('missing_session_id');
+        return isInitialize ? initialize(call, message.params) : fail('missing_session_id');
       }
       const session = (await sessions.read(sessionId, call)) ?? fail('session_not_found');
       checkVersionHeader(call.request);
@@ -111,13 +116,13 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
 }
 
 interface RequestDeps extends SessionEraDeps {
-  readonly sessionMethods: ReadonlyMap<string, SessionMethod>;
+  readonly sessionMethods: SessionMethods;
   readonly cancellations: Cancellations;
 }
 
 /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
 function createRespondToRequest(deps: RequestDeps) {
-  const { catalog, methods, sessionMethods, runMethod, questions, cancellations } = deps;
+  const { sessionMethods, runMethod, questions, cancellations } = deps;
 
   return function respondToRequest(
     call: Call,
@@ -129,7 +134,7 @@ function createRespondToRequest(deps: RequestDeps) {
         details: 'The session is already initialized. Leave out mcp-session-id to start a new one.',
       });
     }
-    const sessionMethod = sessionMethods.get(request.method);
+    const sessionMethod = sessionMethods.find(call.view, request.method);
     return sessionMethod === undefined
       ? runCall(call, session, request)
       : runSessionMethod(sessionMethod, readParams(request.params), session, call);
@@ -140,7 +145,8 @@ function createRespondToRequest(deps: RequestDeps) {
     session: SessionRecord,
     { id, method: name, params }: JsonRpcRequest,
   ): Promise<McpResponse> {
-    const method = methods.get(name) ?? failUnknownMethod('method_not_found', name);
+    const method =
+      call.view.methods.session.get(name) ?? failUnknownMethod('method_not_found', name);
     const work = runMethod(call, toClient(call, session), method, params).then(
       ({ result }) => adaptContent(session.protocolVersion, result),
       (thrown: unknown) => toResultOfFailure(session.protocolVersion, thrown),
@@ -152,10 +158,18 @@ function createRespondToRequest(deps: RequestDeps) {
   }
 
   function toClient(call: Call, session: SessionRecord): CallClient {
+    const { offers } = call.view.catalog;
+    const logLevel = offers.logging ? readLogLevel(session.logLevel) : undefined;
     return {
       capabilities: () => readStoredCapabilities(session.clientCapabilities),
-      logLevel: catalog.offers.logging ? readLogLevel(session.logLevel) : undefined,
+      logLevel,
       ask: (requests) => questions.ask(call, session, requests),
+      createRelay: (wantsProgress) => ({
+        era: 'session',
+        wantsProgress,
+        logLevel,
+        ask: (request) => questions.askRaw(call, session, request),
+      }),
       isAsking: () => false,
     };
   }

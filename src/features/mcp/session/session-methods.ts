@@ -4,12 +4,12 @@ import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { isLogSeverity } from '../calls/context.ts';
 import { readString } from '../calls/methods.ts';
-import { type Arguments, type Catalog, LOG_SEVERITIES } from '../catalog/catalog.ts';
-import type { SessionStreams } from './session-streams.ts';
+import type { View } from '../calls/view.ts';
+import { type Arguments, LOG_SEVERITIES } from '../catalog/catalog.ts';
+import { type SessionStreams, toStreamOwner } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface SessionMethodsDeps {
-  readonly catalog: Catalog;
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
@@ -22,32 +22,48 @@ export type SessionMethod = (
 ) => Promise<void>;
 
 /** All of them answer `{}`. */
+export interface SessionMethods {
+  /** Undefined for one that sessions of this path do not have. */
+  find(view: View, method: string): SessionMethod | undefined;
+}
+
 export function createSessionMethods({
-  catalog,
   sessions,
   sessionStreams,
-}: SessionMethodsDeps): ReadonlyMap<string, SessionMethod> {
-  const methods = new Map<string, SessionMethod>([['ping', async () => {}]]);
+}: SessionMethodsDeps): SessionMethods {
+  const always = new Map<string, SessionMethod>([['ping', async () => {}]]);
+  const withLogging = new Map<string, SessionMethod>([
+    [
+      'logging/setLevel',
+      async function setLevel({ level }, { sessionId }, { user }) {
+        if (!isLogSeverity(level)) {
+          fail('invalid_params', {
+            details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
+          });
+        }
+        await sessions.setLogLevel(sessionId, user, level);
+      },
+    ],
+  ]);
+  const withSubscriptions = new Map<string, SessionMethod>(
+    sessionStreams && [
+      [
+        'resources/subscribe',
+        async (params, session, call) =>
+          sessionStreams.subscribe(toStreamOwner(call, session), readString(params, 'uri')),
+      ],
+      [
+        'resources/unsubscribe',
+        async (params, session, call) =>
+          sessionStreams.unsubscribe(toStreamOwner(call, session), readString(params, 'uri')),
+      ],
+    ],
+  );
 
-  if (catalog.offers.logging) {
-    methods.set('logging/setLevel', async function setLevel({ level }, { sessionId }, { user }) {
-      if (!isLogSeverity(level)) {
-        fail('invalid_params', {
-          details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
-        });
-      }
-      await sessions.setLogLevel(sessionId, user, level);
-    });
-  }
-
-  if (catalog.offers.subscriptions && sessionStreams !== undefined) {
-    methods.set('resources/subscribe', async (params, { sessionId }) =>
-      sessionStreams.subscribe(sessionId, readString(params, 'uri')),
-    );
-    methods.set('resources/unsubscribe', async (params, { sessionId }) =>
-      sessionStreams.unsubscribe(sessionId, readString(params, 'uri')),
-    );
-  }
-
-  return methods;
+  return {
+    find: ({ catalog: { offers } }, method) =>
+      always.get(method) ??
+      (offers.logging ? withLogging.get(method) : undefined) ??
+      (offers.subscriptions ? withSubscriptions.get(method) : undefined),
+  };
 }

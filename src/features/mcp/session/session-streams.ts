@@ -1,7 +1,8 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
 import type { Log } from '../../../core/log.ts';
-import type { UserContext } from '../../../core/user-context.ts';
+import type { SessionRecord } from '../../../core/store/store.ts';
+import type { Call } from '../calls/call.ts';
 import type { StreamResponse } from '../protocol/response.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
@@ -10,12 +11,14 @@ import {
   createSessionSubscriptions,
   type SessionSubscriptions,
   type SessionSubscriptionsDeps,
+  type StreamOwner,
 } from './session-subscriptions.ts';
+import { readStoredCapabilities } from './stored-capabilities.ts';
 import { AFTER_ALL_IDS, createStreamIds } from './stream-ids.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */
-  open(sessionId: string, user: UserContext | undefined): Promise<StreamResponse>;
+  open(owner: StreamOwner): Promise<StreamResponse>;
   /** Ends the session's stream, wherever it is. */
   end(sessionId: string): Promise<void>;
 }
@@ -31,6 +34,15 @@ interface OpenStream {
   readonly id: string;
   readonly stream: NotificationStream;
 }
+
+export const toStreamOwner = (
+  { user, view }: Pick<Call, 'user' | 'view'>,
+  session: SessionRecord,
+): StreamOwner => ({
+  sessionId: session.sessionId,
+  caller: { user, session, client: readStoredCapabilities(session.clientCapabilities) },
+  catalog: view.catalog,
+});
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   const { replicas, notificationStreams, resourceUpdates, log } = deps;
@@ -80,21 +92,28 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   }
 
   return {
-    async open(sessionId, user) {
+    async open({ sessionId, caller, catalog }) {
       const id = streamIds.generate();
       // First, so that it does not count against the new one.
       openStreams.get(sessionId)?.stream.end();
       let unsubscribe = () => {};
+      let stopListening: (() => void) | undefined;
       const stream = notificationStreams.open({
-        user: user?.sub,
+        user: caller.user?.sub,
         onEnd() {
           unsubscribe();
+          stopListening?.();
           if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
         },
       });
+      const sendUpdateIfWanted = (uri: string): void =>
+        void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
       try {
-        unsubscribe = resourceUpdates.subscribe((uri) => {
-          sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
+        unsubscribe = resourceUpdates.subscribe(sendUpdateIfWanted);
+        stopListening = catalog.listen?.(caller, {
+          listChanged: (list) =>
+            stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
+          resourceUpdated: sendUpdateIfWanted,
         });
       } catch (error) {
         stream.end();

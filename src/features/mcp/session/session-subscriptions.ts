@@ -4,20 +4,27 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildSubscriptionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import type { Caller, Catalog } from '../catalog/catalog.ts';
 
 export interface SessionSubscriptions {
   /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
-  subscribe(sessionId: string, uri: string): Promise<void>;
-  unsubscribe(sessionId: string, uri: string): Promise<void>;
+  subscribe(owner: StreamOwner, uri: string): Promise<void>;
+  unsubscribe(owner: StreamOwner, uri: string): Promise<void>;
   /** When the subscription was last saved, in epoch milliseconds; undefined when there is none. */
   findSavedAt(sessionId: string, uri: string): Promise<number | undefined>;
   /** Saves it again when that was long ago. */
   renew(sessionId: string, uri: string, savedAt: number): Promise<void>;
 }
 
-export interface SessionSubscriptionsDeps {
+/** Whose stream, or subscription, it is. */
+export interface StreamOwner {
+  readonly sessionId: string;
+  readonly caller: Caller;
+  /** What the session's path serves. */
   readonly catalog: Catalog;
+}
+
+export interface SessionSubscriptionsDeps {
   readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
   readonly clock: Clock;
   /** `MCP_SESSION_KEY_PREFIX`. */
@@ -29,7 +36,7 @@ const TTL_SECONDS = 604_800;
 const RENEW_AFTER_MS = 86_400_000;
 
 export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): SessionSubscriptions {
-  const { catalog, store, clock, sessionKeyPrefix } = deps;
+  const { store, clock, sessionKeyPrefix } = deps;
   const buildKey = (sessionId: string, uri: string) =>
     buildSubscriptionKey(sessionKeyPrefix, sessionId, hashSha256(uri));
 
@@ -37,17 +44,21 @@ export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): Sess
     store.set(buildKey(sessionId, uri), String(clock.now()), TTL_SECONDS);
 
   return {
-    async subscribe(sessionId, uri) {
-      if (!catalog.canWatch(uri)) {
+    async subscribe({ catalog, caller, sessionId }, uri) {
+      if (!(await catalog.canWatch(uri, caller))) {
         fail('invalid_params', {
           details: 'params.uri is not a resource that clients can subscribe to',
           data: { uri },
         });
       }
       await save(sessionId, uri);
+      await catalog.setWatched?.(uri, true, caller);
     },
 
-    unsubscribe: (sessionId, uri) => store.delete(buildKey(sessionId, uri)),
+    async unsubscribe({ catalog, caller, sessionId }, uri) {
+      await store.delete(buildKey(sessionId, uri));
+      await catalog.setWatched?.(uri, false, caller);
+    },
 
     async findSavedAt(sessionId, uri) {
       const savedAt = await store.get(buildKey(sessionId, uri));

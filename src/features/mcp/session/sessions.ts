@@ -12,6 +12,7 @@ import type {
   Store,
 } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
+import type { View } from '../calls/view.ts';
 import type { LogSeverity } from '../catalog/catalog.ts';
 
 type User = UserContext | undefined;
@@ -22,6 +23,8 @@ export interface NewSession {
   readonly clientCapabilities: string;
   /** `clientInfo` as JSON text. */
   readonly clientInfo?: string;
+  /** The server at whose path it is opened; undefined for `/mcp`. */
+  readonly server: string | undefined;
 }
 
 export interface CreatedSession {
@@ -34,6 +37,7 @@ export interface CallInSession {
   readonly user: User;
   /** What the store said of the session, when it admitted the request. */
   readonly session: SessionLookup;
+  readonly view: Pick<View, 'server'>;
 }
 
 export interface Sessions {
@@ -49,8 +53,8 @@ export interface Sessions {
     purpose: 'read' | 'slide',
   ): SessionAccess | undefined;
   /**
-   * The record of the session that a call names, where it is active and its user's; counts one that
-   * has expired.
+   * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
+   * counts one that has expired.
    *
    * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
    */
@@ -108,10 +112,12 @@ export function createSessions(
       return { sessionId: id, owner: user?.sub, slideSeconds };
     },
 
-    async read(id, { session, user }) {
+    async read(id, { session, user, view }) {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
-      if (record !== undefined) return record.userId === user?.sub ? record : undefined;
+      if (record !== undefined) {
+        return record.userId === user?.sub && record.server === view.server ? record : undefined;
+      }
       if (!isSessionId(id)) return undefined;
       if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
       return undefined;

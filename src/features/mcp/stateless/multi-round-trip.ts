@@ -29,10 +29,12 @@ export async function startRound(
   requestState: RequestState,
 ): Promise<Round> {
   const boundCall = toBoundCall(user, request);
-  const answers = await readClientAnswers(boundCall, request.params, requestState);
+  const { answers, relayed } = await readClientAnswers(boundCall, request.params, requestState);
   const usedAnswers: Record<string, unknown> = {};
   const openRequests: Record<string, ClientRequest> = {};
-  const isAsking = () => Object.keys(openRequests).length > 0;
+  let relayedRequests: JsonObject | undefined;
+  let relayedState: JsonObject | undefined;
+  const isAsking = () => relayedRequests !== undefined || Object.keys(openRequests).length > 0;
 
   return {
     capabilities: () => client,
@@ -55,18 +57,38 @@ export async function startRound(
       throw new InputRequired();
     },
 
+    createRelay: (wantsProgress) => ({
+      era: 'stateless',
+      wantsProgress,
+      logLevel,
+      answered: relayed && { inputResponses: answers, state: relayed },
+      requireInput(inputRequests, state) {
+        relayedRequests = inputRequests;
+        relayedState = state;
+        throw new InputRequired();
+      },
+    }),
+
     async createInputRequired() {
       if (!isAsking()) return undefined;
+      const inputRequests = relayedRequests ?? openRequests;
       return {
         resultType: 'input_required',
-        inputRequests: openRequests,
+        inputRequests,
         requestState: await requestState.seal(boundCall, {
           answers: usedAnswers,
-          asked: Object.keys(openRequests),
+          asked: Object.keys(inputRequests),
+          relayed: relayedState,
         }),
       };
     },
   };
+}
+
+interface ClientAnswers {
+  /** By the keys of the questions. */
+  readonly answers: JsonObject;
+  readonly relayed?: JsonObject | undefined;
 }
 
 /**
@@ -77,17 +99,18 @@ async function readClientAnswers(
   call: BoundCall,
   params: unknown,
   requestState: RequestState,
-): Promise<JsonObject> {
+): Promise<ClientAnswers> {
   const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
   if (!isObject(inputResponses)) {
     fail('invalid_params', { details: 'params.inputResponses must be an object' });
   }
-  if (state === undefined) return {};
+  if (state === undefined) return { answers: {} };
   if (typeof state !== 'string') {
     fail('invalid_params', { details: 'params.requestState must be a string' });
   }
-  const { answers, asked } = await requestState.open(call, state);
-  return { ...(asked ? pick(inputResponses, asked) : inputResponses), ...answers };
+  const { answers, asked, relayed } = await requestState.open(call, state);
+  const received = asked ? pick(inputResponses, asked) : inputResponses;
+  return { answers: { ...received, ...answers }, relayed };
 }
 
 const selectUnanswered = (requests: ClientRequests, answers: JsonObject): ClientRequests =>

@@ -15,6 +15,8 @@ export interface RequestProgress {
   readonly answers: JsonObject;
   /** Keys of the questions that the client is asked now: answers to others do not count. */
   readonly asked: readonly string[];
+  /** What a catalogue that passes calls on keeps of its call. */
+  readonly relayed?: JsonObject | undefined;
 }
 
 export interface RequestState {
@@ -51,14 +53,14 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
   const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
 
   return {
-    async seal(call, { answers, asked }) {
+    async seal(call, { answers, asked, relayed }) {
       const expiresAt = clock.now() + LIFETIME_MS;
-      const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked });
+      const text = JSON.stringify({ version: RECORD_VERSION, expiresAt, answers, asked, relayed });
       return (await requireSeal()).seal(computeBinding(call), text);
     },
     async open(call, state) {
       const text = (await requireSeal()).open(computeBinding(call), state);
-      const { version, expiresAt, answers, asked } = (text && parseObject(text)) || {};
+      const { version, expiresAt, answers, asked, relayed } = (text && parseObject(text)) || {};
       checkRecordVersion(version, 'params.requestState');
       if (typeof expiresAt !== 'number' || !isObject(answers) || expiresAt <= clock.now()) {
         fail('invalid_params', {
@@ -66,7 +68,11 @@ export function createRequestState(getSeal: () => Promise<Seal>, clock: Clock): 
             'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
         });
       }
-      return { answers, ...(isStringArray(asked) && { asked }) };
+      return {
+        answers,
+        ...(isStringArray(asked) && { asked }),
+        ...(isObject(relayed) && { relayed }),
+      };
     },
   };
 }

@@ -9,11 +9,10 @@ import {
   listCapabilities,
   type Method,
   type MethodResult,
-  type Methods,
 } from '../calls/methods.ts';
 import type { RunMethod } from '../calls/run-method.ts';
-import type { Catalog, ServiceInfo } from '../catalog/catalog.ts';
-import type { MirroredParam } from '../catalog/descriptions.ts';
+import { describeCatalog, type View } from '../calls/view.ts';
+import type { Caller, Catalog, ServiceInfo } from '../catalog/catalog.ts';
 import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 import { ACCEPTED, toOutcome } from '../protocol/response.ts';
 import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
@@ -26,8 +25,6 @@ import type { RequestState } from './request-state.ts';
 import { createOpenSubscription } from './subscriptions.ts';
 
 export interface StatelessEraDeps {
-  readonly catalog: Catalog;
-  readonly methods: Methods;
   readonly runMethod: RunMethod;
   readonly requestState: RequestState;
   readonly notificationStreams: NotificationStreams;
@@ -43,15 +40,20 @@ const LISTEN = 'subscriptions/listen';
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
-  const { catalog, runMethod, requestState, hasStreams } = deps;
+  const { runMethod, requestState, hasStreams } = deps;
   const { name, version } = deps.service;
   const serverInfo = { 'io.modelcontextprotocol/serverInfo': { name, version } };
   const openSubscription = createOpenSubscription({ ...deps, serverInfo });
-  const hasSubscriptions = hasStreams && catalog.offers.subscriptions;
-  const methods: Methods = new Map([['server/discover', createDiscover()], ...deps.methods]);
+
+  const hasSubscriptions = ({ catalog: { offers } }: View): boolean =>
+    hasStreams && (offers.subscriptions || offers.listChanges === true);
+
+  const findMethod = ({ catalog, methods }: View, method: string): Method | undefined =>
+    method === 'server/discover' ? createDiscover(catalog) : methods.stateless.get(method);
 
   return {
-    supports: (method) => methods.has(method) || (hasSubscriptions && method === LISTEN),
+    supports: (view, method) =>
+      findMethod(view, method) !== undefined || (method === LISTEN && hasSubscriptions(view)),
     accessSession: () => undefined,
     async handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
@@ -60,24 +62,34 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
           details: 'This service has sent no request that this could answer.',
         });
       }
-      const envelope = readEnvelope(call.request, message, catalog.offers);
-      if (message.method === LISTEN && hasSubscriptions) {
+      const envelope = readEnvelope(call.request, message, call.view.catalog.offers);
+      if (message.method === LISTEN && hasSubscriptions(call.view)) {
         return call.stream.isAccepted
-          ? openSubscription(message, call.user)
+          ? openSubscription(message, call.view.catalog, toCaller(call, envelope))
           : fail('not_acceptable');
       }
       const method =
-        methods.get(message.method) ?? failUnknownMethod('unknown_method', message.method);
+        findMethod(call.view, message.method) ??
+        failUnknownMethod('unknown_method', message.method);
       checkNameHeader(call.request, method, message.params);
-      checkParamHeaders(call.request, listMirroredParams(message), message.params);
+      const mirrored = listMirroredParams(call, message, envelope);
+      // Local catalogues know them at once: their calls wait for nothing.
+      const mirroredParams = mirrored instanceof Promise ? await mirrored : mirrored;
+      checkParamHeaders(call.request, mirroredParams, message.params);
       const work = runCall(call, message, method, envelope);
       return call.stream.respond(toOutcome(work, call.signal));
     },
   };
 
-  function listMirroredParams({ method, params }: JsonRpcRequest): readonly MirroredParam[] {
+  function listMirroredParams(
+    call: Call,
+    { method, params }: JsonRpcRequest,
+    envelope: Envelope,
+  ): ReturnType<Catalog['mirroredParams']> {
     const tool = method === 'tools/call' && isObject(params) ? params.name : undefined;
-    return typeof tool === 'string' ? catalog.mirroredParams(tool) : [];
+    return typeof tool === 'string'
+      ? call.view.catalog.mirroredParams(tool, toCaller(call, envelope))
+      : [];
   }
 
   /** Does not await the work: that would keep the request until it ends. */
@@ -99,18 +111,34 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
 
   /** Every result says whose it is. */
   function withServerInfo(result: JsonObject): JsonObject {
-    return { ...result, _meta: serverInfo };
+    const { _meta: meta } = result;
+    return { ...result, _meta: isObject(meta) ? { ...meta, ...serverInfo } : serverInfo };
   }
 
-  function createDiscover(): Method {
-    const result = {
-      supportedVersions: SUPPORTED_VERSIONS,
-      capabilities: listCapabilities(catalog, hasStreams),
-      ...(catalog.instructions !== undefined && { instructions: catalog.instructions }),
+  function createDiscover(catalog: Catalog): Method {
+    return {
+      async run(_params, context) {
+        const description = await describeCatalog(catalog, context);
+        const { instructions } = description;
+        const result = {
+          supportedVersions: SUPPORTED_VERSIONS,
+          capabilities: listCapabilities(description, hasStreams),
+          ...(instructions !== undefined && { instructions }),
+        };
+        return { result, cache: catalog.describe === undefined ? DISCOVER_CACHE : NOT_SHARED };
+      },
     };
-    return { run: async () => ({ result, cache: DISCOVER_CACHE }) };
   }
 }
+
+/** What depends on the caller is private. */
+const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
+
+const toCaller = ({ user }: Call, { client }: Envelope): Caller => ({
+  user,
+  session: undefined,
+  client,
+});
 
 const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
   resultType: 'complete',
