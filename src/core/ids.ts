@@ -15,6 +15,9 @@ export const generateQuestionId: () => string = randomUUID;
 export const isQuestionId = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value);
 
+/** RFC 7519 §4.1.7: the id of a token that the gateway signs. */
+export const generateTokenId: () => string = randomUUID;
+
 /** §2.2: the prefix of a registered client's id. */
 export const REGISTERED_CLIENT_PREFIX = 'svc-';
 

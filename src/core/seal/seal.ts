@@ -8,6 +8,8 @@ export interface Seal {
   open(context: string, sealed: string): string | undefined;
   /** Whether a text says that it was sealed by none of the secrets; anybody can write that. */
   namesForeignSecret(sealed: string): boolean;
+  /** Whether it says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
+  isSealedByFirst(sealed: string): boolean;
 }
 
 interface Key {
@@ -52,6 +54,7 @@ export function createSeal(secrets: readonly string[]): Seal {
       const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
     },
+    isSealedByFirst: (sealed) => parseSealed(sealed).fingerprint === key.fingerprint,
   };
 }
 

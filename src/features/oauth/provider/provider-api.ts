@@ -99,7 +99,14 @@ function readRefusal(
   };
 }
 
-const SECRETS = new Set(['code', 'code_verifier', 'refresh_token', 'token', 'client_secret']);
+const SECRETS = new Set([
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'token',
+  'subject_token',
+  'client_secret',
+]);
 
 /** Some providers repeat what they were sent, as it was or encoded. */
 const redactSecrets = (text: string, form: ProviderRequest['form']): string =>

@@ -1,0 +1,51 @@
+// §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
+import type { Clock } from '../../../core/clock.ts';
+import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { Log } from '../../../core/log.ts';
+import type { ExchangeToken } from '../../oauth/provider/exchange-token.ts';
+import { UpstreamError } from '../upstream.ts';
+import { createForward } from './forward.ts';
+import type { GetHeaders, GetToken } from './get-headers.ts';
+import type { Identity } from './identity.ts';
+import { createTokenExchange } from './token-exchange.ts';
+
+export interface CredentialsDeps {
+  /** Asked only for servers with `identity`. */
+  readonly identity: Identity;
+  /** Asked only for servers with `token-exchange`. */
+  readonly exchangeToken: ExchangeToken;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function createCredentials(
+  { name, url, auth }: Pick<HttpUpstreamConfig, 'name' | 'url' | 'auth'>,
+  deps: CredentialsDeps,
+): GetHeaders {
+  switch (auth.type) {
+    case 'none':
+      return async () => ({});
+    case 'identity':
+      return addToken((caller) =>
+        deps.identity.issueToken(caller, url).catch((cause: unknown) => failIdentity(name, cause)),
+      );
+    case 'token-exchange':
+      return addToken(createTokenExchange({ server: name, ...auth }, deps));
+    case 'forward':
+      return addToken(createForward({ server: name, url, audience: auth.audience }));
+  }
+}
+
+const addToken = (getToken: GetToken): GetHeaders =>
+  async function getHeaders(caller) {
+    const token = await getToken(caller);
+    return token === undefined ? {} : { authorization: `Bearer ${token}` };
+  };
+
+function failIdentity(server: string, cause: unknown): never {
+  throw new UpstreamError(
+    'unavailable',
+    `${server} is not available now: this service could not say who calls. Try again in a moment.`,
+    { cause },
+  );
+}

@@ -1,0 +1,40 @@
+// §18.6: `forward`: the caller's own token, for a server that it was made for.
+import { isOnThisMachine } from '../../../core/loopback.ts';
+import { UpstreamError } from '../upstream.ts';
+import type { GetToken } from './get-headers.ts';
+
+export interface ForwardConfig {
+  readonly server: string;
+  readonly url: string;
+  readonly audience: string;
+}
+
+/** Over http only where the token does not leave this machine. */
+export const isSafeToForward = (url: string): boolean => {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'https:' || (protocol === 'http:' && isOnThisMachine(hostname));
+};
+
+export function createForward({ server, url, audience }: ForwardConfig): GetToken {
+  const isSafe = isSafeToForward(url);
+
+  return function forwardToken({ user }) {
+    if (user === undefined) return undefined;
+    if (!isSafe) {
+      throw new UpstreamError(
+        'unavailable',
+        `${server} cannot be used: tokens are forwarded only by https, and it has another address. Only the operator of this service can change that.`,
+      );
+    }
+    if (!namesAudience(user.claims.aud, audience)) {
+      throw new UpstreamError(
+        'unavailable',
+        `${server} cannot be used with this login: its token was not made for ${server}. Only the operator of this service can change that.`,
+      );
+    }
+    return user.token;
+  };
+}
+
+const namesAudience = (aud: unknown, audience: string): boolean =>
+  Array.isArray(aud) ? aud.includes(audience) : aud === audience;

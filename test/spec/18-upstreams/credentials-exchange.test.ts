@@ -1,0 +1,311 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
+import { createProviderMetadata } from '../../../src/core/provider/provider-metadata.ts';
+import { createExchangeToken } from '../../../src/features/oauth/provider/exchange-token.ts';
+import { createProviderApi } from '../../../src/features/oauth/provider/provider-api.ts';
+import { createCredentials } from '../../../src/features/upstreams/credentials/credentials.ts';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { useFresh, useShared } from '../../support/lifetimes.ts';
+import { startIssuer } from '../../support/oauth/issuer.ts';
+import { startUpstream } from '../../support/oauth/upstream.ts';
+import { callerOf } from '../../support/upstreams/callers.ts';
+
+const AUDIENCE = 'https://wiki.example';
+const NOW = 1_800_000_000;
+
+const issuer = useShared(startIssuer);
+
+/** A token endpoint, and the credentials of a server that uses it. */
+const provider = useFresh(async () => {
+  const endpoint = await startUpstream();
+  const clock = manualClock(NOW * 1000);
+  const { log, lines } = collectLog();
+  let issued = 0;
+  const answer = (status: number, body: unknown) =>
+    endpoint.answer((res) => void res.writeHead(status).end(JSON.stringify(body)));
+  const issue = (members: object = {}) =>
+    endpoint.answer((res) => {
+      issued += 1;
+      res.end(
+        JSON.stringify({
+          access_token: `token-${issued}`,
+          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+          token_type: 'Bearer',
+          expires_in: 300,
+          ...members,
+        }),
+      );
+    });
+  issue();
+
+  const create = (
+    auth: { readonly scope?: string } = {},
+    client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
+    subjectTokenType: 'access_token' | 'id_token' = 'access_token',
+  ) =>
+    createCredentials(
+      {
+        name: 'wiki',
+        url: `${AUDIENCE}/mcp`,
+        auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
+      },
+      {
+        identity: {
+          issueToken: () => Promise.reject(new Error('not asked')),
+          getKeySet: () => Promise.reject(new Error('not asked')),
+        },
+        exchangeToken: createExchangeToken({
+          providerClient: { id: 'gateway', secret: 'pass word', ...client },
+          subjectTokenType,
+          endpoints: createProviderEndpoints(
+            {
+              authorizationUrl: undefined,
+              tokenUrl: `${endpoint.url}/token`,
+              revocationUrl: undefined,
+            },
+            createProviderMetadata({ issuer: endpoint.url, fetch, clock, log }),
+          ),
+          api: createProviderApi(fetch),
+        }),
+        clock,
+        log,
+      },
+    );
+
+  return {
+    clock,
+    lines,
+    answer,
+    issue,
+    create,
+    respond: (respond: (res: ServerResponse) => void) => endpoint.answer(respond),
+    received: endpoint.received,
+    close: endpoint.close,
+  };
+});
+
+const signIn = (claims: Readonly<Record<string, unknown>> = {}) =>
+  issuer.sign({ sub: 'ada', exp: NOW + 3600, ...claims });
+
+describe('the request', () => {
+  test("§18.6 token-exchange: RFC 8693 with the caller's token, by the gateway's client", async () => {
+    const token = await signIn();
+    const headers = await provider.create()(callerOf(token));
+    expect(headers).toEqual({ authorization: 'Bearer token-1' });
+    const [request] = provider.received;
+    expect(request?.path).toBe('/token');
+    expect(Object.fromEntries(request?.form ?? [])).toEqual({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: token,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      audience: AUDIENCE,
+      client_id: 'gateway',
+      client_secret: 'pass word',
+    });
+    expect(request?.headers.cookie).toBeUndefined();
+    expect(request?.headers.authorization).toBeUndefined();
+  });
+
+  test('§18.6 token-exchange: scope, OAUTH_CLIENT_AUTH and OAUTH_ACCESS_TOKEN are heeded', async () => {
+    const getHeaders = provider.create(
+      { scope: 'read write' },
+      { authMethod: 'basic' },
+      'id_token',
+    );
+    await getHeaders(callerOf(await signIn()));
+    const [request] = provider.received;
+    expect(request?.headers.authorization).toBe(
+      `Basic ${Buffer.from('gateway:pass+word').toString('base64')}`,
+    );
+    expect(Object.fromEntries(request?.form ?? [])).toMatchObject({
+      scope: 'read write',
+      subject_token_type: 'urn:ietf:params:oauth:token-type:id_token',
+    });
+    expect(request?.form.has('client_secret')).toBe(false);
+  });
+
+  test('§18.6 token-exchange: for the gateway itself the provider is not asked, and nothing is sent', async () => {
+    expect(await provider.create()(GATEWAY_CALLER)).toEqual({});
+    expect(provider.received).toHaveLength(0);
+  });
+});
+
+describe('how long a token is kept', () => {
+  test.each([
+    { what: 'expires_in', members: { expires_in: 100 }, exp: 3600, seconds: 95 },
+    { what: 'expires_in as text', members: { expires_in: '100' }, exp: 3600, seconds: 95 },
+    { what: "the exp of the caller's token", members: {}, exp: 50, seconds: 50 },
+    {
+      what: 'a minute where the provider does not say',
+      members: { expires_in: undefined },
+      exp: 3600,
+      seconds: 55,
+    },
+  ])('§18.6 token-exchange: until $what', async ({ members, exp, seconds }) => {
+    provider.issue(members);
+    const getHeaders = provider.create();
+    const ada = callerOf(await signIn({ exp: NOW + exp }));
+    const first = await getHeaders(ada);
+    provider.clock.advance(seconds * 1000 - 1);
+    expect(await getHeaders(ada)).toEqual(first);
+    provider.clock.advance(1);
+    expect(await getHeaders(ada)).not.toEqual(first);
+    expect(provider.received).toHaveLength(2);
+  });
+
+  test.each([
+    { what: 'no time', members: { expires_in: 0 } },
+    { what: 'a time in the past', members: { expires_in: -5 } },
+    { what: 'a time that is none', members: { expires_in: 'soon' }, kept: true },
+  ])('§18.6 token-exchange: $what', async ({ members, kept = false }) => {
+    provider.issue(members);
+    const getHeaders = provider.create();
+    const ada = callerOf(await signIn());
+    await getHeaders(ada);
+    await getHeaders(ada);
+    expect(provider.received).toHaveLength(kept ? 1 : 2);
+  });
+
+  test('§18.6 token-exchange: each token of a caller has one of its own', async () => {
+    const getHeaders = provider.create();
+    const callers = [await signIn(), await signIn({ sub: 'eve' }), await signIn({ jti: 'other' })];
+    for (let round = 0; round < 2; round += 1) {
+      const headers = await Promise.all(callers.map((token) => getHeaders(callerOf(token))));
+      expect(new Set(headers.map(({ authorization }) => authorization)).size).toBe(3);
+    }
+    expect(provider.received).toHaveLength(3);
+  });
+
+  test('§18.6 token-exchange: of many calls at once one asks the provider', async () => {
+    const waiting: ServerResponse[] = [];
+    provider.respond((res) => void waiting.push(res));
+    const getHeaders = provider.create();
+    const ada = callerOf(await signIn());
+    const calls = Array.from({ length: 20 }, () => getHeaders(ada));
+    await expect.poll(() => waiting.length, { timeout: 20_000 }).toBe(1);
+    waiting[0]?.end('{"access_token":"one","token_type":"bearer","expires_in":60}');
+    for (const headers of await Promise.all(calls)) {
+      expect(headers).toEqual({ authorization: 'Bearer one' });
+    }
+    expect(provider.received).toHaveLength(1);
+  });
+
+  test('§18.6 token-exchange: a bounded number of tokens is kept, the oldest goes', async () => {
+    const getHeaders = provider.create();
+    const [ada, eve] = [await signIn({ sub: 'ada' }), await signIn({ sub: 'eve' })];
+    const { user } = callerOf(ada);
+    if (user === undefined) throw new Error('No user');
+    await getHeaders(callerOf(ada));
+    for (let index = 0; index < 2000; index += 1) {
+      await getHeaders({ ...callerOf(ada), user: { ...user, token: `${eve}${index}` } });
+    }
+    await getHeaders(callerOf(ada));
+    expect(provider.received).toHaveLength(2002);
+  }, 60_000);
+});
+
+describe('when the provider makes no token', () => {
+  const REFUSED = /^wiki cannot be used with this login: .*operator/;
+  const UNREACHABLE = /^wiki is not available now: .*Try again/;
+
+  test.each([
+    {
+      what: 'a refusal',
+      status: 400,
+      body: { error: 'invalid_target' },
+      message: REFUSED,
+      said: 'invalid_target',
+    },
+    {
+      what: 'a refusal of the gateway',
+      status: 401,
+      body: { error: 'invalid_client' },
+      message: REFUSED,
+      said: 'OAUTH_CLIENT_SECRET',
+    },
+    { what: 'no object', status: 200, body: [], message: REFUSED, said: 'not a JSON object' },
+    {
+      what: 'no token',
+      status: 200,
+      body: { token_type: 'Bearer' },
+      message: REFUSED,
+      said: 'no access_token',
+    },
+    {
+      what: 'a token that breaks out of its header',
+      status: 200,
+      body: { token_type: 'Bearer', access_token: 'a\r\nHost: b' },
+      message: REFUSED,
+      said: 'no access_token',
+    },
+    {
+      what: 'a huge token',
+      status: 200,
+      body: { token_type: 'Bearer', access_token: 'a'.repeat(20_000) },
+      message: REFUSED,
+      said: 'no access_token',
+    },
+    {
+      what: 'a token of another type',
+      status: 200,
+      body: { token_type: 'N_A', access_token: 'a' },
+      message: REFUSED,
+      said: 'N_A',
+    },
+    { what: 'a fault of its own', status: 503, body: {}, message: UNREACHABLE, said: '503' },
+    {
+      what: 'that there are too many requests',
+      status: 429,
+      body: {},
+      message: UNREACHABLE,
+      said: '429',
+    },
+    { what: 'a redirect', status: 302, body: {}, message: UNREACHABLE, said: 'redirect' },
+  ])(
+    '§18.6 token-exchange: $what is told to the model, and to the operator in full',
+    async ({ status, body, message, said }) => {
+      provider.answer(status, body);
+      const token = await signIn();
+      await expect(provider.create()(callerOf(token))).rejects.toMatchObject({
+        name: 'UpstreamError',
+        failure: 'unavailable',
+        message: expect.stringMatching(message),
+      });
+      expect(provider.lines).toEqual([
+        expect.objectContaining({
+          level: 'warn',
+          server: 'wiki',
+          audience: AUDIENCE,
+          reason: expect.stringContaining(said),
+        }),
+      ]);
+    },
+  );
+
+  test("§18.6 token-exchange: a provider that repeats the caller's token does not write it to the log", async () => {
+    const token = await signIn();
+    provider.answer(400, { error: 'invalid_grant', error_description: `bad token ${token}` });
+    const thrown = await provider
+      .create()(callerOf(token))
+      .catch((error: unknown) => error);
+    expect(provider.lines).toHaveLength(1);
+    expect(JSON.stringify(provider.lines)).not.toContain(token);
+    expect(String(thrown)).not.toContain(token);
+  });
+
+  test('§18.6 token-exchange: a model that tries again at once is not heard by the provider', async () => {
+    provider.answer(400, { error: 'invalid_target' });
+    const getHeaders = provider.create();
+    const ada = callerOf(await signIn());
+    for (let index = 0; index < 5; index += 1)
+      await expect(getHeaders(ada)).rejects.toThrow(REFUSED);
+    expect(provider.received).toHaveLength(1);
+    provider.issue();
+    provider.clock.advance(3001);
+    expect(await getHeaders(ada)).toEqual({ authorization: 'Bearer token-1' });
+  });
+});

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import type { UpstreamAuth, UpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
+import { findAuthProblems } from '../../../src/features/upstreams/credentials/check-auth.ts';
+import { createCredentials } from '../../../src/features/upstreams/credentials/credentials.ts';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { useShared } from '../../support/lifetimes.ts';
+import { startIssuer } from '../../support/oauth/issuer.ts';
+import { callerOf } from '../../support/upstreams/callers.ts';
+
+const AUDIENCE = 'https://wiki.example';
+
+const issuer = useShared(startIssuer);
+
+const create = (auth: UpstreamAuth, url = 'https://wiki.example/mcp') =>
+  createCredentials(
+    { name: 'wiki', url, auth },
+    {
+      identity: {
+        issueToken: () => Promise.reject(new Error('not asked')),
+        getKeySet: () => Promise.reject(new Error('not asked')),
+      },
+      exchangeToken: () => Promise.reject(new Error('not asked')),
+      clock: manualClock(),
+      log: collectLog().log,
+    },
+  );
+
+describe('none', () => {
+  test('§18.6 without auth a server learns nothing of the caller', async () => {
+    const caller = callerOf(await issuer.sign({ aud: AUDIENCE }), 'editor');
+    expect(await create({ type: 'none' })(caller)).toEqual({});
+  });
+});
+
+describe('forward', () => {
+  test.each([
+    { what: 'is the audience', aud: AUDIENCE },
+    { what: 'has the audience', aud: ['https://gw.example/mcp', AUDIENCE] },
+  ])("§18.6 forward: the caller's token, where its aud $what", async ({ aud }) => {
+    const token = await issuer.sign({ aud });
+    expect(await create({ type: 'forward', audience: AUDIENCE })(callerOf(token))).toEqual({
+      authorization: `Bearer ${token}`,
+    });
+  });
+
+  test.each([
+    { what: 'another', aud: 'https://gw.example/mcp' },
+    { what: 'a longer one', aud: `${AUDIENCE}/` },
+    { what: 'none', aud: undefined },
+    { what: 'an object', aud: { [AUDIENCE]: true } },
+    { what: 'a list in a list', aud: [[AUDIENCE]] },
+  ])('§18.6 forward: an aud of $what: the server is not asked', async ({ aud }) => {
+    const token = await issuer.sign({ aud });
+    await expect(
+      create({ type: 'forward', audience: AUDIENCE })(callerOf(token)),
+    ).rejects.toMatchObject({
+      failure: 'unavailable',
+      message: expect.stringMatching(/^wiki cannot be used with this login/),
+    });
+  });
+
+  test.each([
+    { url: 'http://127.0.0.1:8080/mcp', isSent: true },
+    { url: 'http://localhost/mcp', isSent: true },
+    { url: 'http://[::1]/mcp', isSent: true },
+    { url: 'http://wiki.example/mcp', isSent: false },
+    { url: 'http://localhost.example/mcp', isSent: false },
+    { url: 'http://127.0.0.1.example/mcp', isSent: false },
+    { url: 'http://10.0.0.7/mcp', isSent: false },
+  ])('§18.6 forward: to $url: sent: $isSent', async ({ url, isSent }) => {
+    const caller = callerOf(await issuer.sign({ aud: AUDIENCE }));
+    const headers = create({ type: 'forward', audience: AUDIENCE }, url)(caller);
+    if (isSent) expect((await headers).authorization).toMatch(/^Bearer /);
+    else await expect(headers).rejects.toThrow('only by https');
+  });
+
+  test('§18.6 forward: nothing for the gateway itself', async () => {
+    expect(await create({ type: 'forward', audience: AUDIENCE })(GATEWAY_CALLER)).toEqual({});
+  });
+});
+
+describe('at start', () => {
+  const OIDC = { OIDC_ISSUER: 'https://id.example' };
+  const REDIS = { ...OIDC, REDIS_URL: 'redis://localhost' };
+  const SECRET = { OAUTH_STATE_SECRET: 'x'.repeat(32) };
+
+  test.each([
+    { auth: { type: 'identity' }, env: OIDC, problem: undefined },
+    { auth: { type: 'identity' }, env: REDIS, problem: 'OAUTH_STATE_SECRET' },
+    { auth: { type: 'identity' }, env: { ...REDIS, ...SECRET }, problem: undefined },
+    { auth: { type: 'token-exchange', audience: AUDIENCE }, env: OIDC, problem: 'OAUTH_CLIENT_ID' },
+    {
+      auth: { type: 'token-exchange', audience: AUDIENCE },
+      env: { ...OIDC, OAUTH_CLIENT_ID: 'gateway' },
+      problem: undefined,
+    },
+    {
+      auth: { type: 'forward', audience: AUDIENCE },
+      env: { AUTH_REQUIRED: 'false' },
+      problem: 'AUTH_REQUIRED',
+    },
+    { auth: { type: 'forward', audience: AUDIENCE }, env: OIDC, problem: undefined },
+    { auth: { type: 'none' }, env: { AUTH_REQUIRED: 'false' }, problem: undefined },
+  ] as const)('§18.6 $auth.type with $env: $problem', ({ auth, env, problem }) => {
+    const problems = findAuthProblems([serverOf(auth)], loadConfig({ ...env }));
+    expect(problems).toEqual(
+      problem === undefined
+        ? []
+        : [expect.stringMatching(new RegExp(`^Server wiki: auth ${auth.type} .*${problem}`))],
+    );
+  });
+});
+
+const serverOf = (auth: UpstreamAuth): UpstreamConfig => ({
+  name: 'wiki',
+  prefix: 'wiki',
+  timeoutMs: 60_000,
+  required: false,
+  tools: { include: ['*'], exclude: [], describe: {} },
+  kind: 'http',
+  url: 'https://wiki.example/mcp',
+  transport: 'streamable-http',
+  headers: {},
+  ca: undefined,
+  auth,
+});

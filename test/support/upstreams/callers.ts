@@ -1,0 +1,20 @@
+import { decodeJwt } from 'jose';
+import type { UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
+
+/** A caller as `/mcp` would make it of a token. */
+export function callerOf(token: string, clientId?: string): UpstreamCaller {
+  const claims = decodeJwt(token);
+  const { sub = '', email, groups } = claims;
+  return {
+    user: {
+      sub,
+      claims,
+      token,
+      ...(typeof email === 'string' && { email }),
+      ...(Array.isArray(groups) && { groups: groups.map(String) }),
+    },
+    clientId,
+    sessionId: undefined,
+    capabilities: { elicitation: false, sampling: false, roots: false },
+  };
+}
