@@ -29,6 +29,14 @@ export const buildSubscriptionKey = (
 export const buildQuestionKey = (sessionKeyPrefix: string, sessionId: string, id: string): string =>
   `${sessionKeyPrefix}${sessionId}:question:${id}`;
 
+/** The channel on which replicas talk about calls at servers that wait for an answer. */
+export const buildSuspendedCallChannelName = (sessionKeyPrefix: string): string =>
+  `${sessionKeyPrefix}calls`;
+
+/** What such a call came to; `hash` is that of its id and user. */
+export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): string =>
+  `${sessionKeyPrefix}call:${hash}`;
+
 /** The secret that all replicas seal with where the settings give none. */
 export const buildSharedSecretKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}secret`;

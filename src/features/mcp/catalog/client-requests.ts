@@ -95,7 +95,10 @@ export type Ask = <const Requests extends ClientRequests>(
 
 /** Which questions a client can answer, as it declared. */
 export interface ClientCapabilities {
+  /** By a form. */
   readonly elicitation: boolean;
+  /** By a URL that the user opens (2025-11-25). */
+  readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
   readonly roots: boolean;
 }

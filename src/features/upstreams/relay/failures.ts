@@ -1,0 +1,96 @@
+// §18.4: what a client gets of a call that failed, and one line in the log for each kind of failure.
+import type { Clock } from '../../../core/clock.ts';
+import { fail, type JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
+import type { Log } from '../../../core/log.ts';
+import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
+import { CallRefusedError } from './call-refused.ts';
+import type { RelayedRequest } from './relayed-call.ts';
+
+export interface FailureDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * What a failed call of this method comes to: a result that the client's model can read, or for what has no such
+ * results a JSON-RPC error.
+ *
+ * @throws GatewayError; and what is no failure of a server, as it was thrown.
+ */
+export type ToFailedResult = (
+  server: string,
+  method: RelayedRequest['method'],
+  thrown: unknown,
+) => RawResult;
+
+export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResult {
+  const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
+
+  return function toFailedResult(server, method, thrown) {
+    if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
+    if (!(thrown instanceof UpstreamError)) throw thrown;
+    const { failure, jsonRpcError = NO_ERROR } = thrown;
+    if (failure === 'aborted') fail('request_cancelled', { cause: thrown });
+    if (failure === 'error') return failWithJsonRpc(jsonRpcError);
+    warn(server, failure, method, thrown);
+    return toErrorResult(method, FAILURES[failure].tell(server, thrown.message));
+  };
+
+  /** Per server and failure at most one line a minute; neither grows with what callers send. */
+  function warn(server: string, failure: ToldFailure, method: string, thrown: UpstreamError): void {
+    const kind = `${server} ${failure}`;
+    const warnThrottled =
+      warnings.get(kind) ??
+      createWarnThrottle(clock, (ofMethod: string, { message, cause }: UpstreamError) =>
+        log.warn(`A call to ${server} failed: ${message}. ${FAILURES[failure].advice}`, {
+          server,
+          failure,
+          method: ofMethod,
+          cause,
+        }),
+      );
+    warnings.set(kind, warnThrottled);
+    warnThrottled(method, thrown);
+  }
+}
+
+function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {
+  if (method !== 'tools/call') failWithJsonRpc({ code: -32603, message: text });
+  return { content: [{ type: 'text', text }], isError: true };
+}
+
+const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject): never => fail('upstream_error', { jsonRpc });
+
+const NO_ERROR: JsonRpcErrorObject = {
+  code: -32603,
+  message: 'The server answered with an error.',
+};
+
+type ToldFailure = Exclude<UpstreamFailure, 'aborted' | 'error'>;
+
+interface FailureKind {
+  /** For the client's model; `reason` says of the server what it did. */
+  tell(server: string, reason: string): string;
+  /** For the operator. */
+  readonly advice: string;
+}
+
+const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
+  unavailable: {
+    tell: (server, reason) =>
+      `${server} is not available now; try again in a moment. The reason: ${reason}.`,
+    advice: 'Check that it runs, and its address and credentials in the configuration file.',
+  },
+  timeout: {
+    tell: (server) =>
+      `${server} did not answer in time, and was told to cancel the call. It may have done a part of it.`,
+    advice: 'Where its calls take that long, raise its "timeout" in the configuration file.',
+  },
+  invalid: {
+    tell: (server, reason) =>
+      `${server} gave no valid answer: ${reason}. Call again; if it goes on, tell whoever runs that server.`,
+    advice: 'Its own log may say why.',
+  },
+};

@@ -1,0 +1,82 @@
+// MCP 2026-07-28 "Multi Round-Trip Requests": a server of the stateless era answers with its questions, and gets the
+// request again with the answers.
+import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { UpstreamQuestion } from '../upstream.ts';
+import { CallRefusedError } from './call-refused.ts';
+import { findQuestionProblem, isQuestion } from './questions.ts';
+
+/** What a request brings of its rounds before. */
+export interface RoundAnswers {
+  readonly inputResponses?: JsonObject;
+  readonly requestState?: string;
+}
+
+export type Questions = Readonly<Record<string, UpstreamQuestion>>;
+
+export interface RoundsOptions {
+  /** Of the server, for messages. */
+  readonly server: string;
+  readonly capabilities: ClientCapabilities;
+  readonly first: RoundAnswers;
+  send(answers: RoundAnswers): Promise<JsonObject>;
+  /** Resolves to the answers by the keys of the questions. */
+  ask(questions: Questions, requestState: string | undefined): Promise<JsonObject>;
+}
+
+const MAX_ROUNDS = 10;
+const MAX_QUESTIONS = 16;
+
+/** Resolves to the result that ends the rounds. */
+export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
+  const { server, send } = options;
+  let answers = options.first;
+  for (let round = 0; round <= MAX_ROUNDS; round += 1) {
+    const result = await send(answers);
+    const { resultType = 'complete' } = result;
+    if (resultType === 'complete') return result;
+    if (resultType !== 'input_required') {
+      throw new CallRefusedError(
+        `${server} answered with a kind of result that the gateway does not know.`,
+      );
+    }
+    answers = await answerRound(result, options);
+  }
+  throw new CallRefusedError(`${server} asked again after ${MAX_ROUNDS} rounds of questions.`);
+}
+
+/** A server that only wants to be asked again, later, asks nothing. */
+async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
+  const requestState = typeof result.requestState === 'string' ? result.requestState : undefined;
+  const questions = readQuestions(result.inputRequests, options);
+  const state = requestState === undefined ? {} : { requestState };
+  return Object.keys(questions).length === 0
+    ? state
+    : { inputResponses: await options.ask(questions, requestState), ...state };
+}
+
+function readQuestions(
+  inputRequests: unknown,
+  { server, capabilities }: Pick<RoundsOptions, 'server' | 'capabilities'>,
+): Questions {
+  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
+  if (entries.length > MAX_QUESTIONS) {
+    throw new CallRefusedError(
+      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
+    );
+  }
+  return Object.fromEntries(
+    entries.map(([key, question]) => {
+      if (!isQuestion(question)) {
+        throw new CallRefusedError(`${server} asked something that cannot be read.`);
+      }
+      const problem = findQuestionProblem(question, capabilities);
+      if (problem !== undefined) {
+        throw new CallRefusedError(
+          `${server} needs an answer that this client cannot give: ${problem.message}`,
+        );
+      }
+      return [key, question];
+    }),
+  );
+}

@@ -1,0 +1,123 @@
+// §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
+import type { Clock } from '../../../core/clock.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
+import { CallRefusedError } from './call-refused.ts';
+import type { RelayedCall } from './relayed-call.ts';
+import { passLog, passProgress } from './request-client.ts';
+import { type RoundAnswers, runRounds } from './rounds.ts';
+import { sendToServer } from './server-request.ts';
+import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
+import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
+import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
+
+export interface StatelessClientDeps {
+  readonly clock: Clock;
+  readonly suspendedCalls: SuspendedCalls;
+}
+
+/** Where a call goes on that waits for an answer. */
+type Place = Pick<ClientReply, 'id' | 'replica'>;
+
+export async function relayToStatelessClient(
+  { clock, suspendedCalls }: StatelessClientDeps,
+  call: RelayedCall,
+  relay: StatelessRelay,
+  context: Context,
+): Promise<JsonObject> {
+  const server = call.upstream.config.name;
+  const sub = context.user?.sub;
+  const { capabilities } = call.caller;
+  const listener = toListener(context);
+  const waiting = readReply(server, sub, relay);
+
+  async function send(answers: RoundAnswers): Promise<JsonObject> {
+    const newCall = { sub, server, capabilities, send: createSend(clock, call, answers, context) };
+    const { outcome, ...place } = suspendedCalls.begin(newCall, listener);
+    return toResult(await outcome, place);
+  }
+
+  async function sendReply(reply: ClientReply): Promise<JsonObject> {
+    const outcome = await suspendedCalls.resume(reply, listener);
+    if (outcome === undefined) throw callAgain(server);
+    return toResult(outcome, reply);
+  }
+
+  function toResult(outcome: Outcome, { id, replica }: Place): JsonObject {
+    switch (outcome.kind) {
+      case 'result':
+        return outcome.result;
+      case 'failed':
+        throw toUpstreamError(outcome);
+      case 'question': {
+        const { key, question } = outcome;
+        return relay.requireInput({ [key]: question }, { server, id, replica, key });
+      }
+    }
+  }
+
+  if (waiting !== undefined) return sendReply(waiting);
+  return runRounds({
+    server,
+    capabilities,
+    first: readAnswers(server, relay),
+    send,
+    ask: async (questions, requestState) =>
+      relay.requireInput(questions, {
+        server,
+        ...(requestState !== undefined && { requestState }),
+      }),
+  });
+}
+
+/** Keeps nothing of the request that began the call: it is over when the call is suspended. */
+function createSend(
+  clock: Clock,
+  call: RelayedCall,
+  answers: RoundAnswers,
+  { trace, relay: { logLevel, wantsProgress } }: Context,
+): NewCall['send'] {
+  const params = { ...call.request.params, ...answers };
+  return (client) =>
+    sendToServer(clock, call, params, { ...client, trace, logLevel, wantsProgress });
+}
+
+function toListener(context: Context): Listener {
+  const { signal, relay } = context;
+  return {
+    signal,
+    progress: (params) => relay.wantsProgress && passProgress(context, params),
+    log: (params) => passLog(context, params),
+  };
+}
+
+/** What the client answered to a server that waits for it. */
+function readReply(
+  server: string,
+  sub: string | undefined,
+  { answered }: StatelessRelay,
+): ClientReply | undefined {
+  if (answered === undefined) return undefined;
+  const { server: asked, id, replica, key } = answered.state;
+  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string') {
+    return undefined;
+  }
+  if (asked !== server) throw callAgain(server);
+  return { id, sub, server, replica, key, answer: answered.inputResponses[key] };
+}
+
+/** What the client answered to a server that gets the request again; nothing where it was not asked before. */
+function readAnswers(server: string, { answered }: StatelessRelay): RoundAnswers {
+  if (answered === undefined) return {};
+  const { inputResponses, state } = answered;
+  if (state.server !== server) throw callAgain(server);
+  return {
+    inputResponses,
+    ...(typeof state.requestState === 'string' && { requestState: state.requestState }),
+  };
+}
+
+const callAgain = (server: string) =>
+  new CallRefusedError(
+    `The call at ${server} that asked this is over, and its answer is lost. Call again, without the answers.`,
+  );

@@ -1,0 +1,134 @@
+// §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the
+// answer, which comes with a later request of the client.
+import type { Clock } from '../../../../core/clock.ts';
+import { isObject, type JsonObject } from '../../../../core/json.ts';
+import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
+import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
+import { findQuestionProblem, refuseQuestion } from '../questions.ts';
+import type { RequestClient } from '../server-request.ts';
+import { type Outcome, toFailedOutcome } from './outcome.ts';
+
+/** The request that waits for what the call comes to; there is one at most. */
+export interface Waiter {
+  /** Params of notifications. */
+  progress(params: JsonObject): void;
+  log(params: JsonObject): void;
+  /** Called once; the call is not over where it is a question. */
+  settle(outcome: Outcome): void;
+}
+
+export interface OpenCall {
+  /** Waits in place of the one that waited, which is told that the call is over for it. */
+  wait(waiter: Waiter): void;
+  isWaitedFor(by: Waiter | undefined): boolean;
+  /** What was answered before, and what is no answer, changes nothing. */
+  answer(key: string, answer: unknown): void;
+  /** Nobody wants it any more: the server is told. */
+  cancel(reason: string): void;
+}
+
+export interface OpenCallOptions {
+  readonly clock: Clock;
+  readonly capabilities: ClientCapabilities;
+  send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
+  /** False where it cannot wait for an answer: too many do. */
+  suspend(): boolean;
+  /** It is over. `untold` is what nobody waited for. */
+  end(untold: Outcome | undefined): void;
+}
+
+interface OpenQuestion {
+  readonly question: UpstreamQuestion;
+  resolve(answer: JsonObject): void;
+  reject(reason: UpstreamError): void;
+}
+
+/** A client that asks a person needs its time; one that never comes back must not keep the call. */
+const ABANDONED_MS = 300_000;
+
+export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
+  const { clock, capabilities, send, suspend, end } = options;
+  const controller = new AbortController();
+  const questions = new Map<string, OpenQuestion>();
+  let asked = 0;
+  let waiter: Waiter | undefined = first;
+  let isOver = false;
+  let stopCounting = () => {};
+
+  async function ask(question: UpstreamQuestion): Promise<JsonObject> {
+    const problem = findQuestionProblem(question, capabilities);
+    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
+    if (!suspend()) throw refuseQuestion('Too many calls wait for answers; answer those first.');
+    return new Promise((resolve, reject) => {
+      asked += 1;
+      questions.set(`question-${asked}`, { question, resolve, reject });
+      tellQuestion();
+    });
+  }
+
+  /** They are told one after the other, the oldest first. */
+  function tellQuestion(): void {
+    const [open] = questions;
+    if (open === undefined || waiter === undefined) return;
+    const [key, { question }] = open;
+    tell({ kind: 'question', key, question });
+    stopCounting = clock.after(ABANDONED_MS, () =>
+      cancel(`The client did not come back within ${ABANDONED_MS / 1000} s.`),
+    );
+  }
+
+  function tell(outcome: Outcome): boolean {
+    const told = waiter;
+    waiter = undefined;
+    told?.settle(outcome);
+    return told !== undefined;
+  }
+
+  function finish(outcome: Outcome): void {
+    if (isOver) return;
+    close('The call is over.');
+    end(tell(outcome) ? undefined : outcome);
+  }
+
+  function cancel(reason: string): void {
+    if (isOver) return;
+    close(reason);
+    controller.abort();
+    tell({ kind: 'failed', failure: 'aborted', message: reason });
+    end(undefined);
+  }
+
+  function close(reason: string): void {
+    isOver = true;
+    stopCounting();
+    for (const { reject } of questions.values()) reject(refuseQuestion(reason));
+    questions.clear();
+  }
+
+  send({
+    signal: controller.signal,
+    progress: (params) => waiter?.progress(params),
+    log: (params) => waiter?.log(params),
+    answer: ask,
+  }).then(
+    (result) => finish({ kind: 'result', result }),
+    (thrown: unknown) => finish(toFailedOutcome(thrown)),
+  );
+
+  return {
+    wait(next) {
+      stopCounting();
+      tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
+      waiter = next;
+      tellQuestion();
+    },
+    isWaitedFor: (by) => waiter !== undefined && waiter === by,
+    answer(key, answer) {
+      const open = questions.get(key);
+      if (open === undefined || !isObject(answer)) return;
+      questions.delete(key);
+      open.resolve(answer);
+    },
+    cancel,
+  };
+}
