@@ -43,9 +43,9 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   undici: /^core\/outbound\/outbound-network\.ts$/,
   'node:http': /^(http\/server\.ts$|cli\/)/,
   'node:https': /^(features\/oauth\/client-id-metadata\/fetch-document\.ts$|cli\/)/,
-  'node:child_process': /^cli\//,
-  // For nextTick: when all microtasks have run.
-  'node:process': /^(http\/run-queue\.ts$|cli\/)/,
+  'node:child_process': /^(features\/upstreams\/stdio\/child\.ts$|cli\/)/,
+  // For nextTick: when all microtasks have run; for signals to groups of processes.
+  'node:process': /^(http\/run-queue\.ts$|features\/upstreams\/stdio\/process-groups\.ts$|cli\/)/,
 };
 
 /** What one place only may say. */

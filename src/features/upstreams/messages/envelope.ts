@@ -1,0 +1,81 @@
+// What the gateway adds to a request: progress token, trace, and in 2026-07-28 what each request says of itself.
+import { isObject, type JsonObject } from '../../../core/json.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../../core/version.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { UpstreamRequest } from '../upstream.ts';
+
+/** The newest revision of each era that is spoken to servers. */
+export const STATELESS_VERSION = '2026-07-28';
+export const SESSION_VERSION = '2025-11-25';
+
+/** Those that a server may answer to `initialize`. */
+const SESSION_VERSIONS: readonly unknown[] = [
+  SESSION_VERSION,
+  '2025-06-18',
+  '2025-03-26',
+  '2024-11-05',
+];
+
+export const isSessionVersion = (version: unknown): version is string =>
+  SESSION_VERSIONS.includes(version);
+
+export const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
+
+/** As `initialize` and `_meta` declare them. */
+export const declareCapabilities = ({
+  elicitation,
+  sampling,
+  roots,
+}: ClientCapabilities): JsonObject => ({
+  ...(elicitation && { elicitation: {} }),
+  ...(sampling && { sampling: {} }),
+  ...(roots && { roots: {} }),
+});
+
+const PREFIX = 'io.modelcontextprotocol/';
+const NAMED_BY_TRANSPORT = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
+
+/** The params of a request of the session era. */
+export function toSessionParams(request: UpstreamRequest, token: number): JsonObject {
+  const added = describeCall(request, token);
+  const { _meta: meta, ...params } = request.params;
+  if (meta === undefined && added === undefined) return request.params;
+  return { ...params, _meta: { ...selectOwnMeta(meta), ...added } };
+}
+
+/** The params of a request of the stateless era: each brings all that the server needs to know. */
+export function toStatelessParams(
+  request: UpstreamRequest,
+  token: number,
+  capabilities: ClientCapabilities,
+): JsonObject {
+  const { logLevel } = request;
+  const meta = {
+    ...selectOwnMeta(request.params._meta),
+    ...describeCall(request, token),
+    [`${PREFIX}protocolVersion`]: STATELESS_VERSION,
+    [`${PREFIX}clientCapabilities`]: declareCapabilities(capabilities),
+    [`${PREFIX}clientInfo`]: CLIENT_INFO,
+    ...(logLevel !== undefined && { [`${PREFIX}logLevel`]: logLevel }),
+  };
+  return { ...request.params, _meta: meta };
+}
+
+/** `_meta` of the client without what belongs to its own hop. */
+const selectOwnMeta = (meta: unknown): JsonObject =>
+  isObject(meta)
+    ? Object.fromEntries(
+        Object.entries(meta).filter(
+          ([key]) => !key.startsWith(PREFIX) && !NAMED_BY_TRANSPORT.includes(key),
+        ),
+      )
+    : {};
+
+function describeCall(
+  { trace, onProgress }: UpstreamRequest,
+  token: number,
+): JsonObject | undefined {
+  const isTraced = trace.traceparent !== undefined || trace.baggage !== undefined;
+  if (!isTraced && onProgress === undefined) return undefined;
+  return { ...trace, ...(onProgress !== undefined && { progressToken: token }) };
+}

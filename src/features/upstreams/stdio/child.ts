@@ -1,0 +1,154 @@
+// §18.3: one process of a server: its start, its streams, its end with all that it started.
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { Clock } from '../../../core/clock.ts';
+import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
+import { createLineSplitter } from './line-splitter.ts';
+import { addGroup, endGroup, signalGroup } from './process-groups.ts';
+
+export interface Child {
+  /** False where its command could not be started. */
+  readonly isStarted: boolean;
+  /** Writes a line; false, and nothing is written, while too much waits to be read. */
+  write(line: string): boolean;
+  /** Lets it end by itself, then by signals. Resolves when it and its group have ended. */
+  end(): Promise<void>;
+  /** Ends it at once, for this reason. */
+  kill(reason: EndReason): void;
+}
+
+export interface ChildHandlers {
+  /** A line that it wrote to its standard output. */
+  onLine(line: Buffer): void;
+  /** A line that it wrote to its error output, or the beginning of it. */
+  onErrorLine(line: Buffer): void;
+  /** It has ended, or could not be started: called once, and nothing after it. */
+  onEnd(reason: EndReason): void;
+}
+
+export interface ChildDeps {
+  readonly clock: Clock;
+  /** Longest line of its standard output, and most that may wait to be read by it. */
+  readonly maxBytes: number;
+  /** All that it finds in its environment. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
+const INPUT_ENDED_MS = 500;
+/** Milliseconds from SIGTERM to SIGKILL. */
+const TERM_MS = 2000;
+/** Milliseconds after its end in which its last words may arrive. */
+const LAST_WORDS_MS = 250;
+/** Bytes of a line of its error output that are looked at. */
+const MAX_ERROR_LINE = 4096;
+
+export function startChild(
+  config: StdioUpstreamConfig,
+  handlers: ChildHandlers,
+  deps: ChildDeps,
+): Child {
+  try {
+    // A group of its own, so that a signal reaches what it starts as well.
+    const child = spawn(config.command, config.args, {
+      cwd: config.cwd,
+      env: { ...deps.environment },
+      detached: true,
+    });
+    const { pid } = child;
+    if (pid !== undefined) return watchChild(child, pid, handlers, deps);
+    const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
+    return reportFailedStart(config, handlers, failure);
+  } catch (error) {
+    return reportFailedStart(config, handlers, Promise.resolve(error));
+  }
+}
+
+function reportFailedStart(
+  config: StdioUpstreamConfig,
+  { onEnd }: ChildHandlers,
+  failure: Promise<unknown>,
+): Child {
+  const reported = failure.then((error) => onEnd(explainStart(config, error)));
+  return { isStarted: false, write: () => true, kill: () => {}, end: () => reported };
+}
+
+function watchChild(
+  child: ChildProcessWithoutNullStreams,
+  pid: number,
+  handlers: ChildHandlers,
+  { clock, maxBytes }: ChildDeps,
+): Child {
+  let killedFor: EndReason | undefined;
+
+  function kill(reason: EndReason): void {
+    killedFor ??= reason;
+    signalGroup(pid, 'SIGKILL');
+  }
+
+  async function waitForEnd(): Promise<void> {
+    const exit = await waitForExit(child);
+    const groupEnded = endGroup(pid, clock, TERM_MS);
+    await waitForLastWords(child, clock);
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+    handlers.onEnd(killedFor ?? explainExit(exit));
+    await groupEnded;
+  }
+
+  addGroup(pid);
+  const ended = waitForEnd();
+  const splitOutput = createLineSplitter(maxBytes, {
+    onLine: (line) => void (killedFor === undefined && handlers.onLine(line)),
+    onTooLong: () =>
+      kill({
+        what: `it wrote a message of more than ${maxBytes} bytes`,
+        failure: 'invalid',
+        advice: 'Raise MAX_UPSTREAM_BYTES if its answers are meant to be so large.',
+      }),
+  });
+  const splitErrors = createLineSplitter(MAX_ERROR_LINE, {
+    onLine: handlers.onErrorLine,
+    onTooLong: handlers.onErrorLine,
+  });
+  child.stdout.on('data', splitOutput);
+  child.stderr.on('data', splitErrors);
+  // What breaks a stream is told by the child's end.
+  for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
+    stream.on('error', () => {});
+  }
+
+  return {
+    isStarted: true,
+    write(line) {
+      if (child.stdin.writableLength > maxBytes) return false;
+      if (child.stdin.writable) child.stdin.write(line);
+      return true;
+    },
+    kill,
+    async end() {
+      child.stdin.end();
+      const cancelTerm = clock.after(INPUT_ENDED_MS, () => void signalGroup(pid, 'SIGTERM'));
+      const cancelKill = clock.after(INPUT_ENDED_MS + TERM_MS, () =>
+        kill({ what: 'it was ended' }),
+      );
+      await ended;
+      cancelTerm();
+      cancelKill();
+    },
+  };
+}
+
+const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> =>
+  new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+
+/** What it wrote before its end may still be on its way; a process that it left may hold the streams open. */
+const waitForLastWords = (child: ChildProcessWithoutNullStreams, clock: Clock): Promise<void> =>
+  new Promise((resolve) => {
+    const cancel = clock.after(LAST_WORDS_MS, resolve);
+    child.once('close', () => {
+      cancel();
+      resolve();
+    });
+  });

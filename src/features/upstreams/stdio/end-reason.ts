@@ -1,0 +1,46 @@
+// §18.4: why a process of a server is not there, for callers and for the operator.
+import { existsSync } from 'node:fs';
+import { getErrorCode } from '../../../core/errors/error-code.ts';
+import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { UpstreamFailure } from '../upstream.ts';
+
+export interface EndReason {
+  /** Goes on a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
+  readonly what: string;
+  /** How requests under way fail; `unavailable` unless given. */
+  readonly failure?: UpstreamFailure;
+  /** What the operator can do, as a sentence; it may name paths. */
+  readonly advice?: string;
+}
+
+export interface ChildExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export const explainExit = ({ code, signal }: ChildExit): EndReason => ({
+  what:
+    signal === null
+      ? `its process ended with exit code ${code}`
+      : `its process was ended by ${signal}`,
+});
+
+export function explainStart({ command, cwd }: StdioUpstreamConfig, error: unknown): EndReason {
+  const what = 'its command could not be started';
+  const code = getErrorCode(error);
+  if (cwd !== undefined && !existsSync(cwd)) {
+    return { what, advice: `The folder of "cwd", ${cwd}, does not exist.` };
+  }
+  const explain = ADVICE[code ?? ''];
+  return { what, advice: explain?.(command) ?? `${command}: ${code ?? String(error)}` };
+}
+
+const ADVICE: Readonly<Record<string, (command: string) => string>> = {
+  ENOENT: (command) =>
+    `The command ${command} was not found. Install it, add its folder to the PATH of the gateway, or write its whole path in "command"; arguments belong in "args".`,
+  EACCES: (command) =>
+    `The command ${command} may not be executed. Make the file executable for the user of the gateway.`,
+  EAGAIN: () =>
+    'There are too many processes. Raise the limit of processes, or lower maxProcesses.',
+  EMFILE: () => 'Too many files are open. Raise the limit of open files (ulimit -n).',
+};

@@ -1,0 +1,72 @@
+/** What a line-splitter tells; the bytes are valid during the call only. */
+export interface LineHandlers {
+  /** A whole line, without its end. */
+  onLine(line: Buffer): void;
+  /** The beginning of a line that is longer than `maxBytes`; the rest of it is left out. */
+  onTooLong(start: Buffer): void;
+}
+
+const NOTHING = Buffer.alloc(0);
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+/**
+ * Cuts a stream of bytes into lines. What waits for the end of its line is copied into one growing buffer: a
+ * process may write bytes one by one, and each piece would cost an object.
+ */
+export function createLineSplitter(
+  maxBytes: number,
+  { onLine, onTooLong }: LineHandlers,
+): (chunk: Buffer) => void {
+  let held = NOTHING;
+  let length = 0;
+  let isSkipping = false;
+
+  function hold(piece: Buffer): void {
+    const needed = length + piece.length;
+    if (needed > held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(2 * held.length, maxBytes + 1)));
+      held.copy(larger, 0, 0, length);
+      held = larger;
+    }
+    piece.copy(held, length);
+    length = needed;
+  }
+
+  function release(): void {
+    held = NOTHING;
+    length = 0;
+  }
+
+  /** What belongs to the current line; `isLast` where the line ends with it. */
+  function take(piece: Buffer, isLast: boolean): void {
+    if (!isSkipping && length + piece.length > maxBytes) {
+      hold(piece.subarray(0, maxBytes - length));
+      isSkipping = true;
+      const start = held.subarray(0, length);
+      release();
+      onTooLong(start);
+    } else if (!isSkipping && isLast && length === 0) {
+      onLine(withoutReturn(piece));
+    } else if (!isSkipping) {
+      hold(piece);
+      if (!isLast) return;
+      const line = withoutReturn(held.subarray(0, length));
+      release();
+      onLine(line);
+    }
+    if (isLast) isSkipping = false;
+  }
+
+  return function splitLines(chunk) {
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+      take(chunk.subarray(start, end), true);
+      start = end + 1;
+    }
+    if (start < chunk.length) take(chunk.subarray(start), false);
+  };
+}
+
+const withoutReturn = (line: Buffer): Buffer =>
+  line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line;

@@ -1,0 +1,63 @@
+// §18.3: what a server writes beside its messages, in the gateway's log.
+import type { Clock } from '../../../core/clock.ts';
+import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { Log } from '../../../core/log.ts';
+import { createLogThrottle } from '../../../core/log-throttle.ts';
+import { shorten } from '../../../core/text.ts';
+
+export interface OutputLog {
+  /** A line of its error output. */
+  writeErrorLine(line: Buffer): void;
+  /** A line of its standard output that is no message. */
+  writeStrayLine(line: Buffer): void;
+}
+
+const MAX_CHARACTERS = 1000;
+
+/** Shorter values of its environment, such as `1` or `true`, stand in every text. */
+const MIN_SECRET = 6;
+
+/** Colours and moves of the cursor (ECMA-48): they say nothing in a log. */
+const TERMINAL_SEQUENCES =
+  /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|.)/g;
+
+/** Other control characters, line ends besides LF, and marks that turn the reading direction. */
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
+
+export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock): OutputLog {
+  const { name: server } = config;
+  const secrets = findSecrets(config.env);
+  const throttle = createLogThrottle(clock, (kind, leftOut) =>
+    log.warn(`${leftOut} more lines of the ${kind} of the server ${server} were left out.`, {
+      server,
+    }),
+  );
+
+  /** Without the values of its environment: they are secrets. */
+  function toText(line: Buffer): string {
+    let text = line.toString('utf8');
+    for (const secret of secrets) text = text.replaceAll(secret, '[secret]');
+    return shorten(text.replace(TERMINAL_SEQUENCES, '').replace(CONTROL, ' '), MAX_CHARACTERS);
+  }
+
+  return {
+    writeErrorLine(line) {
+      if (line.length === 0 || !throttle.countLine('error output')) return;
+      log.info(`${server}: ${toText(line)}`, { server });
+    },
+    writeStrayLine(line) {
+      if (line.length === 0 || !throttle.countLine('standard output')) return;
+      log.warn(
+        `The server ${server} wrote to its standard output what is no message of MCP. It was skipped; a server must log to its error output.`,
+        { server, line: toText(line) },
+      );
+    },
+  };
+}
+
+/** Long values first, so that none is cut by one that it contains; each line of those with several. */
+const findSecrets = (env: Readonly<Record<string, string>>): readonly string[] =>
+  Object.values(env)
+    .flatMap((value) => value.split('\n'))
+    .filter((value) => value.length >= MIN_SECRET)
+    .sort((a, b) => b.length - a.length);
