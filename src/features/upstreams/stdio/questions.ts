@@ -1,8 +1,9 @@
 // §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
+import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
-import { type JsonRpcErrorObject, UpstreamError } from '../upstream.ts';
+import { UpstreamError } from '../upstream.ts';
 import { attribute } from './attribution.ts';
 import type { Call } from './calls.ts';
 
