@@ -1,3 +1,4 @@
+import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { TraceContext } from '../protocol/trace-context.ts';
@@ -170,12 +171,15 @@ interface RelayBase {
 export interface SessionRelay extends RelayBase {
   readonly era: 'session';
   /**
-   * Sends a request to the client as it is, and resolves to its result as it is.
+   * Sends a request to the client as it is, and resolves to its answer as it is.
    *
-   * @throws GatewayError as `ask` does, and where the client answers with an error.
+   * @throws GatewayError as `ask` does, but not for an answer that is an error.
    */
-  ask(request: { readonly method: string; readonly params: JsonObject }): Promise<JsonObject>;
+  ask(request: { readonly method: string; readonly params: JsonObject }): Promise<RawAnswer>;
 }
+
+/** A client's response: its result, or its error. */
+export type RawAnswer = { readonly result: JsonObject } | { readonly error: JsonRpcErrorObject };
 
 /** Questions end the call, and the client calls again with the answers. */
 export interface StatelessRelay extends RelayBase {

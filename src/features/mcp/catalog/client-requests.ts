@@ -107,15 +107,30 @@ export type ClientCapability = keyof ClientCapabilities;
 
 /** What the requests need, and the client did not declare: capabilities, or methods that are no question. */
 export const findMissingCapabilities = (
-  requests: Readonly<Record<string, { readonly method: string }>>,
+  requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
   declared: ClientCapabilities,
 ): readonly string[] => [
   ...new Set(
     Object.values(requests)
-      .filter(({ method }) => !isQuestion(method) || !declared[CAPABILITIES[method]])
-      .map(({ method }) => (isQuestion(method) ? CAPABILITIES[method] : method)),
+      .map((request) => findCapability(request) ?? request.method)
+      .filter((needed) => !isCapability(needed) || declared[needed] !== true),
   ),
 ];
+
+function findCapability({
+  method,
+  params,
+}: {
+  readonly method: string;
+  readonly params: object;
+}): ClientCapability | undefined {
+  if (!isQuestion(method)) return undefined;
+  const isByUrl = method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
+  return isByUrl ? 'elicitationUrl' : CAPABILITIES[method];
+}
+
+const isCapability = (name: string): name is ClientCapability =>
+  ['elicitation', 'elicitationUrl', 'sampling', 'roots'].includes(name);
 
 const isQuestion = (method: string): method is ClientRequest['method'] =>
   Object.hasOwn(CAPABILITIES, method);
@@ -123,6 +138,7 @@ const isQuestion = (method: string): method is ClientRequest['method'] =>
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
 export const readCapabilities = (declared: JsonObject): ClientCapabilities => ({
   elicitation: supportsForms(declared.elicitation),
+  ...(supportsUrls(declared.elicitation) && { elicitationUrl: true }),
   sampling: isDeclared(declared.sampling),
   roots: isDeclared(declared.roots),
 });
@@ -134,6 +150,9 @@ const isDeclared = (capability: unknown): capability is object =>
 /** Forms are the default; a client may name other ways only (2025-11-25, `url`). */
 const supportsForms = (elicitation: unknown): boolean =>
   isDeclared(elicitation) && ('form' in elicitation || !('url' in elicitation));
+
+const supportsUrls = (elicitation: unknown): boolean =>
+  isDeclared(elicitation) && 'url' in elicitation;
 
 const CAPABILITIES = {
   'elicitation/create': 'elicitation',

@@ -25,6 +25,7 @@ export interface JsonRpcResponse {
   readonly kind: 'response';
   readonly id: unknown;
   readonly result: unknown;
+  readonly error: unknown;
 }
 
 /** What is sent before the response to a request: a notification, or a request of ours. */
@@ -42,7 +43,7 @@ export function parseMessage(value: unknown): JsonRpcMessage {
   const { jsonrpc, id, method, params } = value;
   if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
   if (method === undefined && ('result' in value || 'error' in value)) {
-    return { kind: 'response', id, result: value.result };
+    return { kind: 'response', id, result: value.result, error: value.error };
   }
   if (typeof method !== 'string') return failParsing('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };

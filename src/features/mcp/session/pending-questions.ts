@@ -5,15 +5,21 @@ import { GatewayError } from '../../../core/errors/gateway-error.ts';
 export interface PendingQuestions {
   /** Waits for an answer until the signal is aborted, or it takes too long. */
   add(sessionId: string, id: string, signal: AbortSignal): PendingQuestion;
-  /** Undefined is the answer of a client that failed. False when nobody waits here. */
-  receiveAnswer(sessionId: string, id: string, answer: unknown): boolean;
+  /** False when nobody waits here. */
+  receiveAnswer(sessionId: string, id: string, answer: ClientAnswer): boolean;
   /** Waits for none of them any longer. */
   giveUpAll(details: string): void;
 }
 
+/** As the client wrote it; `result` is undefined where it failed. */
+export interface ClientAnswer {
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
 export interface PendingQuestion {
   /** Rejects with `client_silent` when there is no answer. */
-  readonly answer: Promise<unknown>;
+  readonly answer: Promise<ClientAnswer>;
   /** To be called when nobody waits for the answer any more. */
   forget(): void;
 }
@@ -23,7 +29,7 @@ export const ANSWER_TIMEOUT_MS = 300_000;
 
 /** Who waits for the answer to a question. */
 interface Waiter {
-  receive(answer: unknown): void;
+  receive(answer: ClientAnswer): void;
   giveUp(details: string): void;
 }
 
@@ -42,8 +48,7 @@ export function createPendingQuestions(clock: Clock): PendingQuestions {
       );
       waiters.set(key, {
         giveUp,
-        receive: (answer) =>
-          answer === undefined ? giveUp('The client answered with an error.') : resolve(answer),
+        receive: resolve,
       });
       if (signal.aborted) giveUpOnAbort();
       else signal.addEventListener('abort', giveUpOnAbort);
@@ -72,9 +77,9 @@ export function createPendingQuestions(clock: Clock): PendingQuestions {
 const buildWaiterKey = (sessionId: string, id: string): string => `${sessionId} ${id}`;
 
 function createDeferred() {
-  let resolve: (value: unknown) => void = () => {};
+  let resolve: (value: ClientAnswer) => void = () => {};
   let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<unknown>((settle, refuse) => {
+  const promise = new Promise<ClientAnswer>((settle, refuse) => {
     resolve = settle;
     reject = refuse;
   });

@@ -1,13 +1,14 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 import type { Clock } from '../../../core/clock.ts';
-import { fail } from '../../../core/errors/gateway-error.ts';
+import { fail, type JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { buildQuestionKey } from '../../../core/store/keys.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
+import type { RawAnswer } from '../catalog/catalog.ts';
 import {
   type Answers,
   type ClientRequest,
@@ -15,7 +16,11 @@ import {
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
 import type { JsonRpcResponse } from '../protocol/json-rpc.ts';
-import { ANSWER_TIMEOUT_MS, createPendingQuestions } from './pending-questions.ts';
+import {
+  ANSWER_TIMEOUT_MS,
+  type ClientAnswer,
+  createPendingQuestions,
+} from './pending-questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import { readStoredCapabilities } from './stored-capabilities.ts';
 
@@ -29,8 +34,8 @@ export interface Questions {
     session: SessionRecord,
     requests: Requests,
   ): Promise<Answers<Requests>>;
-  /** Sends one request of a server behind the gateway as it is; resolves to the client's result as it is. */
-  askRaw(call: Call, session: SessionRecord, request: RawRequest): Promise<JsonObject>;
+  /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
+  askRaw(call: Call, session: SessionRecord, request: RawRequest): Promise<RawAnswer>;
   /** Passes a client's answer to whoever waits for it, on any replica. */
   receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
   /** Waits no longer: a process that stops answers what it can. */
@@ -57,7 +62,7 @@ export interface QuestionsDeps {
 function checkCanBeAsked(
   { stream }: Call,
   { clientCapabilities }: SessionRecord,
-  requests: Readonly<Record<string, { readonly method: string }>>,
+  requests: Readonly<Record<string, RawRequest | ClientRequest>>,
 ): void {
   const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
   if (missing.length > 0) {
@@ -83,14 +88,15 @@ export function createQuestions({
 
   replicas.listen((message) => {
     if (message.about !== 'answer') return;
-    pendingQuestions.receiveAnswer(message.sessionId, message.id, message.result);
+    pendingQuestions.receiveAnswer(message.sessionId, message.id, message);
   });
 
-  async function askAll(
+  async function askAll<Answer>(
     call: Call,
     sessionId: string,
     requests: Readonly<Record<string, ClientRequest | RawRequest>>,
-  ) {
+    readAnswer: (answer: ClientAnswer) => Answer,
+  ): Promise<readonly (readonly [string, Answer])[]> {
     const named = Object.entries(requests).map(([name, request]) => {
       // A request that JSON cannot say fails here, before anything is sent.
       JSON.stringify(request);
@@ -111,8 +117,8 @@ export function createQuestions({
       return { name, ...question };
     });
     try {
-      return Object.fromEntries(
-        await Promise.all(questions.map(async ({ name, answer }) => [name, await answer])),
+      return await Promise.all(
+        questions.map(async ({ name, answer }) => [name, readAnswer(await answer)] as const),
       );
     } finally {
       for (const { forget } of questions) forget();
@@ -122,24 +128,22 @@ export function createQuestions({
   return {
     async ask(call, session, requests) {
       checkCanBeAsked(call, session, requests);
-      return readAnswers(requests, await askAll(call, session.sessionId, requests));
+      const answers = await askAll(call, session.sessionId, requests, getResult);
+      return readAnswers(requests, Object.fromEntries(answers));
     },
     async askRaw(call, session, request) {
       checkCanBeAsked(call, session, { request });
-      const { request: answer } = await askAll(call, session.sessionId, { request });
-      return isObject(answer)
-        ? answer
-        : fail('client_silent', {
-            details: 'The client answered with something else than an object.',
-          });
+      const [answer] = await askAll(call, session.sessionId, { request }, readRawAnswer);
+      return answer?.[1] ?? failAnswer();
     },
-    async receiveAnswer(sessionId, { id, result }) {
-      if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, result)) return;
+    async receiveAnswer(sessionId, { id, result, error }) {
+      const answer = { result, error };
+      if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
       const key = buildQuestionKey(sessionKeyPrefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
-      await replicas.send({ about: 'answer', sessionId, id, result }, replica);
+      await replicas.send({ about: 'answer', sessionId, id, ...answer }, replica);
       await store.delete(key);
     },
     close() {
@@ -147,3 +151,17 @@ export function createQuestions({
     },
   };
 }
+
+const getResult = ({ result }: ClientAnswer): unknown =>
+  result === undefined ? failAnswer() : result;
+
+const failAnswer = (): never =>
+  fail('client_silent', { details: 'The client answered with an error.' });
+
+function readRawAnswer({ result, error }: ClientAnswer): RawAnswer {
+  if (isObject(result)) return { result };
+  return isJsonRpcError(error) ? { error } : failAnswer();
+}
+
+const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
+  isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';

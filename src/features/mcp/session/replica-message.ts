@@ -11,6 +11,7 @@ export type ReplicaMessage =
       readonly sessionId: string;
       readonly id: string;
       readonly result?: unknown;
+      readonly error?: unknown;
     }
   | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
   /** The session has got a new stream, or has ended: streams elsewhere are over. */

@@ -6,6 +6,7 @@ export function readStoredCapabilities(clientCapabilities = '{}'): ClientCapabil
   const stored = parseObject(clientCapabilities) ?? {};
   return {
     elicitation: stored.elicitation === true,
+    ...(stored.elicitationUrl === true && { elicitationUrl: true }),
     sampling: stored.sampling === true,
     roots: stored.roots === true,
   };

@@ -33,14 +33,11 @@ export function findQuestionProblem(
 export const refuseQuestion = (message: string, code = INTERNAL_ERROR): UpstreamError =>
   new UpstreamError('error', message, { jsonRpcError: { code, message } });
 
-/** The answer to a server whose question had no answer; the client's own error, where it sent one. */
-export function toQuestionError(thrown: unknown): UpstreamError {
-  if (!(thrown instanceof GatewayError)) return refuseQuestion('The client could not be asked.');
-  const { jsonRpc } = thrown.failure;
-  return jsonRpc === undefined
-    ? refuseQuestion(thrown.message)
-    : new UpstreamError('error', thrown.message, { jsonRpcError: jsonRpc });
-}
+/** The answer to a server whose question had none. */
+export const toQuestionError = (thrown: unknown): UpstreamError =>
+  refuseQuestion(
+    thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.',
+  );
 
 /** Whether what a server of the stateless era wrote can be asked at all. */
 export const isQuestion = (value: unknown): value is UpstreamQuestion =>

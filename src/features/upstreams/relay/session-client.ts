@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, SessionRelay } from '../../mcp/catalog/catalog.ts';
-import type { UpstreamQuestion } from '../upstream.ts';
+import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
 import { findQuestionProblem, refuseQuestion, toQuestionError } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';
@@ -34,24 +34,33 @@ export function relayToSessionClient(
   async function answerServer(question: UpstreamQuestion): Promise<JsonObject> {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    try {
-      return await relay.ask(question);
-    } catch (thrown) {
+    const answer = await relay.ask(question).catch((thrown: unknown) => {
       throw toQuestionError(thrown);
-    }
+    });
+    if ('result' in answer) return answer.result;
+    throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
   }
 
   /** A server of the stateless era has answered, and gets the request again. */
   async function askAll(questions: Questions): Promise<JsonObject> {
     const answers = Object.entries(questions).map(async ([key, question]) => [
       key,
-      await relay.ask(question),
+      await askOne(question),
     ]);
-    try {
-      return Object.fromEntries(await Promise.all(answers));
-    } catch (thrown) {
+    return Object.fromEntries(await Promise.all(answers));
+  }
+
+  /** The stateless era has no word for an answer that is an error. */
+  async function askOne(question: UpstreamQuestion): Promise<JsonObject> {
+    const answer = await relay.ask(question).catch((thrown: unknown) => {
       if (context.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
-      throw new CallRefusedError(`${server} got no answer to its question: ${thrown.message}`);
-    }
+      throw refuseCall(thrown.message);
+    });
+    if ('result' in answer) return answer.result;
+    throw refuseCall(answer.error.message);
+  }
+
+  function refuseCall(reason: string): CallRefusedError {
+    return new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);
   }
 }

@@ -158,7 +158,7 @@ describe('what the client declared', () => {
     { declared: { roots: {} }, seen: { ...NONE, roots: true } },
     { declared: { sampling: { tools: {} } }, seen: { ...NONE, sampling: true } },
     { declared: { elicitation: {} }, seen: { ...NONE, elicitation: true } },
-    { declared: { elicitation: { url: {} } }, seen: NONE },
+    { declared: { elicitation: { url: {} } }, seen: { ...NONE, elicitationUrl: true } },
     { declared: { elicitation: null, sampling: true, roots: 'yes' }, seen: NONE },
   ])('§15 $declared: the author sees $seen', async ({ declared, seen }) => {
     const { json } = await callTool(
