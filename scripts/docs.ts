@@ -1,6 +1,7 @@
 // npm run docs: writes what follows from tables and examples in the code, and from the last benchmark. With --check it writes
 // nothing and fails when a file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
+import { createGatewayFileSchema } from '../src/core/gateway-file/gateway-file-schema.ts';
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
@@ -19,6 +20,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/scaling.md': renderScalingPage,
   'docs/assets/benchmarks.svg': renderBenchmarksChart,
   '.env.example': envExample,
+  'postern.schema.json': () => `${JSON.stringify(createGatewayFileSchema(), null, 2)}\n`,
 };
 
 const isCheck = process.argv.includes('--check');

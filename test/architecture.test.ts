@@ -37,6 +37,8 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
+  'jsonc-parser': /^core\/gateway-file\/syntax\/read-json\.ts$/,
+  yaml: /^core\/gateway-file\/syntax\/read-yaml\.ts$/,
   pino: /^core\/log\.ts$/,
   'prom-client': /^core\/metrics\//,
   'oidc-provider': /^cli\//,

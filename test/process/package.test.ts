@@ -22,6 +22,7 @@ const PACKED = [
   'README.md',
   'SECURITY.md',
   '.env.example',
+  'postern.schema.json',
 ];
 
 type Lock = Readonly<Record<string, { readonly version: string; readonly dev?: true }>>;

@@ -1,0 +1,104 @@
+// What servers must not be together, and what the settings of the gateway rule out.
+import { X509Certificate } from 'node:crypto';
+import type { HttpUpstreamConfig, StdioUpstreamConfig, UpstreamConfig } from './gateway-file.ts';
+import { commonMembers, httpMembers, stdioMembers } from './members/server-members.ts';
+import type { PlacedServer } from './members/servers-shape.ts';
+import type { ParseOptions } from './parse-options.ts';
+
+/** The servers with what their paths lead to. Reports at each what is wrong. */
+export function checkServers(
+  servers: readonly PlacedServer[],
+  separator: string,
+  options: ParseOptions,
+): readonly UpstreamConfig[] {
+  servers.forEach((server, index) => {
+    checkName(server, separator, servers.slice(0, index));
+  });
+  return servers.map((server) => completeServer(server, options));
+}
+
+function checkName(
+  { config, members }: PlacedServer,
+  separator: string,
+  earlier: readonly PlacedServer[],
+): void {
+  const { name, prefix } = config;
+  if (name.includes(separator))
+    members.report(`A server’s name cannot contain the separator (${separator}). Rename it.`);
+  else if (prefix.includes(separator))
+    members.report(`A prefix cannot contain the separator (${separator}).`, commonMembers.prefix);
+  const namesake = earlier.find((other) => other.config.name === name);
+  const rival = earlier.find((other) => overlap(other.config.prefix, prefix, separator));
+  if (namesake !== undefined)
+    members.report(
+      `The server in line ${namesake.members.line} has the same name: case does not count. Rename one of them.`,
+    );
+  else if (rival !== undefined)
+    members.report(
+      `Its names would begin like those of ${rival.config.name} (line ${rival.members.line}): ${describePrefixes(prefix, rival.config.prefix)}. Give one of them another "prefix".`,
+      commonMembers.prefix,
+    );
+}
+
+/** Whether a name could begin with both. */
+function overlap(one: string, other: string, separator: string): boolean {
+  if (one === '' || other === '') return false;
+  const [first, second] = [one + separator, other + separator];
+  return first.startsWith(second) || second.startsWith(first);
+}
+
+const describePrefixes = (one: string, other: string): string =>
+  one === other ? `both have the prefix ${one}` : `${other} and ${one} begin alike`;
+
+const completeServer = (server: PlacedServer, options: ParseOptions): UpstreamConfig =>
+  server.config.kind === 'http'
+    ? completeHttp(server.config, server, options)
+    : completeStdio(server.config, server, options);
+
+function completeHttp(
+  config: HttpUpstreamConfig,
+  { members }: PlacedServer,
+  options: ParseOptions,
+): HttpUpstreamConfig {
+  if (config.auth.type === 'identity' && options.hasRedis && !options.hasStateSecret)
+    members.report(
+      '"identity" with REDIS_URL needs OAUTH_STATE_SECRET, which seals the keys that all replicas share. Set it to the output of openssl rand -base64 48.',
+      httpMembers.auth,
+    );
+  if (config.ca === undefined) return config;
+  const certificates = readCertificates(options, config.ca);
+  if (certificates.kind === 'problem') members.report(certificates.message, httpMembers.ca);
+  return certificates.kind === 'problem' ? config : { ...config, ca: certificates.text };
+}
+
+type Certificates =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'problem'; readonly message: string };
+
+function readCertificates({ resolvePath, readText }: ParseOptions, path: string): Certificates {
+  try {
+    const text = readText(resolvePath(path));
+    // Throws where there is none.
+    new X509Certificate(text);
+    return { kind: 'text', text };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return {
+      kind: 'problem',
+      message: `It must be a file with certificates in PEM form (${reason}).`,
+    };
+  }
+}
+
+function completeStdio(
+  config: StdioUpstreamConfig,
+  { members }: PlacedServer,
+  { hasRedis, resolvePath }: ParseOptions,
+): StdioUpstreamConfig {
+  if (config.isolation === 'session' && hasRedis)
+    members.report(
+      '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
+      stdioMembers.isolation,
+    );
+  return config.cwd === undefined ? config : { ...config, cwd: resolvePath(config.cwd) };
+}

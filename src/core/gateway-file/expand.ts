@@ -1,0 +1,86 @@
+// Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
+import { findNearestName } from '../nearest-name.ts';
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export type Expanded =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'problem'; readonly message: string };
+
+/** Of a text with something to expand, whose result may be secret. */
+export const hasVariable = (text: string): boolean => text.includes('${');
+
+/** `$${` stands for `${` itself. A `${` without an end is matched up to the end of the text. */
+const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
+
+/** Expands once: what a variable brings in is never looked at again. */
+export function expandVariables(text: string, env: Env): Expanded {
+  const problems: string[] = [];
+  const expanded = text.replace(REFERENCE, (whole, reference?: string, end?: string) => {
+    if (reference === undefined) return '${';
+    const result = end === '}' ? expandReference(reference, env) : describeUnclosed();
+    if (result.kind === 'problem') problems.push(result.message);
+    return result.kind === 'text' ? result.text : whole;
+  });
+  return problems.length === 0
+    ? { kind: 'text', text: expanded }
+    : { kind: 'problem', message: [...new Set(problems)].join(' ') };
+}
+
+const FORM = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
+
+function expandReference(reference: string, env: Env): Expanded {
+  const [, name, fallback] = FORM.exec(reference) ?? [];
+  if (name === undefined) return describeForeign(reference);
+  // An empty one counts as unset, as settings do: compose files pass them.
+  const value = (Object.hasOwn(env, name) && env[name]) || undefined;
+  if (fallback?.includes('${'))
+    return problem(`The default of \${${name}:-…} cannot contain another variable.`);
+  const text = value ?? fallback;
+  if (text !== undefined) return { kind: 'text', text };
+  return EDITOR_VARIABLES.has(name) ? describeForeign(name) : describeUnset(name, env);
+}
+
+function describeUnset(name: string, env: Env): Expanded {
+  const nearest = findNearestName(name, Object.keys(env));
+  const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return problem(
+    `The environment variable ${name} is not set.${meant} Set it (in .env, too), or write a default: \${${name}:-default}.`,
+  );
+}
+
+const describeUnclosed = (): Expanded => problem(`A \${ has no }. ${LITERAL}`);
+
+const LITERAL = 'For the characters ${ themselves, write $${.';
+
+/** What editors put in by themselves: nothing of it exists here. */
+const EDITOR_VARIABLES: ReadonlySet<string> = new Set([
+  'workspaceFolder',
+  'workspaceFolderBasename',
+  'userHome',
+  'pathSeparator',
+  'file',
+  'cwd',
+]);
+
+function describeForeign(reference: string): Expanded {
+  if (reference.startsWith('input:'))
+    return problem(
+      `\${${reference}} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariable(reference.slice('input:'.length))}} here.`,
+    );
+  if (reference === 'userHome')
+    return problem(`\${userHome} is known to editors only. Write \${HOME}, or the path itself.`);
+  if (EDITOR_VARIABLES.has(reference) || /^workspaceFolder:/.test(reference))
+    return problem(
+      `\${${reference}} is known to editors only: Postern has no workspace. Write the path itself.`,
+    );
+  return problem(`A variable is written \${NAME}, \${NAME:-default} or \${env:NAME}. ${LITERAL}`);
+}
+
+const toVariable = (id: string): string =>
+  id
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
+    .replace(/^(?=\d)/, '_') || 'NAME';
+
+const problem = (message: string): Expanded => ({ kind: 'problem', message });

@@ -1,0 +1,91 @@
+// The members of the configuration file.
+import { NO_GATEWAY_FILE, type RuleConfig } from '../gateway-file.ts';
+import { list } from '../shapes/collection.ts';
+import { defineMember, object } from '../shapes/object.ts';
+import { freeText, text, trueOrFalse } from '../shapes/scalar.ts';
+import type { Shape } from '../shapes/shape.ts';
+import { IGNORED_FILE_MEMBERS, REPLACED_FILE_MEMBERS } from './foreign-members.ts';
+import { ruleShape } from './rule-members.ts';
+import { serverShape } from './server-shape.ts';
+import { type PlacedServer, SERVER_DEFINITION, serversShape } from './servers-shape.ts';
+
+const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
+
+export interface PlacedRule {
+  readonly rule: Omit<RuleConfig, 'place'>;
+  readonly path: string;
+  readonly line: number;
+}
+
+const placedRule: Shape<PlacedRule> = {
+  schema: ruleShape.schema,
+  read(node, place) {
+    const rule = ruleShape.read(node, place);
+    return rule && { rule, path: place.path, line: node.line };
+  },
+};
+
+const fileMembers = {
+  $schema: defineMember({
+    name: '$schema',
+    shape: freeText(),
+    summary: 'Where editors find the JSON Schema of this file.',
+  }),
+  mcpServers: defineMember({
+    name: 'mcpServers',
+    shape: serversShape,
+    summary:
+      'The MCP servers behind the gateway, by name. Their order decides where names collide.',
+  }),
+  servers: defineMember({
+    name: 'servers',
+    shape: serversShape,
+    summary: 'As mcpServers, as VS Code calls it.',
+  }),
+  builtIn: defineMember({
+    name: 'builtIn',
+    shape: trueOrFalse,
+    summary: 'false takes the built-in tools, prompts and resources away.',
+  }),
+  separator: defineMember({
+    name: 'separator',
+    shape: text(
+      {
+        parse: (given) => (new RegExp(SEPARATOR_PATTERN).test(given) ? given : undefined),
+        allowed: '1 to 8 of the characters _ - and .',
+      },
+      { schema: { type: 'string', pattern: SEPARATOR_PATTERN } },
+    ),
+    summary: 'What stands between a server’s prefix and a name of its own. The default is __.',
+  }),
+  rules: defineMember({
+    name: 'rules',
+    shape: list(placedRule, { allowed: 'a list of rules' }),
+    summary: 'Who may use what. With any rule, what no rule allows does not exist.',
+  }),
+};
+
+/** What the file says; what its servers mean to each other is not looked at yet. */
+export interface FileContent {
+  readonly builtIn: boolean;
+  readonly separator: string;
+  readonly servers: readonly PlacedServer[];
+  readonly rules: readonly PlacedRule[];
+}
+
+export const fileShape: Shape<FileContent> = object({
+  allowed: 'an object with mcpServers',
+  members: Object.values(fileMembers),
+  ignored: IGNORED_FILE_MEMBERS,
+  replaced: REPLACED_FILE_MEMBERS,
+  schema: { definitions: { [SERVER_DEFINITION]: serverShape.schema } },
+  build({ read }) {
+    read(fileMembers.$schema);
+    return {
+      builtIn: read(fileMembers.builtIn) ?? NO_GATEWAY_FILE.builtIn,
+      separator: read(fileMembers.separator) ?? NO_GATEWAY_FILE.separator,
+      servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
+      rules: read(fileMembers.rules) ?? [],
+    };
+  },
+});

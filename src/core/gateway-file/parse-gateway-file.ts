@@ -1,0 +1,74 @@
+// §18.1: the text of the configuration file, read once, with everything that is wrong with it.
+import { checkServers } from './check-servers.ts';
+import type { GatewayFile, RuleConfig } from './gateway-file.ts';
+import { type FileContent, fileShape, type PlacedRule } from './members/file-members.ts';
+import type { ParseOptions } from './parse-options.ts';
+import type { ReadContext } from './shapes/shape.ts';
+import { readSyntax } from './syntax/read-syntax.ts';
+
+export type ParsedGatewayFile =
+  | {
+      readonly kind: 'parsed';
+      readonly file: GatewayFile;
+      /** For the log: what works, but may not be what was meant. */
+      readonly warnings: readonly string[];
+    }
+  /** `mcp.json:12: mcpServers.github.url: …`, one line each, in the order of the file. */
+  | { readonly kind: 'problems'; readonly problems: readonly string[] };
+
+/** Reads nothing but the text, except what `options` reads. */
+export function parseGatewayFile(text: string, options: ParseOptions): ParsedGatewayFile {
+  const { fileName, env } = options;
+  const syntax = readSyntax(text, options.format);
+  if (syntax.kind === 'broken')
+    return { kind: 'problems', problems: [`${fileName}:${syntax.line}: ${syntax.message}`] };
+
+  const problems: { readonly line: number; readonly text: string }[] = [];
+  const ignored = new Set<string>();
+  const context: ReadContext = {
+    env,
+    report(line, path, message) {
+      const place = path === '' ? '' : `${path}: `;
+      problems.push({ line, text: `${fileName}:${line}: ${place}${message}` });
+    },
+    reportIgnored: (name) => void ignored.add(name),
+  };
+  const content = fileShape.read(syntax.root, { path: '', context });
+  const file = content && completeFile(content, context, options);
+  return file === undefined || problems.length > 0
+    ? {
+        kind: 'problems',
+        problems: problems.sort((a, b) => a.line - b.line).map((problem) => problem.text),
+      }
+    : { kind: 'parsed', file, warnings: describeIgnored(fileName, ignored) };
+}
+
+function completeFile(
+  { builtIn, separator, servers, rules }: FileContent,
+  context: ReadContext,
+  options: ParseOptions,
+): GatewayFile {
+  return {
+    builtIn,
+    separator,
+    servers: checkServers(servers, separator, options),
+    rules: rules.map((rule) => completeRule(rule, context, options)),
+  };
+}
+
+function completeRule(
+  { rule, path, line }: PlacedRule,
+  context: ReadContext,
+  { fileName, checkRule }: ParseOptions,
+): RuleConfig {
+  const placed = { ...rule, place: `${fileName}:${line}, ${path}` };
+  for (const problem of checkRule?.(placed) ?? []) context.report(line, path, problem);
+  return placed;
+}
+
+function describeIgnored(fileName: string, ignored: ReadonlySet<string>): readonly string[] {
+  const names = [...ignored].sort().join(', ');
+  return names === ''
+    ? []
+    : [`${fileName}: these members of other programs mean nothing here and are ignored: ${names}.`];
+}

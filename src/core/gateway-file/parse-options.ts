@@ -1,0 +1,21 @@
+import type { Env } from './expand.ts';
+import type { RuleConfig } from './gateway-file.ts';
+import type { FileFormat } from './syntax/read-syntax.ts';
+
+export interface ParseOptions {
+  /** As it is named in messages. */
+  readonly fileName: string;
+  readonly format: FileFormat;
+  /** What `${VAR}` is looked up in. */
+  readonly env: Env;
+  /** Whether replicas share a store (`REDIS_URL`). */
+  readonly hasRedis: boolean;
+  /** Whether `OAUTH_STATE_SECRET` is set. */
+  readonly hasStateSecret: boolean;
+  /** An absolute path, for one that is relative to the file. */
+  resolvePath(path: string): string;
+  /** The text of a file that the configuration names. @throws Error with what is wrong with it. */
+  readText(path: string): string;
+  /** What is wrong with the patterns and the expression of a rule: sentences. */
+  checkRule?(rule: RuleConfig): readonly string[];
+}

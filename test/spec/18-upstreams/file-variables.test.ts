@@ -1,0 +1,99 @@
+// Variables of the environment in values of the configuration file.
+import { expect, test } from 'vitest';
+import { findServerProblems, readServer } from '../../support/upstreams/gateway-file.ts';
+
+const ENV = {
+  TOKEN: 'hunter2',
+  EMPTY: '',
+  NESTED: '${TOKEN}',
+  PORT: '3001',
+  PATTERN: '$&$1',
+} as const;
+
+/** What a server's first argument becomes. */
+function expand(text: string): unknown {
+  const server = readServer({ command: 'x', args: [text] }, { env: ENV });
+  return server?.kind === 'stdio' ? server.args[0] : undefined;
+}
+
+test.each([
+  ['${TOKEN}', 'hunter2'],
+  ['Bearer ${TOKEN}!', 'Bearer hunter2!'],
+  ['${env:TOKEN}', 'hunter2'],
+  ['${TOKEN:-other}', 'hunter2'],
+  ['${UNSET:-other}', 'other'],
+  ['${env:UNSET:-other}', 'other'],
+  ['${EMPTY:-other}', 'other'],
+  ['${UNSET:-}', ''],
+  ['${UNSET:-a:-b}', 'a:-b'],
+  ['${TOKEN}${PORT}', 'hunter23001'],
+  ['${NESTED}', '${TOKEN}'],
+  ['${PATTERN}', '$&$1'],
+  ['$${TOKEN}', '${TOKEN}'],
+  ['$TOKEN {TOKEN} $ $$', '$TOKEN {TOKEN} $ $$'],
+])('§18.1 variables: %s becomes %s', (text, expanded) => {
+  expect(expand(text)).toBe(expanded);
+});
+
+test.each([
+  {
+    text: '${UNSET}',
+    says: 'The environment variable UNSET is not set. Set it (in .env, too), or write a default: ${UNSET:-default}.',
+  },
+  { text: '${EMPTY}', says: 'The environment variable EMPTY is not set.' },
+  { text: '${TOKNE}', says: 'The environment variable TOKNE is not set. Did you mean TOKEN?' },
+  { text: '${constructor}', says: 'The environment variable constructor is not set.' },
+  { text: '${__proto__}', says: 'The environment variable __proto__ is not set.' },
+  { text: '${TOKEN', says: 'A ${ has no }. For the characters ${ themselves, write $${.' },
+  { text: '${}', says: 'A variable is written ${NAME}, ${NAME:-default} or ${env:NAME}.' },
+  { text: '${1}', says: 'A variable is written ${NAME}' },
+  { text: '${TOKEN:?missing}', says: 'A variable is written ${NAME}' },
+  { text: '${A:-${TOKEN}}', says: 'The default of ${A:-…} cannot contain another variable.' },
+  {
+    text: '${input:github-key}',
+    says: '${input:github-key} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write ${GITHUB_KEY} here.',
+  },
+  {
+    text: '${workspaceFolder}/x',
+    says: '${workspaceFolder} is known to editors only: Postern has no workspace. Write the path itself.',
+  },
+  {
+    text: '${userHome}/x',
+    says: '${userHome} is known to editors only. Write ${HOME}, or the path itself.',
+  },
+])('§18.1 variables: $text is a problem: $says', ({ text, says }) => {
+  const problems = findServerProblems({ command: 'x', args: [text] }, { env: ENV });
+  expect(problems).toEqual([expect.stringContaining(`args[0]: ${says}`)]);
+});
+
+test('§18.1 variables: numbers and flags may come from variables', () => {
+  const server = {
+    url: 'http://localhost:${PORT}/mcp',
+    timeout: '${UNSET:-5000}',
+    required: '${UNSET:-true}',
+  };
+  expect(readServer(server, { env: ENV })).toMatchObject({
+    url: 'http://localhost:3001/mcp',
+    timeoutMs: 5000,
+    required: true,
+  });
+});
+
+test('§18.1 variables: what a variable holds is never shown', () => {
+  const server = {
+    type: '${TOKEN}',
+    url: '${TOKEN}',
+    timeout: '${TOKEN}',
+    prefix: '-${TOKEN}',
+    required: '${TOKEN}',
+    auth: { type: '${TOKEN}' },
+  };
+  const problems = findServerProblems(server, { env: ENV });
+  expect(problems).toHaveLength(6);
+  expect(problems.join('\n')).not.toContain('hunter2');
+});
+
+test('§18.1 variables: names are not expanded', () => {
+  const server = readServer({ command: 'x', env: { '${TOKEN}': 'a' } }, { env: ENV });
+  expect(server?.kind === 'stdio' && server.env).toEqual({ '${TOKEN}': 'a' });
+});

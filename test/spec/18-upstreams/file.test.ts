@@ -1,0 +1,226 @@
+// What a configuration file says when nothing is wrong with it.
+import { expect, test } from 'vitest';
+import { parseFile, readFile, readServer } from '../../support/upstreams/gateway-file.ts';
+
+const HTTP_DEFAULTS = {
+  kind: 'http',
+  name: 'it',
+  prefix: 'it',
+  url: 'https://it.example/mcp',
+  transport: 'streamable-http',
+  headers: {},
+  ca: undefined,
+  auth: { type: 'none' },
+  timeoutMs: 60_000,
+  required: false,
+  tools: { include: ['*'], exclude: [], describe: {} },
+} as const;
+
+const STDIO_DEFAULTS = {
+  kind: 'stdio',
+  name: 'it',
+  prefix: 'it',
+  command: 'npx',
+  args: [],
+  env: {},
+  cwd: undefined,
+  isolation: 'shared',
+  maxProcesses: 20,
+  idleSeconds: 300,
+  roots: false,
+  timeoutMs: 60_000,
+  required: false,
+  tools: { include: ['*'], exclude: [], describe: {} },
+} as const;
+
+const URL_ONLY = { url: 'https://it.example/mcp' } as const;
+
+test('§18.1 file: an empty object serves the built-in catalogue and nothing else', () => {
+  expect(readFile({})).toEqual({ builtIn: true, separator: '__', servers: [], rules: [] });
+});
+
+test('§18.1 file: a server with a url has defaults for everything else', () => {
+  expect(readServer(URL_ONLY)).toEqual(HTTP_DEFAULTS);
+});
+
+test('§18.1 file: a server with a command has defaults for everything else', () => {
+  expect(readServer({ command: 'npx' })).toEqual(STDIO_DEFAULTS);
+});
+
+test('§18.1 file: every member of a server with a url is read', () => {
+  const given = {
+    type: 'sse',
+    url: 'https://it.example/sse?tenant=1',
+    headers: { Authorization: 'Bearer secret', 'X-Trace': ' on ' },
+    prefix: 'Wiki.2',
+    timeout: 1000,
+    required: true,
+    tools: { include: ['get_*'], exclude: ['get_all'], describe: { get_one: 'Gets one.' } },
+  };
+  expect(readServer(given)).toEqual({
+    ...HTTP_DEFAULTS,
+    url: given.url,
+    transport: 'sse',
+    headers: { authorization: 'Bearer secret', 'x-trace': 'on' },
+    prefix: 'Wiki.2',
+    timeoutMs: 1000,
+    required: true,
+    tools: given.tools,
+  });
+});
+
+test('§18.1 file: every member of a server with a command is read', () => {
+  const given = {
+    type: 'stdio',
+    command: 'uvx',
+    args: ['server', '--fast'],
+    env: { TOKEN: 'secret' },
+    cwd: 'work',
+    isolation: 'user',
+    maxProcesses: 3,
+    idleSeconds: 60,
+    roots: true,
+    prefix: '',
+  };
+  const { type: _, ...members } = given;
+  expect(readServer(given)).toEqual({
+    ...STDIO_DEFAULTS,
+    ...members,
+    cwd: '/etc/postern/work',
+  });
+});
+
+test.each(['url', 'serverUrl', 'httpUrl'])('§18.1 file: %s is the address of a server', (name) => {
+  expect(readServer({ [name]: URL_ONLY.url })).toEqual(HTTP_DEFAULTS);
+});
+
+test.each(['http', 'streamableHttp', 'streamable-http'])(
+  '§18.1 file: the type %s is streamable HTTP',
+  (type) => {
+    expect(readServer({ type, ...URL_ONLY })).toEqual(HTTP_DEFAULTS);
+  },
+);
+
+test.each([
+  { auth: { type: 'identity' } },
+  { auth: { type: 'token-exchange', audience: 'https://it.example' } },
+  { auth: { type: 'token-exchange', audience: 'it', scope: 'read write' } },
+  { auth: { type: 'forward', audience: 'https://gw.example/mcp' } },
+])('§18.1 file: auth can be $auth', ({ auth }) => {
+  expect(readServer({ ...URL_ONLY, auth })).toEqual({ ...HTTP_DEFAULTS, auth });
+});
+
+test('§18.1 file: the order of the servers is that of the file, and their names are lower-cased', () => {
+  const { servers } = readFile({
+    mcpServers: { Zulu: URL_ONLY, 'alpha-2': URL_ONLY, mike: { command: 'npx' } },
+    servers: { code: URL_ONLY },
+  });
+  expect(servers.map(({ name, prefix }) => [name, prefix])).toEqual([
+    ['zulu', 'zulu'],
+    ['alpha-2', 'alpha-2'],
+    ['mike', 'mike'],
+    ['code', 'code'],
+  ]);
+});
+
+test('§18.1 file: the file that VS Code writes is read', () => {
+  const parsed = parseFile({
+    inputs: [{ type: 'promptString', id: 'key', password: true }],
+    servers: {
+      remote: { type: 'http', url: 'https://remote.example/mcp', gallery: true },
+      local: { type: 'stdio', command: 'node', args: ['server.js'], dev: { watch: '*.js' } },
+    },
+  });
+  expect(parsed).toMatchObject({
+    kind: 'parsed',
+    file: { servers: [{ name: 'remote' }, { name: 'local' }] },
+  });
+});
+
+test('§18.1 file: a server that is disabled is left out, whatever else is wrong with it', () => {
+  const { servers } = readFile({
+    mcpServers: {
+      'No name!': { disabled: true, url: '${UNSET}', unknown: 1 },
+      on: { ...URL_ONLY, disabled: false },
+    },
+  });
+  expect(servers.map(({ name }) => name)).toEqual(['on']);
+});
+
+test('§18.1 file: members of other programs are ignored, and named once', () => {
+  const parsed = parseFile({
+    globalShortcut: 'Ctrl+Space',
+    mcpServers: {
+      one: { ...URL_ONLY, autoApprove: ['a'], alwaysAllow: [] },
+      two: { ...URL_ONLY, prefix: 'two', autoApprove: [] },
+    },
+  });
+  expect(parsed).toMatchObject({
+    kind: 'parsed',
+    warnings: [
+      'mcp.json: these members of other programs mean nothing here and are ignored: alwaysAllow, autoApprove, globalShortcut.',
+    ],
+  });
+});
+
+test('§18.1 file: JSON may have comments, trailing commas and a byte order mark', () => {
+  const text = `\uFEFF// of mine
+  { "mcpServers": { /* the wiki */ "it": { "url": "https://it.example/mcp", }, }, }`;
+  expect(readFile(text).servers).toEqual([HTTP_DEFAULTS]);
+});
+
+test('§18.1 file: YAML says the same as JSON', () => {
+  const text = `
+# of mine
+mcpServers:
+  it: &defaults
+    url: https://it.example/mcp
+  other: *defaults
+rules:
+  - who: everyone
+    may: ["*"]
+`;
+  const options = { format: 'yaml', fileName: 'mcp.yaml' } as const;
+  expect(readFile(text, options)).toEqual({
+    builtIn: true,
+    separator: '__',
+    servers: [HTTP_DEFAULTS, { ...HTTP_DEFAULTS, name: 'other', prefix: 'other' }],
+    rules: [{ who: 'everyone', when: undefined, may: ['*'], place: 'mcp.yaml:8, rules[0]' }],
+  });
+});
+
+test('§18.1 file: rules are read with their places', () => {
+  const rules = [
+    { who: { groups: ['a'], scopes: ['b'], clients: ['c*'] }, may: ['x__*'] },
+    { who: { claims: { department: ['it', 'hr'], level: 3, staff: true } }, may: ['prompt:*'] },
+    { when: "user.email.endsWith('@example.com')", may: ['*'] },
+  ];
+  expect(readFile(JSON.stringify({ rules })).rules).toEqual([
+    { ...rules[0], when: undefined, place: 'mcp.json:1, rules[0]' },
+    { ...rules[1], when: undefined, place: 'mcp.json:1, rules[1]' },
+    { who: 'everyone', ...rules[2], place: 'mcp.json:1, rules[2]' },
+  ]);
+});
+
+test('§18.1 file: builtIn and separator are read', () => {
+  expect(readFile({ $schema: './postern.schema.json', builtIn: false, separator: '.' })).toEqual({
+    builtIn: false,
+    separator: '.',
+    servers: [],
+    rules: [],
+  });
+});
+
+test('§18.1 file: names of the prototype are names like others', () => {
+  const text = `{ "mcpServers": { "it": { "command": "x",
+    "env": { "__proto__": "a", "constructor": "b" },
+    "tools": { "describe": { "__proto__": "c" } } } } }`;
+  const [server] = readFile(text).servers;
+  expect(server?.kind === 'stdio' && Object.entries(server.env)).toEqual([
+    ['__proto__', 'a'],
+    ['constructor', 'b'],
+  ]);
+  expect(server?.tools.describe.toString).toBeUndefined();
+  expect(Object.entries(server?.tools.describe ?? {})).toEqual([['__proto__', 'c']]);
+  expect(Object.hasOwn(Object.prototype, 'a')).toBe(false);
+});

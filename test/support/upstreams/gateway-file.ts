@@ -1,0 +1,48 @@
+// Configuration files, parsed as the command parses them.
+import type { GatewayFile } from '../../../src/core/gateway-file/gateway-file.ts';
+import { parseGatewayFile } from '../../../src/core/gateway-file/parse-gateway-file.ts';
+import type { ParseOptions } from '../../../src/core/gateway-file/parse-options.ts';
+
+/** JSON from the text, or from the value that it spells. */
+export function parseFile(content: unknown, options: Partial<ParseOptions> = {}) {
+  const text = typeof content === 'string' ? content : JSON.stringify(content, null, 2);
+  return parseGatewayFile(text, {
+    fileName: 'mcp.json',
+    format: 'json',
+    env: {},
+    hasRedis: false,
+    hasStateSecret: false,
+    resolvePath: (path) => `/etc/postern/${path}`,
+    readText(path) {
+      throw new Error(`there is no ${path}`);
+    },
+    ...options,
+  });
+}
+
+export function readFile(content: unknown, options: Partial<ParseOptions> = {}): GatewayFile {
+  const parsed = parseFile(content, options);
+  if (parsed.kind === 'problems') throw new Error(parsed.problems.join('\n'));
+  return parsed.file;
+}
+
+/** Of one server that is called `it`. */
+export const readServer = (server: object, options: Partial<ParseOptions> = {}) =>
+  readFile({ mcpServers: { it: server } }, options).servers[0];
+
+export function findProblems(
+  content: unknown,
+  options: Partial<ParseOptions> = {},
+): readonly string[] {
+  const parsed = parseFile(content, options);
+  return parsed.kind === 'problems' ? parsed.problems : [];
+}
+
+/** What is wrong with one server that is called `it`, each without file, line and the server's path. */
+export const findServerProblems = (
+  server: unknown,
+  options: Partial<ParseOptions> = {},
+): readonly string[] =>
+  findProblems({ mcpServers: { it: server } }, options).map((problem) =>
+    problem.replace(/^mcp\.json:\d+: mcpServers\.it[.:]? ?/, ''),
+  );
