@@ -33,6 +33,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 
 /** Where a package of the runtime, or a module of Node that does I/O, may be used as a value. */
 const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
+  '@bufbuild/cel': /^features\/rules\/when\//,
+  '@bufbuild/re2': /^features\/rules\/when\//,
   ajv: /^features\/mcp\/(catalog\/define\/compile-schema|calls\/check-question-schema)\.ts$/,
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,

@@ -4,6 +4,7 @@ import { MAX_GLOB_LENGTH } from '../../core/glob.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import { quote } from '../../core/quote.ts';
 import { isScopeToken } from '../../core/scope.ts';
+import { loadConditions } from './compile-rules.ts';
 import { parsePattern } from './may.ts';
 import { decodeResource } from './resource-form.ts';
 
@@ -15,13 +16,19 @@ export interface RuleProblem {
 }
 
 /** All that is wrong. Types are those of `RuleConfig`: who parses the file has seen to that. */
-export const checkRules = (rules: readonly RuleConfig[]): readonly RuleProblem[] =>
-  rules.flatMap((rule) =>
-    [...checkMay(rule.may), ...checkWho(rule.who)].map((message) => ({
-      place: rule.place,
-      message,
-    })),
+export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly RuleProblem[]> {
+  const compileCondition = await loadConditions(rules);
+
+  function checkWhen(when: string | undefined): readonly string[] {
+    const condition = when === undefined ? undefined : compileCondition?.(when);
+    if (condition === undefined || !('problems' in condition)) return [];
+    return condition.problems.map((problem) => `when: ${problem}`);
+  }
+
+  return rules.flatMap(({ may, who, when, place }) =>
+    [...checkMay(may), ...checkWho(who), ...checkWhen(when)].map((message) => ({ place, message })),
   );
+}
 
 function checkMay(may: readonly string[]): readonly string[] {
   if (may.length === 0) return ['may is empty: name what the rule allows, or remove the rule.'];

@@ -1,24 +1,35 @@
 // §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
+import type { Clock } from '../../core/clock.ts';
 import type { RuleConfig } from '../../core/gateway-file/gateway-file.ts';
-import { compileMay } from './may.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { type CompiledRule, compileRules } from './compile-rules.ts';
+import { createRuleMemory } from './rule-memory.ts';
 import type { RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
-import { compileWho, readScopes } from './who.ts';
 
-/** Rules that `checkRules` has nothing against. One that it has something against allows nothing. */
-export function createRules(configs: readonly RuleConfig[]): Rules {
-  if (configs.length === 0) return { needClient: false, decide: () => ALLOWED };
-  const rules = configs.map(compileRule);
+/** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
+export async function createRules(
+  configs: readonly RuleConfig[],
+  { clock }: { readonly clock: Clock },
+): Promise<Rules> {
+  if (configs.length === 0) return NO_RULES;
+  const rules = await compileRules(configs);
+  const looksAtTool = rules.some((rule) => rule.looksAtTool);
+  const memory = createRuleMemory<Opinion>(clock);
+
+  function findOpinion(item: RuledItem, caller: RuleCaller): Opinion {
+    const known = memory.open(caller);
+    const remembered = known?.find(item);
+    if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
+    const opinion = judge(rules, item, caller);
+    known?.remember(item, opinion);
+    return opinion;
+  }
 
   return {
-    needClient: configs.some(looksAtClient),
+    needClient: rules.some((rule) => rule.looksAtClient),
     decide(item, caller) {
-      let nearest: RuleDecision = DENIED;
-      for (const judge of rules) {
-        const decision = judge(item, caller);
-        if (decision.kind === 'allowed') return decision;
-        if (nearest.kind === 'denied') nearest = decision;
-      }
-      return nearest;
+      const { decision, pending } = findOpinion(item, caller);
+      return pending.length === 0 ? decision : decideByArgs(decision, pending, item, caller);
     },
   };
 }
@@ -26,23 +37,64 @@ export function createRules(configs: readonly RuleConfig[]): Rules {
 const ALLOWED: RuleDecision = { kind: 'allowed' };
 const DENIED: RuleDecision = { kind: 'denied' };
 
-/** What one rule says of an item, by itself. */
-type JudgeByRule = (item: RuledItem, caller: RuleCaller) => RuleDecision;
+const NO_RULES: Rules = { needClient: false, decide: () => ALLOWED };
 
-function compileRule({ who, when, may }: RuleConfig): JudgeByRule {
-  const mayUse = compileMay(may);
-  const subject = compileWho(who);
-
-  return function judgeByRule(item, caller) {
-    if (when !== undefined || !mayUse(item) || !subject.fits(caller)) return DENIED;
-    const { scopes } = subject;
-    if (scopes === undefined) return ALLOWED;
-    const granted = readScopes(caller.user);
-    if (scopes.some((scope) => granted.includes(scope))) return ALLOWED;
-    // One is enough: the client is told the first.
-    return { kind: 'scopes_missing', scopes: scopes.slice(0, 1) };
-  };
+/** What the rules say of an item to a caller, but for what depends on the arguments of the call. */
+interface Opinion extends Pick<RuledItem, 'server' | 'annotations'> {
+  readonly decision: RuleDecision;
+  /** Rules that say more, if the arguments fulfil them. */
+  readonly pending: readonly Pending[];
 }
 
-const looksAtClient = ({ who }: RuleConfig): boolean =>
-  who !== 'everyone' && who.clients !== undefined;
+interface Pending {
+  readonly rule: CompiledRule;
+  readonly decision: RuleDecision;
+}
+
+function judge(rules: readonly CompiledRule[], item: RuledItem, caller: RuleCaller): Opinion {
+  const pending: Pending[] = [];
+  let decision = DENIED;
+  for (const rule of rules) {
+    const said = rule.judge(item, caller);
+    if (said.kind === 'denied') continue;
+    if (rule.looksAtArgs) pending.push({ rule, decision: said });
+    else decision = choose(decision, said);
+    if (decision.kind === 'allowed') return { ...pick(item), decision, pending: [] };
+  }
+  return { ...pick(item), decision, pending };
+}
+
+const pick = ({ server, annotations }: RuledItem) => ({ server, annotations });
+
+function decideByArgs(
+  first: RuleDecision,
+  pending: readonly Pending[],
+  item: RuledItem,
+  caller: RuleCaller,
+): RuleDecision {
+  const isList = item.args === undefined;
+  let decision = first;
+  for (const { rule, decision: said } of pending) {
+    if (isList || rule.holds(item, caller)) decision = choose(decision, said);
+    if (decision.kind === 'allowed') return isList ? { ...decision, isByArgs: true } : decision;
+  }
+  return decision;
+}
+
+/** Whoever is allowed something by one rule needs no other; else the first rule that lacks a scope alone. */
+const choose = (one: RuleDecision, other: RuleDecision): RuleDecision =>
+  other.kind === 'allowed' || one.kind === 'denied' ? other : one;
+
+/** Whether the server says of the item what it said then. */
+const isAbout = ({ server, annotations }: Opinion, item: RuledItem): boolean =>
+  server === item.server && hasSameMembers(annotations, item.annotations);
+
+/** Annotations are few and flat; of others the same object is asked for. */
+function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
+  if (one === other) return true;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && one[name] === other[name])
+  );
+}

@@ -16,9 +16,12 @@ export interface RuledItem {
   readonly name: string;
   /** Of the server behind the gateway; `''` for the built-in catalogue. */
   readonly server: string;
-  /** The server's own claim. */
+  /** The server's own claim; `{}` where it makes none. */
   readonly annotations: JsonObject;
-  /** Of a call; undefined in lists, where a rule that looks at them counts as fulfilled. */
+  /**
+   * Of a call: `{}` where it has none. Undefined in lists, where a rule that looks at them counts as fulfilled.
+   * Resources have none: such a rule allows none.
+   */
   readonly args: JsonObject | undefined;
 }
 
@@ -28,8 +31,14 @@ export interface RuleCaller {
 }
 
 export type RuleDecision =
-  | { readonly kind: 'allowed' }
+  | {
+      readonly kind: 'allowed';
+      /** `place` of the rule that says so; absent without rules. */
+      readonly rule?: string;
+      /** In a list: arguments of the call decide whether it is. */
+      readonly isByArgs?: boolean;
+    }
   /** For this caller it does not exist. */
   | { readonly kind: 'denied' }
   /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
-  | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
+  | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };

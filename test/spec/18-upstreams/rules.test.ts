@@ -1,27 +1,28 @@
 // §18.5: who may use what: rules without conditions.
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
 import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
 import { checkRules } from '../../../src/features/rules/check-rules.ts';
 import { createRules } from '../../../src/features/rules/create-rules.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
-const allows = (may: readonly string[], item: Parameters<typeof decide>[1]): boolean =>
-  decide([rule({ may })], item).kind === 'allowed';
+const allows = async (may: readonly string[], item: Parameters<typeof decide>[1]) =>
+  (await decide([rule({ may })], item)).kind === 'allowed';
 
 describe('what a rule is about', () => {
-  test('§18.5 without a rule everything is allowed', () => {
-    const rules = createRules([]);
+  test('§18.5 without a rule everything is allowed', async () => {
+    const rules = await createRules([], { clock: systemClock });
     expect(rules.needClient).toBe(false);
-    expect(decide([], tool('github__delete_repo')).kind).toBe('allowed');
-    expect(decide([], resource('file:///x/../y')).kind).toBe('allowed');
+    expect((await decide([], tool('github__delete_repo'))).kind).toBe('allowed');
+    expect((await decide([], resource('file:///x/../y'))).kind).toBe('allowed');
   });
 
-  test('§18.5 with any rule, what no rule allows is denied; rules add up', () => {
+  test('§18.5 with any rule, what no rule allows is denied; rules add up', async () => {
     const rules = [rule({ may: ['a__*'] }), rule({ may: ['b__read'] })];
-    expect(decide(rules, tool('a__x')).kind).toBe('allowed');
-    expect(decide(rules, tool('b__read')).kind).toBe('allowed');
-    expect(decide(rules, tool('b__write')).kind).toBe('denied');
-    expect(decide(rules, prompt('a__x')).kind).toBe('denied');
+    expect((await decide(rules, tool('a__x'))).kind).toBe('allowed');
+    expect((await decide(rules, tool('b__read'))).kind).toBe('allowed');
+    expect((await decide(rules, tool('b__write'))).kind).toBe('denied');
+    expect((await decide(rules, prompt('a__x'))).kind).toBe('denied');
   });
 
   test.each([
@@ -53,19 +54,19 @@ describe('what a rule is about', () => {
     ['[ab]{1}.+(x)|^$\\', '[ab]{1}.+(x)|^$\\', true],
     ['[ab]', 'a', false],
     ['a.c', 'abc', false],
-  ])('§18.5 the pattern %s and the tool %s: %s', (pattern, name, expected) => {
-    expect(allows([pattern], tool(name))).toBe(expected);
+  ])('§18.5 the pattern %s and the tool %s: %s', async (pattern, name, expected) => {
+    expect(await allows([pattern], tool(name))).toBe(expected);
   });
 
-  test('§18.5 a pattern is about tools, prompts or resources, never two of them', () => {
-    expect(allows(['*'], prompt('greeting'))).toBe(false);
-    expect(allows(['*'], resource('config://server'))).toBe(false);
-    expect(allows(['prompt:*'], prompt('greeting'))).toBe(true);
-    expect(allows(['prompt:*'], tool('greeting'))).toBe(false);
-    expect(allows(['prompt:*'], tool('prompt:greeting'))).toBe(false);
-    expect(allows(['resource:*'], resource('config://server'))).toBe(true);
-    expect(allows(['resource:*'], prompt('config://server'))).toBe(false);
-    expect(allows(['resource:config://*'], resource('config://{name}'))).toBe(true);
+  test('§18.5 a pattern is about tools, prompts or resources, never two of them', async () => {
+    expect(await allows(['*'], prompt('greeting'))).toBe(false);
+    expect(await allows(['*'], resource('config://server'))).toBe(false);
+    expect(await allows(['prompt:*'], prompt('greeting'))).toBe(true);
+    expect(await allows(['prompt:*'], tool('greeting'))).toBe(false);
+    expect(await allows(['prompt:*'], tool('prompt:greeting'))).toBe(false);
+    expect(await allows(['resource:*'], resource('config://server'))).toBe(true);
+    expect(await allows(['resource:*'], prompt('config://server'))).toBe(false);
+    expect(await allows(['resource:config://*'], resource('config://{name}'))).toBe(true);
   });
 });
 
@@ -81,22 +82,22 @@ describe('attacks: names', () => {
     ['percent-encoding, which names do not have', 'files__%72ead'],
     ['something before it', 'evil__files__read'],
     ['something after it', 'files__read_all'],
-  ])('§18.5 a tool does not pass a rule by %s', (_how, name) => {
-    expect(allows(['files__read'], tool('files__read'))).toBe(true);
-    expect(allows(['files__read'], tool(name))).toBe(false);
+  ])('§18.5 a tool does not pass a rule by %s', async (_how, name) => {
+    expect(await allows(['files__read'], tool('files__read'))).toBe(true);
+    expect(await allows(['files__read'], tool(name))).toBe(false);
   });
 
-  test('§18.5 composed and decomposed characters are two names', () => {
-    expect(allows(['caf\u00e9'], tool('caf\u00e9'))).toBe(true);
-    expect(allows(['caf\u00e9'], tool('cafe\u0301'))).toBe(false);
-    expect(allows(['resource:x:caf\u00e9'], resource('x:cafe\u0301'))).toBe(false);
+  test('§18.5 composed and decomposed characters are two names', async () => {
+    expect(await allows(['caf\u00e9'], tool('caf\u00e9'))).toBe(true);
+    expect(await allows(['caf\u00e9'], tool('cafe\u0301'))).toBe(false);
+    expect(await allows(['resource:x:caf\u00e9'], resource('x:cafe\u0301'))).toBe(false);
   });
 
-  test('§18.5 a name that is made to be slow is decided at once', () => {
+  test('§18.5 a name that is made to be slow is decided at once', async () => {
     const item = tool('a'.repeat(8000));
     const pattern = `${'*a?'.repeat(160)}*b`;
     const start = performance.now();
-    for (let time = 0; time < 20; time += 1) expect(allows([pattern], item)).toBe(false);
+    for (let time = 0; time < 20; time += 1) expect(await allows([pattern], item)).toBe(false);
     // One that tries again from the start would need longer than the universe is old.
     expect(performance.now() - start).toBeLessThan(20_000);
   });
@@ -142,22 +143,25 @@ describe('attacks: URIs', () => {
     ['https://good.example/*', 'https://good.example%2f.evil.example/', false],
     ['https://good.example/*', 'https://good.example@evil.example/', false],
     ['https://good.example/*', 'https:\\\\good.example%2F@evil.example/', false],
-  ])('§18.5 the pattern resource:%s and the URI %s: %s', (pattern, uri, expected) => {
-    expect(allows([`resource:${pattern}`], resource(uri))).toBe(expected);
+  ])('§18.5 the pattern resource:%s and the URI %s: %s', async (pattern, uri, expected) => {
+    expect(await allows([`resource:${pattern}`], resource(uri))).toBe(expected);
   });
 
   test.each(['file:///docs/../etc', 'x:%', 'x:%2525', `x:${'a'.repeat(9000)}`])(
     '§18.5 what cannot be decided fits nothing, not even *: %s',
-    (uri) => {
-      expect(allows(['resource:*'], resource(uri))).toBe(false);
+    async (uri) => {
+      expect(await allows(['resource:*'], resource(uri))).toBe(false);
     },
   );
 });
 
 describe('who', () => {
   const who = (subject: RuleConfig['who']) => [rule({ who: subject, may: ['*'] })];
-  const isAllowed = (subject: RuleConfig['who'], claims: object, clientId?: string): boolean =>
-    decide(who(subject), tool('x'), { user: userWith(claims), clientId }).kind === 'allowed';
+  const isAllowed = async (subject: RuleConfig['who'], claims: object, clientId?: string) =>
+    (await decide(who(subject), tool('x'), { user: userWith(claims), clientId })).kind ===
+    'allowed';
+  const needsClient = async (rules: readonly RuleConfig[]) =>
+    (await createRules(rules, { clock: systemClock })).needClient;
 
   test.each<[RuleConfig['who'], object, boolean]>([
     [{ groups: ['a', 'b'] }, { groups: ['b'] }, true],
@@ -202,37 +206,37 @@ describe('who', () => {
     [{ groups: ['a'], claims: { dept: 'x' } }, { groups: ['a'], dept: 'x' }, true],
     [{ groups: ['a'], claims: { dept: 'x' } }, { groups: ['a'] }, false],
     [{ groups: ['a'], claims: { dept: 'x' } }, { dept: 'x' }, false],
-  ])('§18.5 who %j, claims %j: %s', (subject, claims, expected) => {
-    expect(isAllowed(subject, claims)).toBe(expected);
+  ])('§18.5 who %j, claims %j: %s', async (subject, claims, expected) => {
+    expect(await isAllowed(subject, claims)).toBe(expected);
   });
 
-  test('§18.5 names of the prototype are names like any other, if the token has them itself', () => {
+  test('§18.5 names of the prototype are names like any other, if the token has them itself', async () => {
     const claims: object = JSON.parse('{"__proto__": {"admin": true}}');
     const wanted = JSON.parse('{"__proto__": {"admin": true}}');
-    expect(isAllowed({ claims: wanted }, claims)).toBe(true);
-    expect(isAllowed({ claims: wanted }, {})).toBe(false);
-    expect(isAllowed({ claims: { admin: true } }, claims)).toBe(false);
+    expect(await isAllowed({ claims: wanted }, claims)).toBe(true);
+    expect(await isAllowed({ claims: wanted }, {})).toBe(false);
+    expect(await isAllowed({ claims: { admin: true } }, claims)).toBe(false);
   });
 
-  test('§18.5 clients are globs over the client ID, which has to be known', () => {
+  test('§18.5 clients are globs over the client ID, which has to be known', async () => {
     const subject = { clients: ['cursor-*', 'https://app.example/*'] };
-    expect(createRules(who(subject)).needClient).toBe(true);
-    expect(createRules(who('everyone')).needClient).toBe(false);
-    expect(isAllowed(subject, {}, 'cursor-1')).toBe(true);
-    expect(isAllowed(subject, {}, 'https://app.example/client.json')).toBe(true);
-    expect(isAllowed(subject, {}, 'Cursor-1')).toBe(false);
-    expect(isAllowed(subject, {}, 'x')).toBe(false);
-    expect(isAllowed(subject, {}, undefined)).toBe(false);
-    expect(isAllowed({ clients: ['*'] }, {}, undefined)).toBe(false);
+    expect(await needsClient(who(subject))).toBe(true);
+    expect(await needsClient(who('everyone'))).toBe(false);
+    expect(await isAllowed(subject, {}, 'cursor-1')).toBe(true);
+    expect(await isAllowed(subject, {}, 'https://app.example/client.json')).toBe(true);
+    expect(await isAllowed(subject, {}, 'Cursor-1')).toBe(false);
+    expect(await isAllowed(subject, {}, 'x')).toBe(false);
+    expect(await isAllowed(subject, {}, undefined)).toBe(false);
+    expect(await isAllowed({ clients: ['*'] }, {}, undefined)).toBe(false);
   });
 
-  test('§18.5 without a user only rules for everyone hold', () => {
+  test('§18.5 without a user only rules for everyone hold', async () => {
     const judge = (subject: RuleConfig['who']) =>
       decide(who(subject), tool('x'), { user: undefined, clientId: undefined });
-    expect(judge('everyone').kind).toBe('allowed');
-    expect(judge({ groups: ['a'] }).kind).toBe('denied');
-    expect(judge({ claims: { a: 'x' } }).kind).toBe('denied');
-    expect(judge({ scopes: ['a'] }).kind).toBe('scopes_missing');
+    expect((await judge('everyone')).kind).toBe('allowed');
+    expect((await judge({ groups: ['a'] })).kind).toBe('denied');
+    expect((await judge({ claims: { a: 'x' } })).kind).toBe('denied');
+    expect((await judge({ scopes: ['a'] })).kind).toBe('scopes_missing');
   });
 });
 
@@ -252,8 +256,8 @@ describe('scopes', () => {
     ['scp as a text', { scp: 'files:write' }],
     ['scope beside scp', { scope: 'openid', scp: ['files:write'] }],
     ['another one that is enough', { scope: 'files:all' }],
-  ])('§18.5 the scopes of a token may be %s', (_how, claims) => {
-    expect(judge('write_file', { groups: ['staff'], ...claims }).kind).toBe('allowed');
+  ])('§18.5 the scopes of a token may be %s', async (_how, claims) => {
+    expect((await judge('write_file', { groups: ['staff'], ...claims })).kind).toBe('allowed');
   });
 
   test.each([
@@ -265,20 +269,23 @@ describe('scopes', () => {
     [{ scope: 'openid\tfiles:write' }],
     [{ scope: 7 }],
     [{}],
-  ])('§18.5 these claims do not have the scope: %j', (claims) => {
-    expect(judge('write_file', { groups: ['staff'], ...claims })).toEqual({
+  ])('§18.5 these claims do not have the scope: %j', async (claims) => {
+    expect(await judge('write_file', { groups: ['staff'], ...claims })).toMatchObject({
       kind: 'scopes_missing',
       scopes: ['files:write'],
     });
   });
 
-  test('§18.5 only scopes are asked for, of the first rule where nothing else is missing', () => {
-    expect(judge('read_file', { groups: ['staff'] }).kind).toBe('allowed');
-    expect(judge('read_file', {})).toEqual({ kind: 'scopes_missing', scopes: ['files:all'] });
+  test('§18.5 only scopes are asked for, of the first rule where nothing else is missing', async () => {
+    expect((await judge('read_file', { groups: ['staff'] })).kind).toBe('allowed');
+    expect(await judge('read_file', {})).toMatchObject({
+      kind: 'scopes_missing',
+      scopes: ['files:all'],
+    });
     const strict = [rule({ who: { scopes: ['a'], groups: ['staff'] }, may: ['*'] })];
-    expect(decide(strict, tool('x'), { user: userWith({}), clientId: undefined }).kind).toBe(
-      'denied',
-    );
+    expect(
+      (await decide(strict, tool('x'), { user: userWith({}), clientId: undefined })).kind,
+    ).toBe('denied');
   });
 });
 
@@ -301,16 +308,16 @@ describe('what is wrong with rules', () => {
     ['a value that is null', { who: { claims: { a: null } } }, /must be a text, a number/],
     ['two scopes in one', { who: { scopes: ['a b'] } }, /not one scope/],
     ['an empty client', { who: { clients: [''] } }, /who\.clients/],
-  ])('§18.5 a rule is refused at start: %s', (_what, changes, message) => {
-    const [problem, ...others] = checkRules([{ ...rule({ may: ['*'] }), ...changes }]);
+  ])('§18.5 a rule is refused at start: %s', async (_what, changes, message) => {
+    const [problem, ...others] = await checkRules([{ ...rule({ may: ['*'] }), ...changes }]);
     expect(problem).toEqual({ place: 'rules[0]', message: expect.stringMatching(message) });
     expect(others).toEqual([]);
   });
 
-  test('§18.5 all problems of all rules are told at once', () => {
+  test('§18.5 all problems of all rules are told at once', async () => {
     const bad = rule({ who: { groups: [], scopes: [] }, may: ['', 'tool:x'] });
-    expect(checkRules([bad, rule({ may: ['a', 'prompt:b', 'resource:c:*'] }), bad])).toHaveLength(
-      8,
-    );
+    expect(
+      await checkRules([bad, rule({ may: ['a', 'prompt:b', 'resource:c:*'] }), bad]),
+    ).toHaveLength(8);
   });
 });

@@ -1,4 +1,5 @@
 // Rules, and what they are asked about.
+import { systemClock } from '../../../src/core/clock.ts';
 import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../src/core/json.ts';
 import type { UserContext } from '../../../src/core/user-context.ts';
@@ -44,8 +45,8 @@ export function userWith(claims: object, token = 'token'): UserContext {
   };
 }
 
-export const decide = (
+export const decide = async (
   rules: readonly RuleConfig[],
   item: RuledItem,
   caller: RuleCaller = { user: userWith({}), clientId: undefined },
-): RuleDecision => createRules(rules).decide(item, caller);
+): Promise<RuleDecision> => (await createRules(rules, { clock: systemClock })).decide(item, caller);
