@@ -37,6 +37,13 @@ export const buildSuspendedCallChannelName = (sessionKeyPrefix: string): string 
 export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): string =>
   `${sessionKeyPrefix}call:${hash}`;
 
+/** A session's own session at a server behind the gateway; `hash` is that of the server. */
+export const buildUpstreamSessionKey = (
+  sessionKeyPrefix: string,
+  sessionId: string,
+  hash: string,
+): string => `${sessionKeyPrefix}${sessionId}:upstream:${hash}`;
+
 /** The secret that all replicas seal with where the settings give none. */
 export const buildSharedSecretKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}secret`;

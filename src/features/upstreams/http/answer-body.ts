@@ -1,0 +1,111 @@
+// The body of an answer: bounded, and read as it comes.
+import { StringDecoder } from 'node:string_decoder';
+import { createParser } from 'eventsource-parser';
+import { type JsonObject, parseObject } from '../../../core/json.ts';
+import { decodeUtf8 } from '../../../core/utf8.ts';
+import { parseServerJson } from '../messages/parse-json.ts';
+
+export interface AnswerBody {
+  /** What is wrong with it; undefined while nothing is. */
+  add(chunk: Buffer): string | undefined;
+  /** As `add`, once nothing more comes. */
+  end(): string | undefined;
+}
+
+interface BodyOptions {
+  readonly maxBytes: number;
+  onValue(value: unknown): void;
+  /** Called once the whole body was read without a problem. */
+  complete(): void;
+}
+
+const NO_JSON = 'it answered what is no JSON';
+const tooLong = (maxBytes: number) =>
+  `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
+
+/** A single value of JSON, or nothing at all (202). */
+export function createJsonBody({ maxBytes, onValue, complete }: BodyOptions): AnswerBody {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  return {
+    add(chunk) {
+      length += chunk.length;
+      if (length > maxBytes) return tooLong(maxBytes);
+      chunks.push(chunk);
+      return undefined;
+    },
+    end() {
+      if (length > 0) {
+        const [first, ...more] = chunks;
+        const bytes = more.length === 0 ? first : Buffer.concat(chunks);
+        const text = bytes && decodeUtf8(bytes);
+        const parsed = text === undefined ? undefined : parseServerJson(text);
+        if (parsed === undefined) return NO_JSON;
+        onValue(parsed.value);
+      }
+      complete();
+      return undefined;
+    },
+  };
+}
+
+/** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
+export function createEventBody(
+  options: BodyOptions & { readonly onEventId?: ((id: string) => void) | undefined },
+): AnswerBody {
+  const { maxBytes, onValue, complete, onEventId } = options;
+  const decoder = new StringDecoder('utf8');
+  let problem: string | undefined;
+  /** Bytes of the event that has begun. */
+  let pending = 0;
+
+  const parser = createParser({
+    onEvent({ event, data, id }) {
+      pending = 0;
+      if (id !== undefined) onEventId?.(id);
+      // The first event of a stream may be empty (MCP 2025-11-25, resuming).
+      if (data === '' || (event !== undefined && event !== 'message') || problem !== undefined) {
+        return;
+      }
+      const parsed = parseServerJson(data);
+      if (parsed === undefined) problem = NO_JSON;
+      else onValue(parsed.value);
+    },
+    onComment() {
+      pending = 0;
+    },
+  });
+
+  return {
+    add(chunk) {
+      pending += chunk.length;
+      parser.feed(decoder.write(chunk));
+      return pending > maxBytes ? tooLong(maxBytes) : problem;
+    },
+    end() {
+      complete();
+      return undefined;
+    },
+  };
+}
+
+/** Of a refusal no more than an error of JSON-RPC is read. */
+const MAX_REFUSAL_BYTES = 65_536;
+
+export function createRefusalBody(complete: (body: JsonObject | undefined) => void): AnswerBody {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  return {
+    add(chunk) {
+      length += chunk.length;
+      chunks.push(chunk);
+      if (length <= MAX_REFUSAL_BYTES) return undefined;
+      complete(undefined);
+      return tooLong(MAX_REFUSAL_BYTES);
+    },
+    end() {
+      complete(parseObject(Buffer.concat(chunks)));
+      return undefined;
+    },
+  };
+}

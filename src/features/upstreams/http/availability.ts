@@ -1,0 +1,103 @@
+// §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
+// once.
+import type { Clock } from '../../../core/clock.ts';
+import type { Log } from '../../../core/log.ts';
+import { UpstreamError } from '../upstream.ts';
+
+export interface Availability {
+  /** Undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** @throws UpstreamError while it is down. */
+  check(): void;
+  noteUp(): void;
+  /** It cannot be reached, or refuses the gateway. */
+  noteDown(reason: UpstreamError): void;
+  /** Something broke that may mean that it is down: it is looked for at once. */
+  suspect(): void;
+  onChange(listener: (isUp: boolean, reason: string) => void): void;
+  close(): void;
+}
+
+export interface AvailabilityDeps {
+  /** The server's name in the configuration. */
+  readonly name: string;
+  /** Rejects with an UpstreamError while the server is down. */
+  readonly probe: () => Promise<unknown>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+
+export function createAvailability(deps: AvailabilityDeps): Availability {
+  const { name, probe, clock, log } = deps;
+  const listeners: ((isUp: boolean, reason: string) => void)[] = [];
+  let isUp: boolean | undefined;
+  let downReason = '';
+  let isProbing = false;
+  let isClosed = false;
+  let cancelProbe = () => {};
+
+  function tell(reason: string): void {
+    for (const listener of listeners) listener(isUp === true, reason);
+  }
+
+  function noteUp(): void {
+    if (isUp === true || isClosed) return;
+    isUp = true;
+    cancelProbe();
+    log.info(`The MCP server ${name} answers`, { server: name });
+    tell('it answers');
+  }
+
+  function noteDown({ message, cause }: UpstreamError): void {
+    if (isUp === false || isClosed) return;
+    isUp = false;
+    downReason = message;
+    log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
+    tell(message);
+    probeAfter(FIRST_PAUSE_MS);
+  }
+
+  function probeAfter(pauseMs: number): void {
+    if (isClosed) return;
+    cancelProbe = clock.after(pauseMs, async () => {
+      await look();
+      if (isUp === false) probeAfter(Math.min(2 * pauseMs, LONGEST_PAUSE_MS));
+    });
+  }
+
+  async function look(): Promise<void> {
+    if (isProbing) return;
+    isProbing = true;
+    try {
+      await probe();
+      noteUp();
+    } catch (error) {
+      if (error instanceof UpstreamError) noteDown(error);
+      else log.error(`The MCP server ${name} could not be looked for`, { cause: error });
+    } finally {
+      isProbing = false;
+    }
+  }
+
+  return {
+    get isUp() {
+      return isUp;
+    },
+    check() {
+      if (isUp === false) throw new UpstreamError('unavailable', downReason);
+    },
+    noteUp,
+    noteDown,
+    suspect() {
+      if (isUp !== false && !isClosed) void look();
+    },
+    onChange: (listener) => void listeners.push(listener),
+    close() {
+      isClosed = true;
+      cancelProbe();
+    },
+  };
+}

@@ -1,0 +1,175 @@
+// The way to one server: each request with the headers of the configuration, the credentials and the era.
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../../core/clock.ts';
+import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { Log } from '../../../core/log.ts';
+import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
+import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { type Call, type CallOutcome, runCall } from './call.ts';
+import {
+  type ExchangeEnd,
+  type ExchangeListener,
+  type ExchangeRequest,
+  startExchange,
+} from './exchange.ts';
+import { type HeaderList, toHeaderList } from './request-headers.ts';
+
+export interface Connection {
+  /**
+   * Sends a request of JSON-RPC, whose id is also its progress token.
+   *
+   * @throws UpstreamError
+   */
+  call(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome>;
+  /** Sends what has no answer: a notification, a response of ours, DELETE. */
+  send(
+    caller: UpstreamCaller,
+    message: JsonObject | null,
+    headers: HeaderList,
+  ): Promise<ExchangeEnd>;
+  /** GET: a stream of messages, until the result is called. */
+  stream(
+    caller: UpstreamCaller,
+    headers: HeaderList,
+    listener: ExchangeListener,
+  ): Promise<() => void>;
+  close(): Promise<void>;
+}
+
+export interface Sending {
+  readonly method: string;
+  toParams(id: number): JsonObject;
+  readonly headers: HeaderList;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  onRequest?(message: ServerRequest): Promise<void>;
+  onNotification?(message: ServerNotification, id: number): void;
+  onAbandon?(id: number, reason: string): void;
+}
+
+export interface ConnectionDeps {
+  readonly openPool: () => Promise<Dispatcher>;
+  /** What tells the server who calls. */
+  readonly getHeaders: (caller: UpstreamCaller) => Promise<Readonly<Record<string, string>>>;
+  readonly maxBytes: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Told how each call went: whether the server can be reached is seen by that. */
+  onOutcome(outcome: CallOutcome): void;
+  onFailure(failure: unknown): void;
+}
+
+/** What has no answer must not wait for long. */
+const SEND_TIMEOUT_MS = 10_000;
+
+export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDeps): Connection {
+  const { clock, log, maxBytes } = deps;
+  const { origin, pathname, search } = new URL(config.url);
+  const path = pathname + search;
+  const configured = toHeaderList(config.headers);
+  const posted = [
+    ...configured,
+    ...['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
+  ];
+  const warnOfStray = createWarnThrottle(clock, (words: string) =>
+    log.warn(`The MCP server ${config.name} is wrong: ${words}; that is dropped`, {
+      server: config.name,
+    }),
+  );
+  let opening: Promise<Dispatcher> | undefined;
+  let opened: Dispatcher | undefined;
+  let lastId = 0;
+
+  async function openDispatcher(): Promise<Dispatcher> {
+    opening ??= deps.openPool();
+    opened = await opening;
+    return opened;
+  }
+
+  async function prepare(
+    caller: UpstreamCaller,
+    basis: HeaderList,
+    headers: HeaderList,
+  ): Promise<string[]> {
+    const credentials = await deps.getHeaders(caller);
+    const names = Object.keys(credentials);
+    return names.length === 0
+      ? [...basis, ...headers]
+      : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
+  }
+
+  const toExchange = (
+    method: ExchangeRequest['method'],
+    headers: string[],
+    body: string | null,
+  ): ExchangeRequest => ({ origin, path, method, headers, body, maxBytes });
+
+  return {
+    async call(caller, sending) {
+      const headers = await prepare(caller, posted, sending.headers);
+      const dispatcher = opened ?? (await openDispatcher());
+      lastId += 1;
+      const id = lastId;
+      const { method, signal, timeoutMs } = sending;
+      const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
+      const call: Call = {
+        exchange: toExchange('POST', headers, JSON.stringify(message)),
+        id,
+        timeoutMs,
+        signal,
+        onRequest: async (request) => sending.onRequest?.(request),
+        onNotification: (notification) => sending.onNotification?.(notification, id),
+        onAbandon: (reason) => sending.onAbandon?.(id, reason),
+        onStray: warnOfStray,
+      };
+      try {
+        const outcome = await runCall({ dispatcher, clock }, call);
+        deps.onOutcome(outcome);
+        return outcome;
+      } catch (failure) {
+        deps.onFailure(failure);
+        throw failure;
+      }
+    },
+
+    async send(caller, message, given) {
+      const headers = await prepare(caller, message === null ? configured : posted, given);
+      const dispatcher = opened ?? (await openDispatcher());
+      const body = message === null ? null : JSON.stringify(message);
+      const exchange = toExchange(message === null ? 'DELETE' : 'POST', headers, body);
+      return new Promise((resolve) => {
+        const onMessage = () => {};
+        const onEnd = (end: ExchangeEnd) => {
+          cancelTimer();
+          resolve(end);
+        };
+        let cancelTimer = () => {};
+        const stop = startExchange(dispatcher, exchange, { onMessage, onEnd });
+        cancelTimer = clock.after(SEND_TIMEOUT_MS, () => {
+          stop();
+          resolve({ kind: 'failed', error: new UpstreamError('timeout', 'it did not answer') });
+        });
+      });
+    },
+
+    async stream(caller, given, listener) {
+      const accepted = [...configured, 'accept', 'text/event-stream'];
+      const headers = await prepare(caller, accepted, given);
+      const dispatcher = opened ?? (await openDispatcher());
+      return startExchange(dispatcher, toExchange('GET', headers, null), listener);
+    },
+
+    async close() {
+      const dispatcher = await opening?.catch(() => undefined);
+      await dispatcher?.destroy();
+    },
+  };
+}
+
+/** Credentials win over what the configuration says. */
+function withoutNames(headers: HeaderList, names: readonly string[]): HeaderList {
+  const replaced = names.map((name) => name.toLowerCase());
+  return headers.filter((_, at) => !replaced.includes(headers[at - (at % 2)]?.toLowerCase() ?? ''));
+}

@@ -1,0 +1,73 @@
+// §18.4: what went wrong, in words for the log and for the client's model: no address, no header, no text
+// of the server.
+import type { IncomingHttpHeaders } from 'node:http';
+import { getErrorCode } from '../../../core/errors/error-code.ts';
+import { UpstreamError } from '../upstream.ts';
+
+/** Why the connection failed. */
+export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
+  const code = findCode(cause);
+  if (hasAnswered) {
+    return new UpstreamError('invalid', 'it closed the connection in the middle of its answer', {
+      cause,
+    });
+  }
+  const reason = code === undefined ? undefined : REASONS[code];
+  const isCertificate = code !== undefined && /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/.test(code);
+  const words = isCertificate
+    ? `its certificate is refused (${code})`
+    : (reason ?? `the connection failed${code === undefined ? '' : ` (${code})`}`);
+  return new UpstreamError('unavailable', words, { cause });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'it refuses connections',
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name cannot be looked up now',
+  EHOSTUNREACH: 'its host cannot be reached',
+  ENETUNREACH: 'its host cannot be reached',
+  ETIMEDOUT: 'it does not answer',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
+  ECONNRESET: 'it closed the connection',
+  EPIPE: 'it closed the connection',
+  UND_ERR_SOCKET: 'it closed the connection',
+};
+
+/** Whether a connection that stood was closed: that of one request, or of a server that ended. */
+export const isBrokenConnection = ({ cause }: UpstreamError): boolean =>
+  ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(findCode(cause) ?? '');
+
+/** Whether a status says that the server as a whole cannot be used now. */
+export const isDownStatus = (status: number): boolean =>
+  (status >= 300 && status < 400) || (status >= 502 && status <= 504);
+
+/** Of several addresses that were tried each has its own error. */
+function findCode(cause: unknown): string | undefined {
+  const code = getErrorCode(cause);
+  if (code !== undefined) return code;
+  if (cause instanceof AggregateError) return findCode(cause.errors[0]);
+  return cause instanceof Error && cause.cause !== undefined ? findCode(cause.cause) : undefined;
+}
+
+/** Why a status that is no success ends the request. */
+export function toRefusal(status: number, headers: IncomingHttpHeaders): UpstreamError {
+  return new UpstreamError('unavailable', describeRefusal(status, headers));
+}
+
+function describeRefusal(status: number, headers: IncomingHttpHeaders): string {
+  if (status >= 300 && status < 400) {
+    return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+  }
+  if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? '')) {
+    return 'it wants each user to log in at it (401), which this version does not do';
+  }
+  if (status === 401 || status === 403) {
+    return `it refuses the credentials that are configured for it (${status})`;
+  }
+  if (status === 404) return 'there is nothing at its address (404)';
+  if (status === 429) return 'it gets too many requests (429)';
+  return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
+}
+
+export const createInvalidError = (words: string): UpstreamError =>
+  new UpstreamError('invalid', words);

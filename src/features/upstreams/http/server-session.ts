@@ -1,0 +1,52 @@
+// A session of the gateway at a server: what is kept of it in memory, and in the store.
+import { type JsonObject, parseObject } from '../../../core/json.ts';
+import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+import type { HeaderList } from './request-headers.ts';
+
+export interface ServerSession {
+  /** Undefined where the server keeps no sessions. */
+  readonly id: string | undefined;
+  readonly protocolVersion: string;
+  /** By which each of its requests names it. */
+  readonly headers: HeaderList;
+  /** The level that was last asked for. */
+  logLevel: LogSeverity | undefined;
+  /** Monotonic milliseconds. */
+  usedAt: number;
+  storedAt: number;
+}
+
+export function createServerSession(
+  id: string | undefined,
+  protocolVersion: string,
+  now: number,
+): ServerSession {
+  const headers = ['mcp-protocol-version', protocolVersion];
+  if (id !== undefined) headers.push('mcp-session-id', id);
+  return { id, protocolVersion, headers, logLevel: undefined, usedAt: now, storedAt: now };
+}
+
+/** What any replica needs to go on with it. */
+export const toRecord = ({ id, protocolVersion }: ServerSession): JsonObject => ({
+  id,
+  protocolVersion,
+});
+
+export function fromRecord(text: string, now: number): ServerSession | undefined {
+  const { id, protocolVersion } = parseObject(text) ?? {};
+  return typeof id === 'string' && typeof protocolVersion === 'string'
+    ? createServerSession(id, protocolVersion, now)
+    : undefined;
+}
+
+/** MCP "Session Management": visible ASCII; anything else could not be sent back. */
+export const readSessionId = (value: string | string[] | undefined): string | undefined =>
+  typeof value === 'string' && /^[\x21-\x7E]{1,1024}$/.test(value) ? value : undefined;
+
+/** Who shares a session: the requests of one client's session, or of one user and client. */
+export function nameSharer({ sessionId, user, clientId, capabilities }: UpstreamCaller): string {
+  if (sessionId !== undefined) return sessionId;
+  const { elicitation, sampling, roots } = capabilities;
+  return JSON.stringify([user?.sub ?? null, clientId ?? null, elicitation, sampling, roots]);
+}

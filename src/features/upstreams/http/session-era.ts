@@ -1,0 +1,162 @@
+// Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
+import type { Clock } from '../../../core/clock.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { answerRequest } from '../messages/answer-request.ts';
+import { readInitializeResult } from '../messages/description.ts';
+import {
+  CLIENT_INFO,
+  declareCapabilities,
+  SESSION_VERSION,
+  toSessionParams,
+} from '../messages/envelope.ts';
+import { routeToRequest } from '../messages/route-notification.ts';
+import {
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../upstream.ts';
+import type { CallOutcome } from './call.ts';
+import type { Connection } from './connection.ts';
+import { findError, getResult } from './outcome.ts';
+import { traceInHeaders } from './request-headers.ts';
+import { createServerSession, readSessionId, type ServerSession } from './server-session.ts';
+import type { SessionRecords } from './session-records.ts';
+import { createServerSessions, type ServerSessions } from './sessions.ts';
+
+export interface SessionEra {
+  /** Undefined where the server is no longer one of sessions. */
+  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject | undefined>;
+  /** Opens a session that is ended at once, only to hear what the server says. */
+  introduce(caller: UpstreamCaller): Promise<void>;
+  readonly sessions: ServerSessions;
+}
+
+export interface SessionEraDeps {
+  readonly connection: Connection;
+  readonly records: SessionRecords;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** Called with what each `initialize` said. */
+  onDescription(description: UpstreamDescription): void;
+  /** Asked when the server has lost a session: it may have been replaced by a newer one. */
+  hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
+}
+
+/** Longer than a server should take to begin; a first call waits for it. */
+const HANDSHAKE_MS = 15_000;
+
+export function createSessionEra(deps: SessionEraDeps): SessionEra {
+  const { connection, records, clock, timeoutMs } = deps;
+  const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
+  const sessions = createServerSessions({ initialize, terminate, records, clock });
+
+  async function initialize(caller: UpstreamCaller): Promise<ServerSession> {
+    const outcome = await connection.call(caller, {
+      method: 'initialize',
+      toParams: () => ({
+        protocolVersion: SESSION_VERSION,
+        capabilities: declareCapabilities(caller.capabilities),
+        clientInfo: CLIENT_INFO,
+      }),
+      headers: [],
+      timeoutMs: handshakeMs,
+    });
+    if (findError(outcome) !== undefined) {
+      throw new UpstreamError('unavailable', 'it refuses to begin (initialize)');
+    }
+    const description = readInitializeResult(getResult(outcome));
+    if (description === undefined) {
+      throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');
+    }
+    const id = outcome.kind === 'result' ? outcome.headers['mcp-session-id'] : undefined;
+    const session = createServerSession(
+      readSessionId(id),
+      description.protocolVersion,
+      clock.monotonic(),
+    );
+    await notify(caller, session, 'notifications/initialized', {});
+    deps.onDescription(description);
+    return session;
+  }
+
+  async function terminate(caller: UpstreamCaller, session: ServerSession): Promise<void> {
+    if (session.id === undefined) return;
+    // A server may refuse, or be gone: its sessions end by themselves then.
+    await connection.send(caller, null, session.headers).catch(() => {});
+  }
+
+  async function notify(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    method: string,
+    params: JsonObject,
+  ): Promise<void> {
+    await connection.send(caller, { jsonrpc: '2.0', method, params }, session.headers);
+  }
+
+  async function setLogLevel(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    level: ServerSession['logLevel'],
+  ): Promise<void> {
+    session.logLevel = level;
+    // A server without logging refuses; nothing is lost by it.
+    await connection.call(caller, {
+      method: 'logging/setLevel',
+      toParams: () => ({ level }),
+      headers: session.headers,
+      timeoutMs: handshakeMs,
+    });
+  }
+
+  async function send(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    request: UpstreamRequest,
+  ): Promise<CallOutcome> {
+    const { logLevel, method, signal } = request;
+    if (logLevel !== undefined && logLevel !== session.logLevel) {
+      await setLogLevel(caller, session, logLevel);
+    }
+    return connection.call(caller, {
+      method,
+      toParams: (id) => toSessionParams(request, id),
+      headers: [...session.headers, ...traceInHeaders(request)],
+      timeoutMs,
+      signal,
+      async onRequest(message) {
+        const response = await answerRequest(message, request.onRequest);
+        await connection.send(caller, response, session.headers);
+      },
+      onNotification: (message, id) => routeToRequest(message, id, request),
+      onAbandon(requestId, reason) {
+        void notify(caller, session, 'notifications/cancelled', { requestId, reason }).catch(
+          () => {},
+        );
+      },
+    });
+  }
+
+  return {
+    sessions,
+    async request(caller, request) {
+      const session = sessions.find(caller) ?? (await sessions.open(caller));
+      const outcome = await send(caller, session, request);
+      if (!isLost(session, outcome)) return getResult(outcome);
+      if (await deps.hasChangedEra(caller)) return undefined;
+      const renewed = await sessions.renew(caller, session);
+      return getResult(await send(caller, renewed, request));
+    },
+    introduce: async (caller) => terminate(caller, await initialize(caller)),
+  };
+}
+
+/**
+ * MCP "Session Management": 404 is the answer to a session that is gone. Many servers say 400 instead, without
+ * naming the request.
+ */
+const isLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
+  id !== undefined &&
+  outcome.kind === 'refused' &&
+  (outcome.status === 404 || (outcome.status === 400 && typeof outcome.body?.id !== 'number'));

@@ -1,0 +1,33 @@
+// A server's notification, told to whom it is for; what cannot be attributed is dropped.
+import type { ListName, UpstreamListener, UpstreamRequest } from '../upstream.ts';
+import type { ServerNotification } from './server-message.ts';
+
+/** One that came with the answer to a request; `token` is the progress token that was sent. */
+export function routeToRequest(
+  { method, params }: ServerNotification,
+  token: number,
+  request: UpstreamRequest,
+): void {
+  if (method === 'notifications/message') request.onLog?.(params);
+  else if (method === 'notifications/progress' && params.progressToken === token) {
+    request.onProgress?.(params);
+  }
+}
+
+const LISTS: Readonly<Record<string, ListName>> = {
+  'notifications/tools/list_changed': 'tools',
+  'notifications/prompts/list_changed': 'prompts',
+  'notifications/resources/list_changed': 'resources',
+};
+
+/** One that belongs to no request. */
+export function routeToListener(
+  { method, params }: ServerNotification,
+  listener: UpstreamListener,
+): void {
+  const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
+  if (list !== undefined) listener.listChanged(list);
+  else if (method === 'notifications/resources/updated' && typeof params.uri === 'string') {
+    listener.resourceUpdated(params.uri);
+  }
+}
