@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../../core/clock.ts';
+import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import {
   readServerMessage,
@@ -9,7 +10,7 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { type JsonRpcErrorObject, UpstreamError } from '../upstream.ts';
+import { UpstreamError } from '../upstream.ts';
 import {
   type ExchangeEnd,
   type ExchangeRequest,

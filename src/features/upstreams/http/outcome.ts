@@ -1,7 +1,8 @@
 // What the outcome of a call means to whoever asked.
+import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { readServerMessage } from '../messages/server-message.ts';
-import { type JsonRpcErrorObject, UpstreamError } from '../upstream.ts';
+import { UpstreamError } from '../upstream.ts';
 import type { CallOutcome, Refusal } from './call.ts';
 import { toRefusal } from './failures.ts';
 

@@ -47,6 +47,7 @@ export const readSessionId = (value: string | string[] | undefined): string | un
 /** Who shares a session: the requests of one client's session, or of one user and client. */
 export function nameSharer({ sessionId, user, clientId, capabilities }: UpstreamCaller): string {
   if (sessionId !== undefined) return sessionId;
-  const { elicitation, sampling, roots } = capabilities;
-  return JSON.stringify([user?.sub ?? null, clientId ?? null, elicitation, sampling, roots]);
+  const { elicitation, elicitationUrl = false, sampling, roots } = capabilities;
+  const declared = [elicitation, elicitationUrl, sampling, roots].map(Number).join('');
+  return JSON.stringify([user?.sub ?? null, clientId ?? null, declared]);
 }

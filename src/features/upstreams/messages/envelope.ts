@@ -22,15 +22,17 @@ export const isSessionVersion = (version: unknown): version is string =>
 export const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
 /** As `initialize` and `_meta` declare them. */
-export const declareCapabilities = ({
-  elicitation,
-  sampling,
-  roots,
-}: ClientCapabilities): JsonObject => ({
-  ...(elicitation && { elicitation: {} }),
-  ...(sampling && { sampling: {} }),
-  ...(roots && { roots: {} }),
+export const declareCapabilities = (capabilities: ClientCapabilities): JsonObject => ({
+  ...declareElicitation(capabilities),
+  ...(capabilities.sampling && { sampling: {} }),
+  ...(capabilities.roots && { roots: {} }),
 });
+
+/** An empty object means forms alone; servers before 2025-11-25 know nothing else. */
+function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities): JsonObject {
+  if (!elicitationUrl) return elicitation ? { elicitation: {} } : {};
+  return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
+}
 
 const PREFIX = 'io.modelcontextprotocol/';
 const NAMED_BY_TRANSPORT = ['progressToken', 'traceparent', 'tracestate', 'baggage'];

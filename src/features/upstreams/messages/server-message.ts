@@ -1,5 +1,4 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
-
 import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
