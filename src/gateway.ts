@@ -19,6 +19,7 @@ import {
 import { createLoginSeal, warnOfForeignSecrets } from './core/seal/login-seal.ts';
 import { createReplicaSeal } from './core/seal/replica-seal.ts';
 import type { Seal } from './core/seal/seal.ts';
+import { createServerUrls, type ServerUrls } from './core/server-urls.ts';
 import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
@@ -30,6 +31,7 @@ import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
 import { createServerMetadata } from './features/discovery/server-metadata.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
+import type { Catalogs } from './features/mcp/calls/views.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
@@ -64,6 +66,8 @@ export interface Deps {
   readonly fetch: Fetch;
   readonly log: Log;
   readonly catalog: Catalog;
+  /** What stands behind each path, in place of `catalog` alone. */
+  readonly catalogs: Catalogs;
   /** What is counted; nothing is with `METRICS_ENABLED=false`. */
   readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
@@ -120,7 +124,16 @@ export async function createGateway(
   );
   logStartWarnings(config, log);
 
+  const catalogs = overrides.catalogs ?? { all: catalog, findServer: () => undefined };
+  const isServer = (name: string) => catalogs.findServer(name) !== undefined;
+  const serverUrls = createServerUrls(
+    config.server.baseUrl,
+    config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
+    isServer,
+  );
   const { metadata, auth } = createProviderAccess(config, {
+    isServer,
+    isServerAudience: serverUrls.isAudience,
     fetch,
     clock,
     log,
@@ -128,14 +141,14 @@ export async function createGateway(
     keySet: overrides.keySet,
   });
   const mcp = createMcp(config.mcp, {
-    catalogs: { all: catalog, findServer: () => undefined },
+    catalogs,
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
     clock,
     metrics,
     log,
-    challenge: auth.challenge,
+    getChallenge: auth.getChallenge,
   });
 
   const authorization = createAuthorizationEndpoints(config, {
@@ -146,6 +159,8 @@ export async function createGateway(
     log,
     metadata,
     inspectToken: auth.inspectToken,
+    serverUrls,
+    isServer,
     network: overrides.network,
     tunnel: outbound.openTunnel,
   });
@@ -206,6 +221,8 @@ interface AuthorizationParts extends Pick<Deps, 'store' | 'fetch' | 'clock' | 'l
   /** Undefined without an issuer. */
   readonly metadata: ProviderMetadata | undefined;
   readonly inspectToken: Auth['inspectToken'];
+  readonly serverUrls: ServerUrls;
+  readonly isServer: (name: string) => boolean;
   /** In place of the public network. */
   readonly network: Network | undefined;
   readonly tunnel: OpenTunnel;
@@ -247,13 +264,14 @@ function createAuthorizationEndpoints(
     clientDocuments,
     providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
+    serverUrls: parts.serverUrls,
     log,
   });
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [
       ...createOAuthEndpoints(handlers, { popups: oauth.popups }),
-      ...createDiscoveryEndpoints(baseUrl, metadataDocuments),
+      ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
     ],
     start: documentOffer.start,
     close: documentOffer.close,
@@ -315,7 +333,12 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
 /** Provider metadata and authentication. */
 function createProviderAccess(
   { server, http, auth, oauth }: Config,
-  deps: Omit<AuthDeps, 'metadata' | 'challenge' | 'maxTokenBytes' | 'hasMetrics'>,
+  {
+    isServer,
+    ...deps
+  }: Omit<AuthDeps, 'metadata' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
+    readonly isServer: (name: string) => boolean;
+  },
 ): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
   const openMetadata = ({ issuer }: ProviderConfig) => createProviderMetadata({ issuer, ...deps });
   if (!auth.required) {
@@ -327,7 +350,7 @@ function createProviderAccess(
     auth: createAuth(auth, {
       ...deps,
       metadata,
-      challenge: createChallenge(server.baseUrl, oauth.mode),
+      getChallenge: createChallenge(server.baseUrl, oauth.mode, isServer),
       maxTokenBytes: http.maxTokenBytes,
       hasMetrics: server.metricsEnabled,
     }),

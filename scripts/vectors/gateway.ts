@@ -38,6 +38,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
     audience: [AUDIENCE],
     audienceClaim: 'aud' as const,
     foreignClaims: [],
+    isServerAudience: () => false,
     maxTokenBytes: MAX_TOKEN_BYTES,
     signatureMemory: 0,
     clockToleranceSeconds: 0,
@@ -45,7 +46,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
   const { verify } = createTokenVerifier({ keySet, clock, ...rules });
   const authenticate = createAuthenticate({
     verify,
-    challenge: createChallenge(AUDIENCE, 'proxy'),
+    getChallenge: createChallenge(AUDIENCE, 'proxy'),
   });
   const parseToken = createTokenParser(MAX_TOKEN_BYTES);
 
@@ -54,7 +55,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
       getVerdict(async () => verifySignature(parseToken(jws), { keySet, findSigner })),
     bearer: (token) =>
       getVerdict(async () =>
-        authenticate({ headers: { authorization: `Bearer ${token}`.trim() } }),
+        authenticate({ path: '/mcp', headers: { authorization: `Bearer ${token}`.trim() } }),
       ),
   };
 }

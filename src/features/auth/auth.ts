@@ -7,7 +7,7 @@ import type { GatewayRequest } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { type Challenge, createAuthenticate } from './bearer.ts';
+import { createAuthenticate, type GetChallenge } from './bearer.ts';
 import { listForeignClaims } from './foreign-claims.ts';
 import { instrumentAuthenticate } from './instrument.ts';
 import { createKeySet, type KeySet } from './key-set.ts';
@@ -28,8 +28,8 @@ export interface Auth {
    * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
    */
   readonly inspectToken: (token: string) => TokenInspection;
-  /** Headers of a 401; undefined when nobody has to log in. */
-  readonly challenge: Readonly<Record<string, string>> | undefined;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge: GetChallenge | undefined;
   readonly readiness: Readonly<Record<string, () => Promise<void>>>;
   close(): void;
 }
@@ -38,14 +38,16 @@ export interface Auth {
 export const disabledAuth: Auth = {
   authenticate: () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
-  challenge: undefined,
+  getChallenge: undefined,
   readiness: {},
   close() {},
 };
 
 export interface AuthDeps {
   readonly metadata: ProviderMetadata;
-  readonly challenge: Challenge;
+  readonly getChallenge: GetChallenge;
+  /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
+  readonly isServerAudience: (audience: string) => boolean;
   readonly maxTokenBytes: number;
   readonly fetch: Fetch;
   readonly clock: Clock;
@@ -59,7 +61,7 @@ export interface AuthDeps {
 
 export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
   const { provider, clockToleranceSeconds, signatureMemory } = config;
-  const { challenge, maxTokenBytes, clock, metrics } = deps;
+  const { getChallenge, maxTokenBytes, clock, metrics } = deps;
   const keySet = deps.keySet ?? createKeySet({ url: provider.jwksUrl, ...deps });
   const verifier = createTokenVerifier({
     keySet,
@@ -67,19 +69,20 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     audience: provider.audience,
     audienceClaim: provider.audienceClaim,
     foreignClaims: listForeignClaims(provider),
+    isServerAudience: deps.isServerAudience,
     maxTokenBytes,
     signatureMemory,
     clockToleranceSeconds,
     clock,
   });
-  const authenticate = createAuthenticate({ verify: verifier.verify, challenge });
+  const authenticate = createAuthenticate({ verify: verifier.verify, getChallenge });
   keySet.start();
   return {
     authenticate: deps.hasMetrics
       ? instrumentAuthenticate(authenticate, metrics, clock)
       : authenticate,
     inspectToken: verifier.inspect,
-    challenge,
+    getChallenge,
     readiness: {
       async keySet() {
         if (!keySet.isFetched) throw new Error('The key set was never fetched');

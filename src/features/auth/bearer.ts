@@ -11,7 +11,7 @@ export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
 export interface BearerDeps {
   readonly verify: TokenVerifier['verify'];
-  readonly challenge: Challenge;
+  readonly getChallenge: GetChallenge;
 }
 
 /**
@@ -22,32 +22,51 @@ export interface BearerDeps {
  * by the promise.
  */
 export type Authenticate = (
-  request: Pick<GatewayRequest, 'headers'>,
+  request: Pick<GatewayRequest, 'headers' | 'path'>,
   beforeFetch?: () => Promise<void>,
 ) => UserContext | Promise<UserContext>;
+
+/** Headers of a 401 at the path of a request. */
+export type GetChallenge = (path: string) => Challenge;
 
 /**
  * §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
  * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
  */
-export const createChallenge = (baseUrl: string, mode: Config['oauth']['mode']): Challenge => ({
-  'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${mode === 'broker' ? '/mcp' : ''}"`,
-});
+export function createChallenge(
+  baseUrl: string,
+  mode: Config['oauth']['mode'],
+  isServer: (name: string) => boolean = () => false,
+): GetChallenge {
+  const nameDocument = (path: string): Challenge => ({
+    'WWW-Authenticate': `Bearer resource_metadata="${baseUrl}/.well-known/oauth-protected-resource${path}"`,
+  });
+  const common = nameDocument(mode === 'broker' ? '/mcp' : '');
+  return function getChallenge(path) {
+    // §18.2: the document of the server that was called.
+    const isServerPath = path.startsWith(SERVERS) && isServer(path.slice(SERVERS.length));
+    return mode === 'broker' && isServerPath ? nameDocument(path) : common;
+  };
+}
 
-export function createAuthenticate({ verify, challenge: headers }: BearerDeps): Authenticate {
+const SERVERS = '/mcp/';
+
+export function createAuthenticate({ verify, getChallenge }: BearerDeps): Authenticate {
   return function authenticate(request, beforeFetch) {
     try {
       const verifying = verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
-      return verifying instanceof Promise ? verifying.catch(refuse) : verifying;
+      return verifying instanceof Promise
+        ? verifying.catch((thrown: unknown) => refuse(thrown, request.path))
+        : verifying;
     } catch (thrown) {
-      return refuse(thrown);
+      return refuse(thrown, request.path);
     }
   };
 
-  function refuse(thrown: unknown): never {
+  function refuse(thrown: unknown, path: string): never {
     const error = toGatewayError(thrown);
     if (error.row.status !== 401) throw error;
-    throw new GatewayError(error.key, { ...error.failure, headers });
+    throw new GatewayError(error.key, { ...error.failure, headers: getChallenge(path) });
   }
 }
 

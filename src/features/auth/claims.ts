@@ -14,6 +14,8 @@ export interface ClaimRules
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
+  /** Whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
+  readonly isServerAudience: (audience: string) => boolean;
 }
 
 type Claims = Readonly<Record<string, unknown>>;
@@ -33,7 +35,7 @@ export function readUserContext(
 ): UserContext {
   checkIssuerClaim(claims, rules.issuer);
   checkKind(claims, rules.foreignClaims);
-  checkAudience[rules.audienceClaim](claims, rules.audience);
+  checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
   const user: Writable<UserContext> = { sub: readSubject(claims), claims, token };
   // Optional claims of another type are left out, not refused.
@@ -66,14 +68,16 @@ function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void
 }
 
 const checkAudience: Readonly<
-  Record<ClaimRules['audienceClaim'], (claims: Claims, audience: readonly string[]) => void>
+  Record<ClaimRules['audienceClaim'], (claims: Claims, rules: ClaimRules) => void>
 > = {
-  aud({ aud }, audience) {
-    if (!includesOneOf(aud, audience)) failAudience('aud', aud, audience);
+  aud({ aud }, { audience, isServerAudience }) {
+    if (!includesOneOf(aud, audience) && !listTexts(aud).some(isServerAudience)) {
+      failAudience('aud', aud, audience);
+    }
   },
   // Amazon Cognito: an access token names its client there, and has an aud only when it was made
   // for one resource. An ID token names the client in aud, and grants no access.
-  client_id({ client_id: client, aud, token_use: use }, audience) {
+  client_id({ client_id: client, aud, token_use: use }, { audience }) {
     if (!includesOneOf(client, audience)) failAudience('client_id', client, audience);
     if (aud !== undefined && !includesOneOf(aud, audience)) failAudience('aud', aud, audience);
     if (use !== 'access') {
@@ -112,3 +116,6 @@ const includesOneOf = (aud: unknown, audience: readonly string[]): boolean =>
   Array.isArray(aud)
     ? audience.some((allowed) => aud.includes(allowed))
     : audience.some((allowed) => allowed === aud);
+
+const listTexts = (aud: unknown): readonly string[] =>
+  (Array.isArray(aud) ? aud : [aud]).filter((one: unknown) => typeof one === 'string');

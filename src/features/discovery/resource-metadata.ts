@@ -1,5 +1,6 @@
 // §4.9, RFC 9728: protected resource metadata.
-import type { Reply } from '../../core/message.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
+import type { GatewayRequest, Reply } from '../../core/message.ts';
 import { DEFAULT_SCOPES } from '../../core/scope.ts';
 import { renderMetadata } from './render-metadata.ts';
 
@@ -8,12 +9,29 @@ import { renderMetadata } from './render-metadata.ts';
  * form that clients derive from the endpoint (RFC 9728 §3.1).
  */
 export function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () => Reply {
-  const reply = renderMetadata({
+  const reply = renderResourceMetadata(baseUrl, path);
+  return () => reply;
+}
+
+/** Where `/mcp/<server>` has its document, and the path of the endpoint that serves them all (§18.2). */
+const SERVER_DOCUMENTS = '/.well-known/oauth-protected-resource/mcp/';
+export const SERVER_DOCUMENT_PATH = `${SERVER_DOCUMENTS}:server`;
+
+/**
+ * §18.2: of `/mcp/<server>`, whose URL is the resource: clients compare it with the one that they called
+ * (RFC 9728 §3.3).
+ */
+export const createServerResourceHandler = (baseUrl: string, isServer: (name: string) => boolean) =>
+  function serveServerResource({ path }: Pick<GatewayRequest, 'path'>): Reply {
+    const name = path.slice(SERVER_DOCUMENTS.length);
+    return isServer(name) ? renderResourceMetadata(baseUrl, `/mcp/${name}`) : fail('not_found');
+  };
+
+const renderResourceMetadata = (baseUrl: string, path: string): Reply =>
+  renderMetadata({
     resource: baseUrl + path,
     authorization_servers: [baseUrl],
     scopes_supported: DEFAULT_SCOPES,
     bearer_methods_supported: ['header'],
     resource_documentation: `${baseUrl}/`,
   });
-  return () => reply;
-}

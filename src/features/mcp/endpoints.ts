@@ -15,6 +15,7 @@ import {
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import type { SessionLookup } from '../../core/store/store.ts';
+import type { GetChallenge } from '../auth/bearer.ts';
 import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
 import type { View } from './calls/view.ts';
 import type { Views } from './calls/views.ts';
@@ -45,12 +46,12 @@ export interface McpEndpointsDeps {
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
   readonly metrics: Metrics;
-  /** Headers of a 401; undefined when nobody has to log in. */
-  readonly challenge: Readonly<Record<string, string>> | undefined;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge: GetChallenge | undefined;
 }
 
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { views, eras, sessions, sessionStreams, metrics, challenge } = deps;
+  const { views, eras, sessions, sessionStreams, metrics, getChallenge } = deps;
   /** A server may go between the look at the path and here. */
   const findView = ({ path }: GatewayRequest): View =>
     path === '/mcp'
@@ -97,6 +98,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     era: Era,
   ): Promise<Reply> {
     const handler = eras[era];
+    const { path } = protectedCall.request;
     if (message.kind === 'request') {
       metrics.recordMcpRequest(
         handler.supports(view, message.method) ? message.method : 'other',
@@ -107,19 +109,19 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
     const id = getRequestId(message);
     const facts = { era, ...describeMessage(message) };
     return handler.handle(createCall(view, protectedCall, session, id), message).then(
-      (response) => toReply(addScopeChallenge(response), id, facts),
-      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown)), id, facts),
+      (response) => toReply(addScopeChallenge(response, path), id, facts),
+      (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown), path), id, facts),
     );
   }
 
   /** RFC 6750 §3.1: so that the client asks for the scopes, and calls again. */
-  function addScopeChallenge(response: McpResponse): McpResponse {
+  function addScopeChallenge(response: McpResponse, path: string): McpResponse {
     if (response.kind !== 'json' || !('error' in response.outcome)) return response;
     const { key, failure } = response.outcome.error;
     if (key !== 'insufficient_scope') return response;
     const { scopes } = failure.data ?? {};
     const scope = isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : '';
-    const metadata = challenge?.['WWW-Authenticate']?.replace(/^Bearer /, ', ') ?? '';
+    const metadata = getChallenge?.(path)['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
     const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope"${scope}${metadata}` };
     return { ...response, outcome: { error: new GatewayError(key, { ...failure, headers }) } };
   }
@@ -170,8 +172,8 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
   /** GET without MCP_STREAMS: no stream is offered; clients probe here for the login. */
   function refuseStream(request: GatewayRequest): Reply {
-    if (challenge !== undefined && getHeader(request, 'authorization') === undefined) {
-      fail('missing_token', { headers: challenge });
+    if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined) {
+      fail('missing_token', { headers: getChallenge(request.path) });
     }
     return fail('method_not_allowed', {
       details:

@@ -8,6 +8,7 @@ import { createReplicas } from '../../core/replicas/replicas.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
+import type { GetChallenge } from '../auth/bearer.ts';
 import { createRunMethod } from './calls/run-method.ts';
 import { type Catalogs, createViews } from './calls/views.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
@@ -31,8 +32,8 @@ export interface McpDeps {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** Headers of a 401; undefined when nobody has to log in. */
-  readonly challenge: Readonly<Record<string, string>> | undefined;
+  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  readonly getChallenge: GetChallenge | undefined;
 }
 
 export interface Mcp {
@@ -59,7 +60,7 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
-  const { catalogs, service, store, getSeal, clock, metrics, log, challenge } = deps;
+  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge } = deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
@@ -110,7 +111,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   };
 
   return {
-    endpoints: createMcpEndpoints({ views, eras, sessions, sessionStreams, metrics, challenge }),
+    endpoints: createMcpEndpoints({ views, eras, sessions, sessionStreams, metrics, getChallenge }),
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       response: RESPONSE_HEADERS,

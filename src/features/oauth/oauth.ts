@@ -9,6 +9,7 @@ import type { ProviderEndpoints } from '../../core/provider/provider-endpoints.t
 import { parseScope } from '../../core/scope.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import type { RecordsDeps } from '../../core/seal/sealed-records.ts';
+import type { ServerUrls } from '../../core/server-urls.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import { createBroker } from './broker/broker.ts';
@@ -27,6 +28,7 @@ import { buildAuthorizationParameters } from './provider/provider-parameters.ts'
 import { createProxy } from './proxy/proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
+import type { OwnResources } from './request/resource-indicators.ts';
 
 /**
  * Each validates the request and returns the work to run once it is counted.
@@ -58,6 +60,7 @@ export interface OAuthDeps {
   readonly clientDocuments: ClientDocuments;
   /** For broker mode. */
   readonly providerEndpoints: ProviderEndpoints | undefined;
+  readonly serverUrls: ServerUrls;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
   readonly log: Log;
@@ -79,7 +82,7 @@ interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
   readonly listScopes: (scope: string | undefined) => readonly string[];
 }
 
-type WithBaseUrl<Group> = Group & { readonly baseUrl: string };
+type WithBaseUrl<Group> = Group & OwnResources;
 
 const ONE_DAY_SECONDS = 86_400;
 
@@ -88,9 +91,10 @@ export function createOAuth(
   { server: { baseUrl }, oauth }: Pick<Config, 'server' | 'oauth'>,
   deps: OAuthDeps,
 ): OAuthHandlers {
+  const own = { baseUrl, serverUrls: deps.serverUrls };
   return oauth.mode === 'broker'
-    ? createBrokerHandlers({ ...oauth, baseUrl }, deps)
-    : createProxyHandlers({ ...oauth, baseUrl }, deps);
+    ? createBrokerHandlers({ ...oauth, ...own }, deps)
+    : createProxyHandlers({ ...oauth, ...own }, deps);
 }
 
 function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps): OAuthHandlers {

@@ -161,7 +161,7 @@ describe('the token', () => {
     await expect(getHeaders(GATEWAY_CALLER)).rejects.toMatchObject({
       name: 'UpstreamError',
       failure: 'unavailable',
-      message: expect.stringMatching(/^wiki is not available now/),
+      message: expect.stringMatching(/cannot sign now who calls/),
     });
     shared.breakStore(false);
     expect(await getToken(GATEWAY_CALLER)).not.toBe('');

@@ -7,6 +7,7 @@ import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
 import { createSeal } from '../../../src/core/seal/seal.ts';
+import { NO_SERVER_URLS } from '../../../src/core/server-urls.ts';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import { createOAuth, type OAuthDeps } from '../../../src/features/oauth/oauth.ts';
 import { selectRedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
@@ -148,6 +149,7 @@ describe('OAuth endpoints without what they need', () => {
         log,
         network: noInternet,
       }),
+      serverUrls: NO_SERVER_URLS,
       providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
       inspectToken: () => ({ sub: undefined, problem: undefined }),
       log,

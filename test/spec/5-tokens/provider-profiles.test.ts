@@ -6,6 +6,7 @@ import { providerClientSettings } from '../../../src/core/config/groups/provider
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
 import { createReader } from '../../../src/core/config/read-env.ts';
+import { NO_SERVER_URLS } from '../../../src/core/server-urls.ts';
 import {
   buildAuthorizationParameters,
   buildRefreshParameters,
@@ -538,7 +539,7 @@ describe('what each provider is asked', () => {
       }),
     );
     if (oauth.mode === 'proxy') throw new Error('OAUTH_MODE was set');
-    return { ...oauth, baseUrl: server.baseUrl };
+    return { ...oauth, baseUrl: server.baseUrl, serverUrls: NO_SERVER_URLS };
   };
   const parameters: Readonly<Record<Provider, readonly (readonly [string, string])[]>> = {
     generic: [['resource', MCP]],

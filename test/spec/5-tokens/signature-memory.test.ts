@@ -283,6 +283,7 @@ describe('which signatures are remembered', () => {
       audience: [AUDIENCE],
       audienceClaim: 'aud',
       foreignClaims: [],
+      isServerAudience: () => false,
       clockToleranceSeconds: 0,
       maxTokenBytes: 16_384,
       signatureMemory: 4,

@@ -295,7 +295,8 @@ describe('inspectToken: the same judgement without the signature', () => {
       ...deps,
       metadata,
       keySet,
-      challenge: createChallenge(gateway.baseUrl, 'proxy'),
+      getChallenge: createChallenge(gateway.baseUrl, 'proxy'),
+      isServerAudience: () => false,
       maxTokenBytes: config.http.maxTokenBytes,
       hasMetrics: false,
     });

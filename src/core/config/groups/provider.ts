@@ -1,4 +1,5 @@
 // The OpenID provider: whose tokens are accepted. OIDC_PROVIDER gives defaults to other settings.
+import { listOwnAudiences } from '../../server-urls.ts';
 import {
   type AccessToken,
   type AudienceClaim,
@@ -87,8 +88,7 @@ const namesClient = (read: Read): boolean =>
 function computeAudience(read: Read): readonly string[] {
   const baseUrl = read(serverSettings.baseUrl);
   const id = read(clientId);
-  // The provider is asked for a token for the first of them (RFC 8707).
-  if (!namesClient(read)) return [`${baseUrl}/mcp`, baseUrl, `${baseUrl}/`];
+  if (!namesClient(read)) return listOwnAudiences(baseUrl);
   return id === undefined ? [] : [id];
 }
 

@@ -10,6 +10,7 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import type { ReadAuthorizationRequest } from '../request/authorization-request.ts';
+import type { OwnResources } from '../request/resource-indicators.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
 import { createFlightRecords } from './flight-records.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
@@ -21,7 +22,7 @@ import { createSingleFlight } from './single-flight.ts';
 import { createBrokerToken } from './token.ts';
 
 /** `baseUrl` is the issuer of its own. */
-export type BrokerSettings = BrokerConfig & { readonly baseUrl: string };
+export type BrokerSettings = BrokerConfig & OwnResources;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
@@ -55,7 +56,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
   const refreshTokens = createRefreshTokens(records, config.refreshTtlSeconds);
   const obtainTokens = createObtainTokens({ ...deps, config, refreshTokens });
   return {
-    readRequest: createBrokerRequestReader({ baseUrl, clients, browsers, approvals }),
+    readRequest: createBrokerRequestReader({ own: config, clients, browsers, approvals }),
     redirectToProvider: createBrokerRedirect({
       config,
       clientId: providerClient.id,

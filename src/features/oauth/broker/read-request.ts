@@ -13,17 +13,17 @@ import {
   type ReadAuthorizationRequest,
   readClientAndRedirectUri,
 } from '../request/authorization-request.ts';
-import { readResourceIndicators } from '../request/resource-indicators.ts';
+import { type OwnResources, readResourceIndicators } from '../request/resource-indicators.ts';
 
 export interface ReadRequestDeps {
-  readonly baseUrl: string;
+  readonly own: OwnResources;
   readonly clients: Clients;
   readonly browsers: Browsers;
   readonly approvals: Approvals;
 }
 
 export function createBrokerRequestReader({
-  baseUrl,
+  own,
   clients,
   browsers,
   approvals,
@@ -34,7 +34,7 @@ export function createBrokerRequestReader({
     if (request.client === undefined) fail('unknown_client');
     try {
       checkRequest(request.parameters, RULES);
-      readResourceIndicators(request.parameters, baseUrl);
+      readResourceIndicators(request.parameters, own);
       return request;
     } catch (error) {
       throw error instanceof GatewayError ? await addClientRedirect(error, request, cookie) : error;
@@ -57,7 +57,7 @@ export function createBrokerRequestReader({
       ['error', code],
       ['error_description', description],
       ['state', parameters.get('state')],
-      ['iss', baseUrl],
+      ['iss', own.baseUrl],
     ]);
     const isAutomatic = isLoopback(redirectUri) || (await isClientApproved(request, cookie));
     return new GatewayError(error.key, {

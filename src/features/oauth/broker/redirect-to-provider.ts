@@ -67,7 +67,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
     const { baseUrl } = config;
     const { parameters, redirectUri } = request;
     if (request.client === undefined) fail('unknown_client');
-    const resources = selectResources(config, readResourceIndicators(parameters, baseUrl));
+    const resources = selectResources(config, readResourceIndicators(parameters, config));
     const { scope, authorization } = buildAuthorizationParameters(
       config,
       parameters.get('scope'),

@@ -90,7 +90,7 @@ async function refresh(
   if (known.owner !== undefined && known.owner !== clientId) {
     failGrant('The refresh token was issued to another client.');
   }
-  const requested = readResourceIndicators(parameters, config.baseUrl);
+  const requested = readResourceIndicators(parameters, config);
 
   async function refreshFor(resources: readonly string[]): Promise<TokenResponse> {
     const sent = (await refreshTokens.findSuccessor(refreshToken)) ?? refreshToken;

@@ -4,6 +4,7 @@ import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
 import type { ProviderConfig } from '../../../core/config/groups/provider.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../../core/scope.ts';
+import type { ServerUrls } from '../../../core/server-urls.ts';
 
 export interface ProviderParametersConfig
   extends Pick<
@@ -11,6 +12,7 @@ export interface ProviderParametersConfig
     'provider' | 'allowedScopes' | 'addedScopes' | 'addedParameters' | 'resourceParameter'
   > {
   readonly baseUrl: string;
+  readonly serverUrls: ServerUrls;
 }
 
 type Pairs = readonly (readonly [name: string, value: string])[];
@@ -24,9 +26,11 @@ export function selectResources(
   config: ProviderParametersConfig,
   requested: readonly string[],
 ): readonly string[] {
-  const { resourceParameter, provider } = config;
+  const { resourceParameter, provider, serverUrls } = config;
   if (resourceParameter === 'none') return [];
-  const accepted = requested.filter((one) => provider.audience.includes(one));
+  const accepted = requested.filter(
+    (one) => provider.audience.includes(one) || serverUrls.isAudience(one),
+  );
   const resources = accepted.length > 0 ? accepted : [findDefaultResource(config)];
   return resourceParameter === 'audience' ? resources.slice(0, 1) : resources;
 }

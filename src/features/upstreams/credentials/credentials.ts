@@ -26,13 +26,11 @@ export function createCredentials(
     case 'none':
       return async () => ({});
     case 'identity':
-      return addToken((caller) =>
-        deps.identity.issueToken(caller, url).catch((cause: unknown) => failIdentity(name, cause)),
-      );
+      return addToken((caller) => deps.identity.issueToken(caller, url).catch(failIdentity));
     case 'token-exchange':
       return addToken(createTokenExchange({ server: name, ...auth }, deps));
     case 'forward':
-      return addToken(createForward({ server: name, url, audience: auth.audience }));
+      return addToken(createForward({ url, audience: auth.audience }));
   }
 }
 
@@ -42,10 +40,10 @@ const addToken = (getToken: GetToken): GetHeaders =>
     return token === undefined ? {} : { authorization: `Bearer ${token}` };
   };
 
-function failIdentity(server: string, cause: unknown): never {
+function failIdentity(cause: unknown): never {
   throw new UpstreamError(
     'unavailable',
-    `${server} is not available now: this service could not say who calls. Try again in a moment.`,
+    'this service cannot sign now who calls; try again in a moment',
     { cause },
   );
 }

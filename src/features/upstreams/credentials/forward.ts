@@ -4,7 +4,6 @@ import { UpstreamError } from '../upstream.ts';
 import type { GetToken } from './get-headers.ts';
 
 export interface ForwardConfig {
-  readonly server: string;
   readonly url: string;
   readonly audience: string;
 }
@@ -15,7 +14,7 @@ export const isSafeToForward = (url: string): boolean => {
   return protocol === 'https:' || (protocol === 'http:' && isOnThisMachine(hostname));
 };
 
-export function createForward({ server, url, audience }: ForwardConfig): GetToken {
+export function createForward({ url, audience }: ForwardConfig): GetToken {
   const isSafe = isSafeToForward(url);
 
   return function forwardToken({ user }) {
@@ -23,13 +22,13 @@ export function createForward({ server, url, audience }: ForwardConfig): GetToke
     if (!isSafe) {
       throw new UpstreamError(
         'unavailable',
-        `${server} cannot be used: tokens are forwarded only by https, and it has another address. Only the operator of this service can change that.`,
+        'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
       );
     }
     if (!namesAudience(user.claims.aud, audience)) {
       throw new UpstreamError(
         'unavailable',
-        `${server} cannot be used with this login: its token was not made for ${server}. Only the operator of this service can change that.`,
+        'the token of this login was not made for it; only the operator of this service can change that',
       );
     }
     return user.token;

@@ -73,7 +73,7 @@ export function createTokenExchange(
   async function exchange(subjectToken: string, startedAt: number) {
     const failAs = (advice: string, reason: string) => {
       warn(reason);
-      const error = new UpstreamError('unavailable', `${server} ${advice}`, {
+      const error = new UpstreamError('unavailable', advice, {
         cause: new Error(reason),
       });
       return { outcome: { error }, endsAt: clock.now() + FAILURE_MS };
@@ -91,10 +91,10 @@ export function createTokenExchange(
 }
 
 const UNREACHABLE =
-  'is not available now: the identity provider could not be asked for access to it. Try again in a moment.';
+  'the identity provider could not be asked for access to it; try again in a moment';
 
 const REFUSED =
-  'cannot be used with this login: the identity provider gives no access to it. Trying again does not help; the operator of this service can.';
+  'the identity provider gives this login no access to it; only the operator of this service can change that';
 
 /** What happened, with what lies beneath: a message names no token. */
 function describeCause(error: unknown): string {

@@ -1,0 +1,193 @@
+import { describe, expect, test } from 'vitest';
+import type { Catalogs } from '../../../src/features/mcp/calls/views.ts';
+import { specCatalog } from '../../support/catalogs/spec-catalog.ts';
+import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { BASE, MCP, startBroker } from '../../support/oauth/broker.ts';
+
+const DOCUMENTS = '/.well-known/oauth-protected-resource';
+const WIKI = `${MCP}/wiki`;
+
+/** Servers that a test adds and takes away, as a new configuration does. */
+function createServers(...names: readonly string[]) {
+  const servers = new Set(names);
+  const catalogs: Catalogs = {
+    all: specCatalog,
+    findServer: (name) => (servers.has(name) ? specCatalog : undefined),
+  };
+  return { servers, catalogs };
+}
+
+async function startBrokerWith(env: Readonly<Record<string, string>> = {}) {
+  const { servers, catalogs } = createServers('wiki', 'files');
+  return { servers, ...closeAfterTest(await startBroker(env, { catalogs })) };
+}
+
+describe('the document of a server', () => {
+  test('§18.2 RFC 9728: names the URL of the server as its resource, and is cacheable', async () => {
+    const { gateway } = await startBrokerWith();
+    const all = await gateway.request({ path: `${DOCUMENTS}/mcp` });
+    const one = await gateway.request({ path: `${DOCUMENTS}/mcp/wiki` });
+    expect(one.status).toBe(200);
+    expect(one.json).toEqual({ ...all.json, resource: WIKI });
+    expect(one.headers['cache-control']).toBe('public, max-age=300');
+  });
+
+  test.each([
+    { path: `${DOCUMENTS}/mcp/unknown` },
+    { path: `${DOCUMENTS}/mcp/WIKI` },
+    { path: `${DOCUMENTS}/mcp/wiki/` },
+    { path: `${DOCUMENTS}/mcp/w%69ki` },
+    { path: `${DOCUMENTS}/mcp/` },
+    { path: `${DOCUMENTS}/wiki` },
+    { path: '/mcp/wiki/.well-known/oauth-protected-resource' },
+  ])('§18.2 $path: 404', async ({ path }) => {
+    const { gateway } = await startBrokerWith();
+    expect((await gateway.request({ path })).status).toBe(404);
+  });
+
+  test('§18.2 comes and goes with its server', async () => {
+    const { gateway, servers } = await startBrokerWith();
+    const getStatus = async () => (await gateway.request({ path: `${DOCUMENTS}/mcp/new` })).status;
+    expect(await getStatus()).toBe(404);
+    servers.add('new');
+    expect(await getStatus()).toBe(200);
+    servers.delete('new');
+    expect(await getStatus()).toBe(404);
+  });
+
+  test('§18.2 without a configuration file there is none', async () => {
+    const gateway = closeAfterTest(await startGateway());
+    for (const method of ['GET', 'POST']) {
+      const { status } = await gateway.request({ method, path: `${DOCUMENTS}/mcp/wiki` });
+      expect(status).toBe(404);
+    }
+  });
+});
+
+describe('the 401 of a server', () => {
+  const ASKED = [
+    { what: 'POST', method: 'POST', body: INITIALIZE_REQUEST, headers: {} },
+    {
+      what: 'POST with a bad token',
+      method: 'POST',
+      body: INITIALIZE_REQUEST,
+      headers: { authorization: 'Bearer x' },
+    },
+    { what: 'GET', method: 'GET', headers: {} },
+    { what: 'DELETE', method: 'DELETE', headers: {} },
+  ];
+
+  test.each(ASKED)(
+    '§18.2 broker mode: $what: names the document of the server',
+    async ({ what, ...asked }) => {
+      const { gateway } = await startBrokerWith();
+      const { status, headers } = await gateway.request({ path: '/mcp/wiki', ...asked });
+      expect([what, status]).toEqual([what, 401]);
+      expect(headers['www-authenticate']).toBe(
+        `Bearer resource_metadata="${BASE}${DOCUMENTS}/mcp/wiki"`,
+      );
+      const { status: found } = await gateway.request({ path: `${DOCUMENTS}/mcp/wiki` });
+      expect(found).toBe(200);
+    },
+  );
+
+  test.each(ASKED)(
+    '§18.2 proxy mode: $what: names the one document that there is',
+    async ({ what, ...asked }) => {
+      const { catalogs } = createServers('wiki');
+      const gateway = closeAfterTest(await startGateway({ deps: { catalogs } }));
+      const { status, headers } = await gateway.request({ path: '/mcp/wiki', ...asked });
+      expect([what, status]).toEqual([what, 401]);
+      expect(headers['www-authenticate']).toBe(
+        `Bearer resource_metadata="${gateway.baseUrl}${DOCUMENTS}"`,
+      );
+    },
+  );
+
+  test('§18.2 broker mode: /mcp names its own document', async () => {
+    const { gateway } = await startBrokerWith();
+    const { headers } = await gateway.request({ method: 'POST', path: '/mcp', body: {} });
+    expect(headers['www-authenticate']).toBe(`Bearer resource_metadata="${BASE}${DOCUMENTS}/mcp"`);
+  });
+
+  test('§18.2 an unknown server: 404, and no challenge', async () => {
+    const { gateway } = await startBrokerWith();
+    const { status, headers } = await gateway.request({
+      method: 'POST',
+      path: '/mcp/unknown',
+      body: {},
+    });
+    expect([status, headers['www-authenticate']]).toEqual([404, undefined]);
+  });
+});
+
+describe('the server as a resource', () => {
+  test.each([
+    { resource: WIKI, asked: WIKI },
+    { resource: `${WIKI}/`, asked: MCP },
+  ])(
+    '§18.2 RFC 8707: resource=$resource is ours; the provider is asked for $asked',
+    async ({ resource, asked }) => {
+      const broker = await startBrokerWith();
+      const { steps, answer, last, sign } = broker;
+      const client = await steps.register();
+      answer(200, { access_token: await sign({ aud: asked }), refresh_token: 'r-1' });
+      const approval = await steps.approve(client, { resource });
+      expect(approval.asked.searchParams.getAll('resource')).toEqual([asked]);
+      const { status } = await steps.redeem(client, await steps.logIn(client, { resource }), {
+        resource,
+      });
+      expect([status, last().resource]).toEqual([200, asked]);
+      answer(200, { access_token: await sign({ aud: asked }) });
+      expect((await steps.refresh(client, 'r-1', { resource })).status).toBe(200);
+      expect(last()).toMatchObject({ grant_type: 'refresh_token', resource: asked });
+    },
+  );
+
+  test.each([
+    { resource: `${MCP}/unknown` },
+    { resource: `${MCP}/wiki/x` },
+    { resource: `${MCP}/wiki?x` },
+    { resource: `${MCP}//wiki` },
+    { resource: 'https://gw.example.evil/mcp/wiki' },
+  ])('§18.2 RFC 8707: resource=$resource is not ours', async ({ resource }) => {
+    const { steps } = await startBrokerWith();
+    const client = await steps.register();
+    const { status, json } = await steps.authorize(client, { resource });
+    expect([status, json.error]).toEqual([400, 'invalid_target']);
+  });
+});
+
+describe('the server as an audience', () => {
+  test.each([
+    { what: 'a server', aud: WIKI, env: {}, status: 200 },
+    { what: 'a list with a server', aud: ['https://other.example', WIKI], env: {}, status: 200 },
+    { what: 'a server with a slash', aud: `${WIKI}/`, env: {}, status: 401 },
+    { what: 'an unknown server', aud: `${MCP}/unknown`, env: {}, status: 401 },
+    { what: 'an object', aud: { [WIKI]: 1 }, env: {}, status: 401 },
+    { what: 'a list in a list', aud: [[WIKI]], env: {}, status: 401 },
+    { what: 'a server, with OIDC_AUDIENCE', aud: WIKI, env: { OIDC_AUDIENCE: MCP }, status: 401 },
+  ])('§18.2 a token whose aud is $what: $status', async ({ aud, env, status }) => {
+    const { gateway, sign } = await startBrokerWith(env);
+    const token = await sign({ aud });
+    for (const path of ['/mcp', '/mcp/wiki']) {
+      const answer = await gateway.request({
+        method: 'POST',
+        path,
+        body: INITIALIZE_REQUEST,
+        headers: { authorization: `Bearer ${token}` },
+      });
+      expect(answer.status).toBe(status);
+    }
+  });
+
+  test('§18.2 a server that goes takes its audience with it', async () => {
+    const { gateway, servers, sign } = await startBrokerWith();
+    const token = await sign({ aud: WIKI });
+    expect((await gateway.rpc(INITIALIZE_REQUEST, { token })).status).toBe(200);
+    servers.delete('wiki');
+    const { status, json } = await gateway.rpc(INITIALIZE_REQUEST, { token });
+    expect([status, json.error.data.reason]).toEqual([401, 'invalid_audience']);
+  });
+});
