@@ -114,6 +114,29 @@ export const createLimitInstruments = (registry: OpenMetricsRegistry) => ({
   ),
 });
 
+/** §18.8. */
+export const createUpstreamInstruments = (registry: OpenMetricsRegistry) => ({
+  requests: createCounter(
+    registry,
+    'upstream_requests_total',
+    'Requests to a server behind the gateway.',
+    ['server', 'method', 'status'],
+  ),
+  durations: createHistogram(
+    registry,
+    'upstream_request_duration_seconds',
+    'Time of a request to a server behind the gateway, with what it asks meanwhile.',
+    ['server', 'method'],
+    DURATIONS,
+  ),
+  up: new Gauge({
+    name: 'upstream_up',
+    help: 'Whether a server behind the gateway could be reached when last tried.',
+    labelNames: ['server'],
+    registers: [registry],
+  }),
+});
+
 function createCounter<const Labels extends readonly string[]>(
   registry: OpenMetricsRegistry,
   name: string,

@@ -23,6 +23,16 @@ export interface Metrics {
   recordRateLimitHit(endpoint: string, scope: LimitScope): void;
   /** A message between replicas that was not sealed by one, or not just now. */
   recordDroppedReplicaMessage(reason: string): void;
+  /** §18.8: a request to a server behind the gateway. `method` is one that the gateway sends. */
+  recordUpstreamRequest(
+    server: string,
+    method: string,
+    status: 'success' | 'unavailable' | 'timeout' | 'invalid' | 'aborted' | 'error',
+    seconds: number,
+  ): void;
+  recordUpstreamState(server: string, isUp: boolean): void;
+  /** It is no longer behind the gateway. */
+  removeUpstream(server: string): void;
   /** The text that is scraped, ended by `# EOF`; without sessions their gauge is left out. */
   renderOpenMetrics(activeSessions: number | undefined): Promise<string>;
 }
@@ -43,5 +53,8 @@ export const noMetrics: Metrics = {
   recordRateLimitCheck() {},
   recordRateLimitHit() {},
   recordDroppedReplicaMessage() {},
+  recordUpstreamRequest() {},
+  recordUpstreamState() {},
+  removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

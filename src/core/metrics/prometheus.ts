@@ -5,6 +5,7 @@ import {
   createLimitInstruments,
   createMcpInstruments,
   createStoreInstruments,
+  createUpstreamInstruments,
   type OpenMetricsRegistry,
 } from './instruments.ts';
 import type { Metrics } from './metrics.ts';
@@ -19,6 +20,7 @@ export function createPrometheusMetrics(): Metrics {
   const auth = createAuthInstruments(registry);
   const store = createStoreInstruments(registry);
   const limits = createLimitInstruments(registry);
+  const upstreams = createUpstreamInstruments(registry);
 
   return {
     recordHttpRequest(method, route, statusCode, seconds) {
@@ -61,6 +63,16 @@ export function createPrometheusMetrics(): Metrics {
     },
     recordDroppedReplicaMessage(reason) {
       mcp.droppedReplicaMessages(reason).inc();
+    },
+    recordUpstreamRequest(server, method, status, seconds) {
+      upstreams.requests(server, method, status).inc();
+      upstreams.durations(server, method).observe(seconds);
+    },
+    recordUpstreamState(server, isUp) {
+      upstreams.up.set({ server }, isUp ? 1 : 0);
+    },
+    removeUpstream(server) {
+      upstreams.up.remove({ server });
     },
     renderOpenMetrics(activeSessions) {
       // When the store cannot be asked the gauge is left out: an old figure would be untrue.

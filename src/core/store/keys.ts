@@ -25,6 +25,13 @@ export const buildSubscriptionKey = (
   hash: string,
 ): string => `${sessionKeyPrefix}${sessionId}:subscription:${hash}`;
 
+/** The server behind the gateway that named a resource in a result for the session; `hash` is that of its URI. */
+export const buildResourceLinkKey = (
+  sessionKeyPrefix: string,
+  sessionId: string,
+  hash: string,
+): string => `${sessionKeyPrefix}${sessionId}:link:${hash}`;
+
 /** The replica that waits for a client's answer. */
 export const buildQuestionKey = (sessionKeyPrefix: string, sessionId: string, id: string): string =>
   `${sessionKeyPrefix}${sessionId}:question:${id}`;
@@ -53,9 +60,6 @@ export const buildClientKey = (clientId: string): string => `dcr:client:${client
 
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
-
-/** The client that got a token in broker mode; `hash` is that of the token. */
-export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);
 
 /** The key of a month by which the gateway signs what it tells servers of a caller (§18.6). */
 export const buildIdentityKeyName = (month: number): string => `identity:key:${month}`;

@@ -1,0 +1,60 @@
+// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { quote } from '../../../core/quote.ts';
+import type { Rules } from '../../rules/rules.ts';
+import type { Entry } from './entry.ts';
+import { LIST_KINDS, type ListKind } from './list-kinds.ts';
+import type { FoundResource, Who } from './view.ts';
+
+export interface Access {
+  /** What only a scope is missing for is listed. */
+  mayList(kind: ListKind, entry: Entry, who: Who): boolean;
+  /** @throws GatewayError as for what is unknown, or `insufficient_scope`. */
+  checkUse(kind: ListKind, item: UsedItem, who: Who, args?: JsonObject): void;
+}
+
+/** `asked` is the name or URI in the client's words. */
+export interface UsedItem {
+  readonly asked: string;
+  readonly name: string;
+  readonly server: string;
+  readonly annotations: JsonObject;
+}
+
+export function createAccess(getRules: () => Rules | undefined): Access {
+  return {
+    mayList(kind, { name, server, annotations }, who) {
+      const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args: undefined };
+      return getRules()?.decide(item, who.rule).kind !== 'denied';
+    },
+    checkUse(kind, { asked, name, server, annotations }, who, args) {
+      const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args };
+      const decision = getRules()?.decide(item, who.rule);
+      if (decision?.kind === 'denied') failUnknown(kind, asked);
+      if (decision?.kind === 'scopes_missing') failForScopes(decision.scopes);
+    },
+  };
+}
+
+export const toUsedResource = (asked: string, found: FoundResource): UsedItem => ({
+  asked,
+  name: found.uri,
+  server: found.server,
+  annotations: found.annotations,
+});
+
+/** Characters of a name that an error shows. */
+const MAX_NAME = 200;
+
+/** As the built-in catalogue says it: what is denied looks the same. */
+export function failUnknown(kind: ListKind, name: string): never {
+  return fail('invalid_params', {
+    details: `Unknown ${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`,
+    ...(kind === 'resources' && { data: { uri: name } }),
+  });
+}
+
+/** RFC 6750 §3.1. */
+const failForScopes = (scopes: readonly string[]): never =>
+  fail('insufficient_scope', { data: { scopes } });

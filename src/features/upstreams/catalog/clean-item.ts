@@ -1,0 +1,35 @@
+// §18.2: what a server says of its tools is read by people and models: nothing in it is invisible.
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+
+/** Characters of a description, a title. */
+const MAX_TEXT: Readonly<Record<string, number>> = { description: 16_384, title: 256 };
+
+/** The entry with descriptions and titles, at any depth, that hide nothing. The same object where there is nothing to do. */
+export function cleanItem(item: RawItem): RawItem {
+  const text = JSON.stringify(item);
+  if (text.length <= MIN_BOUND && !MAY_HIDE.test(text)) return item;
+  return JSON.parse(text, function cleanMember(key, value: unknown) {
+    const max = Object.hasOwn(MAX_TEXT, key) ? MAX_TEXT[key] : undefined;
+    return max !== undefined && typeof value === 'string' ? cleanText(value, max) : value;
+  });
+}
+
+/** Shorter than this no text in it is too long. */
+const MIN_BOUND = 256;
+
+export function cleanText(text: string, max: number): string {
+  const clean = text.replace(HIDDEN, '');
+  return clean.length <= max ? clean : `${clean.slice(0, max - 1).replace(HALF_AT_END, '')}…`;
+}
+
+/**
+ * Control characters but for line feed and tab; marks that turn the reading direction; tags, which
+ * spell ASCII that only models see.
+ */
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
+
+/** The same in JSON text, where the first of them are escaped. */
+const MAY_HIDE = /\\u00[01]|\\[bfr]|[\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u;
+
+const HALF_AT_END = /[\ud800-\udbff]$/;

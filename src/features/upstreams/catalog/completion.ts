@@ -1,0 +1,75 @@
+// MCP "Completion": of whose prompt or template it is.
+import { isObject, isStringArray } from '../../../core/json.ts';
+import type {
+  Catalog,
+  Completion,
+  CompletionRequest,
+  Context,
+  RawResult,
+} from '../../mcp/catalog/catalog.ts';
+import type { RelayedRequest } from '../relay/relayed-call.ts';
+import { BUILT_IN, type Entry } from './entry.ts';
+import type { ListKind } from './list-kinds.ts';
+import type { FoundResource, View, Who } from './view.ts';
+
+export interface CompletionDeps {
+  readonly view: View;
+  getBuiltIn(): Catalog | undefined;
+  findEntry(kind: ListKind, name: string, who: Who, context: Context): Promise<Entry>;
+  findResource(uri: string, who: Who, context: Context): Promise<FoundResource>;
+  send(server: string, who: Who, request: RelayedRequest, context: Context): Promise<RawResult>;
+}
+
+/** MCP, completion: at most 100 values per answer. */
+const MAX_VALUES = 100;
+
+export async function complete(
+  deps: CompletionDeps,
+  completion: CompletionRequest,
+  who: Who,
+  context: Context,
+): Promise<Completion> {
+  const { server, ref } = await findReference(deps, completion.ref, who, context);
+  const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
+  if (builtIn) return builtIn.complete(completion, context);
+  const description = await deps.view.findServer(server)?.describe(who.upstream);
+  if (description && !isObject(description.capabilities.completions)) return NOTHING;
+  const params = {
+    ref,
+    argument: completion.argument,
+    ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
+  };
+  const result = await deps.send(server, who, { method: 'completion/complete', params }, context);
+  return readCompletion(result);
+}
+
+const NOTHING: Completion = { values: [], total: 0, hasMore: false };
+
+/** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
+async function findReference(
+  deps: CompletionDeps,
+  ref: CompletionRequest['ref'],
+  who: Who,
+  context: Context,
+) {
+  if (ref.type === 'ref/prompt') {
+    const { server, ownName } = await deps.findEntry('prompts', ref.name, who, context);
+    return { server, ref: { type: ref.type, name: ownName } };
+  }
+  if (await deps.view.find('templates', ref.uri, who, context)) {
+    const { server, ownName } = await deps.findEntry('templates', ref.uri, who, context);
+    return { server, ref: { type: ref.type, uri: ownName } };
+  }
+  const { server, ownUri } = await deps.findResource(ref.uri, who, context);
+  return { server, ref: { type: ref.type, uri: ownUri } };
+}
+
+function readCompletion({ completion }: RawResult): Completion {
+  if (!isObject(completion) || !isStringArray(completion.values)) return NOTHING;
+  const { values, total, hasMore } = completion;
+  return {
+    values: values.slice(0, MAX_VALUES),
+    ...(typeof total === 'number' && { total }),
+    ...(typeof hasMore === 'boolean' && { hasMore }),
+  };
+}

@@ -1,0 +1,127 @@
+// §18.2: /mcp: everything, under names that say whose they are.
+import type { Context } from '../../mcp/catalog/catalog.ts';
+import { BUILT_IN, type Entry } from './entry.ts';
+import type { JoinedList } from './join-lists.ts';
+import type { ListKind } from './list-kinds.ts';
+import { compileTemplate, type MatchTemplate } from './match-template.ts';
+import type { Plan, PlannedServer } from './plan.ts';
+import type { PreparedList } from './prepare-list.ts';
+import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+
+export function createJoinedView(getPlan: () => Plan): View {
+  const templates = createTemplateMatchers();
+
+  /** Where no call is under way, what it listed last is as much as can be known. */
+  async function listBuiltIn(kind: ListKind, context: Context | undefined) {
+    const { builtIn } = getPlan();
+    return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
+  }
+
+  async function list(kind: ListKind, who: Who, context: Context | undefined): Promise<ListView> {
+    const { servers, joinLists } = getPlan();
+    const planned = [...servers.values()];
+    const own = await listBuiltIn(kind, context);
+    const prepared = await Promise.all(planned.map((one) => loadPrepared(one, kind, who)));
+    const parts = [
+      own?.entries ?? NOTHING,
+      ...prepared.map((one) => one?.prepared.entries ?? NOTHING),
+    ];
+    return {
+      ...joinLists(kind, parts),
+      ttlMs: Math.min(...prepared.map((one) => one?.ttlMs ?? SHORT_TTL_MS), MAX_TTL_MS),
+      isPersonal: planned.some(({ server }) => server.isPersonal),
+    };
+  }
+
+  async function find(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<Found | undefined> {
+    if (kind === 'templates') return toFound(findIn(await list(kind, who, context), name));
+    const { servers, naming } = getPlan();
+    const own = (await listBuiltIn(kind, context))?.byName.get(name);
+    if (own) return { kind: 'entry', entry: own };
+    for (const owner of naming.findOwners(name)) {
+      const planned = servers.get(owner);
+      const loaded = planned && (await loadPrepared(planned, kind, who));
+      const entry = loaded?.prepared.byName.get(name);
+      if (entry) return { kind: 'entry', entry };
+      if (planned && !loaded && naming.hasPrefix(name)) {
+        return { kind: 'absent', server: planned.server };
+      }
+    }
+    return undefined;
+  }
+
+  async function findResource(
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<FoundResource | undefined> {
+    const listed = findIn(await list('resources', who, context), uri);
+    if (listed) return toResource(listed, uri);
+    const offered = await list('templates', who, context);
+    const fitting = offered.entries.find((entry) => templates.fits(entry.name, uri));
+    return fitting && toResource(fitting, uri);
+  }
+
+  return {
+    list,
+    find,
+    findResource,
+    findServer: (name) => getPlan().servers.get(name)?.server,
+    listServers: () => [...getPlan().servers.values()].map(({ server }) => server),
+    shown: 'joined',
+  };
+}
+
+const NOTHING: readonly Entry[] = [];
+/** While a server has not said what it has. */
+const SHORT_TTL_MS = 1_000;
+const MAX_TTL_MS = 60_000;
+
+export interface LoadedList {
+  readonly prepared: PreparedList;
+  readonly ttlMs: number;
+}
+
+/** Undefined while the server has not said what it has. */
+export async function loadPrepared(
+  { server, prepareList }: PlannedServer,
+  kind: ListKind,
+  who: Who,
+): Promise<LoadedList | undefined> {
+  const fetched = await server.load(kind, who.upstream);
+  return fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
+}
+
+function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {
+  const position = positions.get(name);
+  return position === undefined ? undefined : entries[position];
+}
+
+const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind: 'entry', entry };
+
+/** `uri` is that of the entry, or one that fits its template: then both begin alike. */
+function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
+  const isRenamed = server !== BUILT_IN && name !== ownName;
+  return { server, uri, ownUri: isRenamed ? uri.slice(server.length + 1) : uri, annotations };
+}
+
+/** So many of the last templates are kept compiled. */
+const MAX_COMPILED = 2_000;
+
+export function createTemplateMatchers() {
+  const compiled = new Map<string, MatchTemplate>();
+
+  return {
+    fits(template: string, uri: string): boolean {
+      const match = compiled.get(template) ?? compileTemplate(template);
+      if (compiled.size >= MAX_COMPILED) compiled.clear();
+      compiled.set(template, match);
+      return match(uri);
+    },
+  };
+}

@@ -1,0 +1,55 @@
+// §18.2: the four lists of a server.
+import type { RuledItem } from '../../rules/rules.ts';
+import type { ListName } from '../upstream.ts';
+
+export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
+
+export interface ListKindRow {
+  readonly method: string;
+  /** The member of the result that has the items. */
+  readonly member: string;
+  /** The member of an item by which it is found. */
+  readonly key: 'name' | 'uri' | 'uriTemplate';
+  /** In `notifications/<list>/list_changed`, and among the server's capabilities. */
+  readonly list: ListName;
+  readonly ruled: RuledItem['kind'];
+  /** In messages. */
+  readonly noun: string;
+}
+
+export const LIST_KINDS = {
+  tools: {
+    method: 'tools/list',
+    member: 'tools',
+    key: 'name',
+    list: 'tools',
+    ruled: 'tool',
+    noun: 'tool',
+  },
+  prompts: {
+    method: 'prompts/list',
+    member: 'prompts',
+    key: 'name',
+    list: 'prompts',
+    ruled: 'prompt',
+    noun: 'prompt',
+  },
+  resources: {
+    method: 'resources/list',
+    member: 'resources',
+    key: 'uri',
+    list: 'resources',
+    ruled: 'resource',
+    noun: 'resource',
+  },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    key: 'uriTemplate',
+    list: 'resources',
+    ruled: 'resource',
+    noun: 'resource template',
+  },
+} as const satisfies Readonly<Record<ListKind, ListKindRow>>;
+
+export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;

@@ -1,0 +1,87 @@
+// RFC 6570, as far as it takes to see which server a URI is for; the server itself says what it means.
+// All ways to match are followed at once, place by place: URI and template are others' texts, and
+// trying one way after the other could run for minutes.
+
+export type MatchTemplate = (uri: string) => boolean;
+
+/** Characters of a URI, and expressions of a template, that are looked at. */
+const MAX_URI = 2_048;
+const MAX_EXPRESSIONS = 16;
+
+export function compileTemplate(template: string): MatchTemplate {
+  const parts = template.split(/(\{[^{}]*\})/);
+  if (parts.length > 2 * MAX_EXPRESSIONS + 1) return () => false;
+  // Texts stand at even places, expressions between them.
+  const steps = parts.map((part, index) =>
+    index % 2 === 0 ? createText(part) : readExpression(part),
+  );
+  const [first = ''] = parts;
+
+  return function matchTemplate(uri) {
+    if (uri.length > MAX_URI || !uri.startsWith(first)) return false;
+    let ends: readonly number[] = [0];
+    for (const step of steps) {
+      ends = step(uri, ends);
+      if (ends.length === 0) return false;
+    }
+    return ends.at(-1) === uri.length;
+  };
+}
+
+/** From the places where the steps before it can end to those where this one can, in order. */
+type Step = (uri: string, starts: readonly number[]) => readonly number[];
+
+const createText =
+  (text: string): Step =>
+  (uri, starts) =>
+    text === ''
+      ? starts
+      : starts.filter((at) => uri.startsWith(text, at)).map((at) => at + text.length);
+
+interface Form {
+  /** What stands in front of the values, if there are any; `''` for nothing. */
+  readonly first: string;
+  /** Of the values and what separates them. */
+  readonly allowed: RegExp;
+  /** Whether there can be nothing at all. */
+  readonly isOptional: boolean;
+}
+
+const UP_TO_DELIMITER = /[^/?#]/;
+const ANYTHING = /[\s\S]/;
+
+/** RFC 6570 §3.2.1: by operator. */
+const FORMS: Readonly<Record<string, Form>> = {
+  '': { first: '', allowed: UP_TO_DELIMITER, isOptional: false },
+  '+': { first: '', allowed: ANYTHING, isOptional: false },
+  '#': { first: '#', allowed: ANYTHING, isOptional: true },
+  '.': { first: '.', allowed: UP_TO_DELIMITER, isOptional: true },
+  '/': { first: '/', allowed: /[^?#]/, isOptional: true },
+  ';': { first: ';', allowed: UP_TO_DELIMITER, isOptional: true },
+  '?': { first: '?', allowed: /[^#]/, isOptional: true },
+  '&': { first: '&', allowed: /[^#]/, isOptional: true },
+};
+
+function readExpression(expression: string): Step {
+  const operator = /^\{([+#./;?&]?)/.exec(expression)?.[1] ?? '';
+  const form = FORMS[operator];
+  return form === undefined ? () => [] : createExpression(form);
+}
+
+const createExpression =
+  ({ first, allowed, isOptional }: Form): Step =>
+  (uri, starts) => {
+    const ends: number[] = [];
+    const isStart = new Set(starts);
+    let isInside = false;
+    for (let at = starts[0] ?? uri.length + 1; at <= uri.length; at += 1) {
+      const character = uri[at - 1] ?? '';
+      // The character before this place continues values that began earlier, or is the first of them.
+      isInside = isInside ? allowed.test(character) : false;
+      if (!isInside && isStart.has(at - 1)) {
+        isInside = first === '' ? allowed.test(character) : character === first;
+      }
+      if (isInside || (isOptional && isStart.has(at))) ends.push(at);
+    }
+    return ends;
+  };

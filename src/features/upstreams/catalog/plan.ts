@@ -1,0 +1,58 @@
+// What the configuration file says, as long as it says it.
+import type { GatewayFile } from '../../../core/gateway-file/gateway-file.ts';
+import type { Rules } from '../../rules/rules.ts';
+import type { Lock } from '../lock/lock.ts';
+import type { BuiltIn } from './built-in.ts';
+import { createJoinLists, type JoinLists } from './join-lists.ts';
+import { createNaming, type Naming } from './naming.ts';
+import { createPrepareList, type PrepareList } from './prepare-list.ts';
+import type { Server } from './server.ts';
+import type { WarnOfItem } from './warn-of-item.ts';
+
+export interface Plan {
+  /** Undefined where the file says `"builtIn": false`. */
+  readonly builtIn: BuiltIn | undefined;
+  /** In the file's order. */
+  readonly servers: ReadonlyMap<string, PlannedServer>;
+  readonly naming: Naming;
+  /** Undefined where everybody may use everything. */
+  readonly rules: Rules | undefined;
+  readonly lock: Lock;
+  readonly joinLists: JoinLists;
+  readonly warn: WarnOfItem;
+}
+
+export interface PlannedServer {
+  readonly server: Server;
+  readonly prepareList: PrepareList;
+}
+
+export interface PlanParts {
+  readonly file: GatewayFile;
+  readonly builtIn: BuiltIn;
+  readonly servers: readonly Server[];
+  readonly rules: Rules | undefined;
+  readonly lock: Lock;
+  readonly warn: WarnOfItem;
+}
+
+export function createPlan({ file, builtIn, servers, rules, lock, warn }: PlanParts): Plan {
+  const naming = createNaming(file);
+  return {
+    builtIn: file.builtIn ? builtIn : undefined,
+    servers: new Map(
+      servers.map((server) => {
+        const { config } = server;
+        return [
+          config.name,
+          { server, prepareList: createPrepareList({ config, naming, lock, warn }) },
+        ];
+      }),
+    ),
+    naming,
+    rules,
+    lock,
+    joinLists: createJoinLists(naming, warn),
+    warn,
+  };
+}

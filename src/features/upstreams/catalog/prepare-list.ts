@@ -1,0 +1,109 @@
+// §18.2: what of a server's list is served, and under which names.
+import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { isObject } from '../../../core/json.ts';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import type { Lock } from '../lock/lock.ts';
+import { findItemProblem } from './check-item.ts';
+import { cleanItem } from './clean-item.ts';
+import type { Entry } from './entry.ts';
+import type { FetchedList } from './fetch-list.ts';
+import { LIST_KINDS, type ListKind } from './list-kinds.ts';
+import type { Naming } from './naming.ts';
+import { type SelectedTools, selectTools } from './select-tools.ts';
+import type { WarnOfItem } from './warn-of-item.ts';
+
+/** Of one server, in its order; each own name once. */
+export interface PreparedList {
+  readonly entries: readonly Entry[];
+  readonly byOwnName: ReadonlyMap<string, Entry>;
+  readonly byName: ReadonlyMap<string, Entry>;
+}
+
+export interface PrepareDeps {
+  readonly config: UpstreamConfig;
+  readonly naming: Naming;
+  readonly lock: Lock;
+  readonly warn: WarnOfItem;
+}
+
+export type PrepareList = (kind: ListKind, list: FetchedList) => PreparedList;
+
+/** Each list is prepared once. */
+export function createPrepareList(deps: PrepareDeps): PrepareList {
+  const selected = selectTools(deps.config.tools);
+  const prepared = new WeakMap<FetchedList, PreparedList>();
+
+  return function prepareList(kind, list) {
+    const known = prepared.get(list) ?? prepare(kind, list, selected, deps);
+    prepared.set(list, known);
+    return known;
+  };
+}
+
+function prepare(
+  kind: ListKind,
+  { items, cut }: FetchedList,
+  selected: SelectedTools,
+  deps: PrepareDeps,
+): PreparedList {
+  const { config, warn } = deps;
+  const byOwnName = new Map<string, Entry>();
+  const byName = new Map<string, Entry>();
+  if (cut !== undefined) warn(config.name, kind, undefined, `is cut: ${cut}`);
+  for (const raw of items) {
+    const ownName = String(raw[LIST_KINDS[kind].key]);
+    if (kind === 'tools' && !selected.has(ownName)) continue;
+    const problem = findProblem(kind, raw, byOwnName.has(ownName), deps);
+    if (problem !== undefined) {
+      warn(config.name, kind, ownName, problem);
+      continue;
+    }
+    const entry = createEntry(kind, raw, ownName, selected, deps);
+    byOwnName.set(ownName, entry);
+    if (!byName.has(entry.name)) byName.set(entry.name, entry);
+  }
+  return { entries: [...byOwnName.values()], byOwnName, byName };
+}
+
+function findProblem(
+  kind: ListKind,
+  raw: RawItem,
+  isRepeated: boolean,
+  { config, lock }: PrepareDeps,
+): string | undefined {
+  const problem = findItemProblem(kind, raw);
+  if (problem !== undefined) return problem;
+  if (isRepeated) return 'is listed twice';
+  const { ruled } = LIST_KINDS[kind];
+  if (ruled === 'resource') return undefined;
+  const verdict = lock.check(config.name, ruled, raw);
+  return verdict === 'approved' ? undefined : LOCKED[verdict];
+}
+
+/** Why what the lock says hides an item. */
+export const LOCKED = {
+  new: 'is not in postern.lock. See what is new with postern lock --check; approve it with postern lock',
+  changed:
+    'is no longer what postern.lock approved. See what changed with postern lock --check; approve it with postern lock',
+} as const;
+
+function createEntry(
+  kind: ListKind,
+  raw: RawItem,
+  ownName: string,
+  selected: SelectedTools,
+  { config, naming }: PrepareDeps,
+): Entry {
+  const { key, ruled } = LIST_KINDS[kind];
+  const clean = cleanItem(raw);
+  const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
+  const name = ruled === 'resource' ? ownName : naming.join(config, ownName);
+  return {
+    server: config.name,
+    ownName,
+    name,
+    ownItem,
+    item: name === ownName ? ownItem : { ...ownItem, [key]: name },
+    annotations: isObject(raw.annotations) ? raw.annotations : {},
+  };
+}

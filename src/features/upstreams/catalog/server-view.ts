@@ -1,0 +1,114 @@
+// §18.2: /mcp/<server>: one server under its own names.
+import type { Context } from '../../mcp/catalog/catalog.ts';
+import type { Entry } from './entry.ts';
+import { indexEntries, type JoinedList } from './join-lists.ts';
+import { createTemplateMatchers, loadPrepared } from './joined-view.ts';
+import { LIST_KINDS, type ListKind } from './list-kinds.ts';
+import type { Plan, PlannedServer } from './plan.ts';
+import type { PreparedList } from './prepare-list.ts';
+import type { Found, FoundResource, ListView, View, Who } from './view.ts';
+
+/** `joined` is the view of `/mcp`. */
+export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
+  const templates = createTemplateMatchers();
+  const ownLists = new WeakMap<PreparedList, JoinedList>();
+  const findPlanned = () => getPlan().servers.get(name);
+
+  /**
+   * With rules a path shows nothing that `/mcp` does not: rules are about the names there. A server without a prefix
+   * could otherwise take a name that they allow, which there is another's.
+   */
+  const dependsOnJoined = (kind: ListKind): boolean =>
+    getPlan().rules !== undefined &&
+    (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.server.config.prefix === '');
+
+  async function list(kind: ListKind, who: Who, context: Context): Promise<ListView> {
+    const planned = findPlanned();
+    const loaded = planned && (await loadPrepared(planned, kind, who));
+    const ttlMs = loaded?.ttlMs ?? 1_000;
+    const isPersonal = planned?.server.isPersonal === true;
+    if (!loaded) return { ...indexEntries([], getOwnName), ttlMs, isPersonal };
+    if (!dependsOnJoined(kind)) return { ...toOwnList(loaded.prepared), ttlMs, isPersonal };
+    const { entries } = await joined.list(kind, who, context);
+    const own = entries.filter(({ server }) => server === name);
+    return { ...indexEntries(own, getOwnName), ttlMs, isPersonal };
+  }
+
+  function toOwnList(prepared: PreparedList): JoinedList {
+    const known = ownLists.get(prepared) ?? indexEntries(prepared.entries, getOwnName);
+    ownLists.set(prepared, known);
+    return known;
+  }
+
+  async function find(
+    kind: ListKind,
+    ownName: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<Found | undefined> {
+    const planned = findPlanned();
+    if (planned === undefined) return undefined;
+    const loaded = await loadPrepared(planned, kind, who);
+    if (!loaded) return { kind: 'absent', server: planned.server };
+    const entry = loaded.prepared.byOwnName.get(ownName);
+    if (entry === undefined) return undefined;
+    if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
+    const found = await findJoined(kind, entry, who, context);
+    return found?.kind === 'entry' && found.entry.server === name ? found : undefined;
+  }
+
+  /** As a later one of two servers with the same template it has another name there. */
+  async function findJoined(
+    kind: ListKind,
+    entry: Entry,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<Found | undefined> {
+    const found = await joined.find(kind, entry.name, who, context);
+    if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
+    return joined.find(kind, `${name}+${entry.name}`, who, context);
+  }
+
+  const isOwn = (found: Found | undefined): boolean =>
+    found?.kind === 'entry' && found.entry.server === name;
+
+  async function findResource(
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<FoundResource | undefined> {
+    const planned = findPlanned();
+    if (planned === undefined) return undefined;
+    if (getPlan().rules !== undefined) return findJoinedResource(uri, who, context);
+    const annotations = await findOwnAnnotations(planned, uri, who);
+    return annotations && { server: name, ownUri: uri, uri, annotations };
+  }
+
+  async function findJoinedResource(uri: string, who: Who, context: Context | undefined) {
+    for (const candidate of [uri, `${name}+${uri}`]) {
+      const found = await joined.findResource(candidate, who, context);
+      if (found?.server === name && found.ownUri === uri) return found;
+    }
+    return undefined;
+  }
+
+  async function findOwnAnnotations(planned: PlannedServer, uri: string, who: Who) {
+    const listed = await loadPrepared(planned, 'resources', who);
+    const entry = listed?.prepared.byOwnName.get(uri);
+    if (entry) return entry.annotations;
+    const offered = await loadPrepared(planned, 'templates', who);
+    const fitting = offered?.prepared.entries.find(({ ownName }) => templates.fits(ownName, uri));
+    return fitting?.annotations;
+  }
+
+  return {
+    list,
+    find,
+    findResource,
+    findServer: (wanted) => (wanted === name ? findPlanned()?.server : undefined),
+    listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),
+    shown: 'own',
+  };
+}
+
+const getOwnName = ({ ownName }: Entry): string => ownName;

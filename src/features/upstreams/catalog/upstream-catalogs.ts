@@ -1,0 +1,150 @@
+// §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../../../core/clock.ts';
+import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Metrics } from '../../../core/metrics/metrics.ts';
+import type { Seal } from '../../../core/seal/seal.ts';
+import type { Store } from '../../../core/store/store.ts';
+import type { Catalog } from '../../mcp/catalog/catalog.ts';
+import type { Rules } from '../../rules/rules.ts';
+import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import type { RelayCall } from '../relay/relayed-call.ts';
+import type { Upstream } from '../upstream.ts';
+import { createAccess } from './access.ts';
+import { createBuiltIn } from './built-in.ts';
+import { createChangeHub } from './change-hub.ts';
+import { type ClientOf, createIdentify } from './identify.ts';
+import { createJoinedView } from './joined-view.ts';
+import { createLinkedResources } from './linked-resources.ts';
+import { observeUpstream } from './observe-upstream.ts';
+import { createPlan, type Plan } from './plan.ts';
+import { createServer, type Server } from './server.ts';
+import { createServerView } from './server-view.ts';
+import { createViewCatalog } from './view-catalog.ts';
+import { createWarnOfItem } from './warn-of-item.ts';
+
+/** What may change while the gateway runs. */
+export interface CatalogSetup {
+  readonly file: GatewayFile;
+  /** Undefined where everybody may use everything. */
+  readonly rules?: Rules | undefined;
+  /** Without one everything is approved. */
+  readonly lock?: Lock | undefined;
+}
+
+export interface UpstreamCatalogsDeps {
+  readonly builtIn: Catalog;
+  /** Nothing has to be reachable. */
+  openUpstream(config: UpstreamConfig): Upstream;
+  readonly relayCall: RelayCall;
+  readonly clientOf: ClientOf;
+  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly getSeal: () => Promise<Seal>;
+  readonly sessionKeyPrefix: string;
+  readonly sessionTtlSeconds: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Users whose lists are kept, of each server that has some for each user; 1,000 unless given. */
+  readonly maxUsers?: number;
+}
+
+export interface UpstreamCatalogs {
+  /** `/mcp`. */
+  readonly all: Catalog;
+  /** `/mcp/<server>`; the same object for as long as the file names the server. */
+  findServer(name: string): Catalog | undefined;
+  /** Servers that are as before keep their connections; those that went end once their calls have. */
+  reload(setup: CatalogSetup): Promise<void>;
+  /** Each server that must be up for the gateway to be ready, and whether it is. */
+  listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
+  close(graceMs: number): Promise<void>;
+}
+
+const MAX_USERS = 1_000;
+/** How long calls to a server may go on that is no longer in the file. */
+const DRAIN_MS = 600_000;
+
+export function createUpstreamCatalogs(
+  first: CatalogSetup,
+  deps: UpstreamCatalogsDeps,
+): UpstreamCatalogs {
+  const { clock, log } = deps;
+  const builtIn = createBuiltIn(deps.builtIn);
+  const hub = createChangeHub(clock);
+  const views = new Map<string, Catalog>();
+  const draining = new Set<Promise<void>>();
+  let setup = first;
+  let plan = createPlanOf(first.file.servers.map(openServer));
+
+  const getPlan = (): Plan => plan;
+  const shared = {
+    access: createAccess(() => plan.rules),
+    identify: createIdentify(deps.clientOf),
+    relayCall: deps.relayCall,
+    links: createLinkedResources(deps),
+    hub,
+    getPlan,
+  };
+  const joined = createJoinedView(getPlan);
+  const all = createViewCatalog({ ...shared, view: joined, joined });
+
+  function openServer(config: UpstreamConfig): Server {
+    return createServer(observeUpstream(deps.openUpstream(config), deps), {
+      clock,
+      log,
+      maxUsers: deps.maxUsers ?? MAX_USERS,
+      isLocked: () => setup.lock !== undefined,
+      onListChange: hub.announce,
+    });
+  }
+
+  function createPlanOf(servers: readonly Server[]): Plan {
+    const { file, rules, lock = NO_LOCK } = setup;
+    // Lists are prepared anew with each setup, and what is hidden is said again.
+    return createPlan({ file, builtIn, servers, rules, lock, warn: createWarnOfItem(log) });
+  }
+
+  function drain(server: Server, graceMs: number): void {
+    const ending = server
+      .close(graceMs)
+      .catch((cause: unknown) =>
+        log.warn(`Server ${server.config.name}: its connection could not be closed.`, { cause }),
+      )
+      .finally(() => draining.delete(ending));
+    draining.add(ending);
+  }
+
+  return {
+    all,
+    findServer(name) {
+      if (!plan.servers.has(name)) return undefined;
+      const known =
+        views.get(name) ??
+        createViewCatalog({ ...shared, view: createServerView(name, getPlan, joined), joined });
+      views.set(name, known);
+      return known;
+    },
+    async reload(next) {
+      const old = plan.servers;
+      setup = next;
+      const servers = next.file.servers.map((config) => {
+        const server = old.get(config.name)?.server;
+        return server && isDeepStrictEqual(server.config, config) ? server : openServer(config);
+      });
+      plan = createPlanOf(servers);
+      for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
+      for (const { server } of old.values()) if (!servers.includes(server)) drain(server, DRAIN_MS);
+      hub.announceServers();
+    },
+    listRequired: () =>
+      [...plan.servers.values()]
+        .filter(({ server }) => server.config.required)
+        .map(({ server }) => ({ name: server.config.name, isUp: server.upstream.isUp === true })),
+    async close(graceMs) {
+      for (const { server } of plan.servers.values()) drain(server, graceMs);
+      await Promise.all(draining);
+    },
+  };
+}
