@@ -23,6 +23,7 @@ What:
   memory       at rest, under load, and whether it grows with the requests
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
+  rules        one decision of the rules about who may use what
 
 Options:
   --quick               under a minute: 32 connections, 3 short rounds, main contestants

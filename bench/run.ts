@@ -4,6 +4,7 @@ import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureProfile } from './measure-profile.ts';
+import { measureRules } from './measure-rules.ts';
 import { measureStart } from './measure-start.ts';
 import { HELP, type Options, readOptions } from './options.ts';
 import { measureScaling } from './scaling/measure-scaling.ts';
@@ -16,6 +17,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   memory: measureMemory,
   profile: measureProfile,
   start: measureStart,
+  rules: measureRules,
 };
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

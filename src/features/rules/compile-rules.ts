@@ -10,9 +10,10 @@ export interface CompiledRule {
   readonly looksAtTool: boolean;
   /** Whether arguments of the call decide, by `holds`. */
   readonly looksAtArgs: boolean;
-  /** What it says of an item, arguments aside. */
-  judge(item: RuledItem, caller: RuleCaller): RuleDecision;
-  /** Whether its condition does. */
+  /** What it says to the caller of all that it is about, by `who` alone. */
+  address(caller: RuleCaller): RuleDecision;
+  isAbout(item: RuledItem): boolean;
+  /** Whether its condition is fulfilled. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
 }
 
@@ -61,14 +62,14 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
     looksAtArgs,
     looksAtTool,
     looksAtClient: condition.looksAtClient || (who !== 'everyone' && who.clients !== undefined),
-    holds,
-    judge(item, caller) {
-      if (!mayUse(item) || !fits(caller)) return DENIED;
-      // There is nothing at a read that the condition could look at.
-      if (looksAtArgs ? item.kind === 'resource' : !holds(item, caller)) return DENIED;
+    address(caller) {
+      if (!fits(caller)) return DENIED;
       if (scopes === undefined) return allowed;
       const granted = readScopes(caller.user);
       return scopes.some((scope) => granted.includes(scope)) ? allowed : missing;
     },
+    // There is nothing at a read that a condition on arguments could look at.
+    isAbout: (item) => !(looksAtArgs && item.kind === 'resource') && mayUse(item),
+    holds,
   };
 }

@@ -14,14 +14,19 @@ export async function createRules(
   if (configs.length === 0) return NO_RULES;
   const rules = await compileRules(configs);
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
-  const memory = createRuleMemory<Opinion>(clock);
+  /** Those that say something to the caller: most rules are about others. */
+  const selectRules = (caller: RuleCaller): readonly AddressedRule[] =>
+    rules
+      .map((rule) => ({ rule, decision: rule.address(caller) }))
+      .filter(({ decision }) => decision.kind !== 'denied');
+  const memory = createRuleMemory<Opinion, readonly AddressedRule[]>(clock, selectRules);
 
   function findOpinion(item: RuledItem, caller: RuleCaller): Opinion {
     const known = memory.open(caller);
-    const remembered = known?.find(item);
+    const remembered = known.find(item);
     if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
-    const opinion = judge(rules, item, caller);
-    known?.remember(item, opinion);
+    const opinion = judge(known.facts, item, caller);
+    known.remember(item, opinion);
     return opinion;
   }
 
@@ -43,22 +48,23 @@ const NO_RULES: Rules = { needClient: false, decide: () => ALLOWED };
 interface Opinion extends Pick<RuledItem, 'server' | 'annotations'> {
   readonly decision: RuleDecision;
   /** Rules that say more, if the arguments fulfil them. */
-  readonly pending: readonly Pending[];
+  readonly pending: readonly AddressedRule[];
 }
 
-interface Pending {
+/** A rule, and what it says to one caller of all that it is about. */
+interface AddressedRule {
   readonly rule: CompiledRule;
   readonly decision: RuleDecision;
 }
 
-function judge(rules: readonly CompiledRule[], item: RuledItem, caller: RuleCaller): Opinion {
-  const pending: Pending[] = [];
+function judge(rules: readonly AddressedRule[], item: RuledItem, caller: RuleCaller): Opinion {
+  const pending: AddressedRule[] = [];
   let decision = DENIED;
-  for (const rule of rules) {
-    const said = rule.judge(item, caller);
-    if (said.kind === 'denied') continue;
-    if (rule.looksAtArgs) pending.push({ rule, decision: said });
-    else decision = choose(decision, said);
+  for (const addressed of rules) {
+    const { rule } = addressed;
+    if (!rule.isAbout(item)) continue;
+    if (rule.looksAtArgs) pending.push(addressed);
+    else if (rule.holds(item, caller)) decision = choose(decision, addressed.decision);
     if (decision.kind === 'allowed') return { ...pick(item), decision, pending: [] };
   }
   return { ...pick(item), decision, pending };
@@ -68,7 +74,7 @@ const pick = ({ server, annotations }: RuledItem) => ({ server, annotations });
 
 function decideByArgs(
   first: RuleDecision,
-  pending: readonly Pending[],
+  pending: readonly AddressedRule[],
   item: RuledItem,
   caller: RuleCaller,
 ): RuleDecision {

@@ -5,65 +5,75 @@ import type { UserContext } from '../../core/user-context.ts';
 import type { RuleCaller, RuledItem } from './rules.ts';
 
 /** What is remembered of one caller. */
-export interface CallerMemory<Value> {
+export interface CallerMemory<Value, Facts> {
+  /** What follows from the caller alone. */
+  readonly facts: Facts;
   find(item: RuledItem): Value | undefined;
   remember(item: RuledItem, value: Value): void;
 }
 
-export interface RuleMemory<Value> {
-  /** Undefined for a caller of whom nothing may be remembered. */
-  open(caller: RuleCaller): CallerMemory<Value> | undefined;
+export interface RuleMemory<Value, Facts> {
+  open(caller: RuleCaller): CallerMemory<Value, Facts>;
 }
 
 /** Of all callers: some 15 MB. */
 const MAX_VALUES = 100_000;
+const MAX_CALLERS = 10_000;
 /** No name is longer, but one that is made up. URIs may be; few are asked for often. */
 const MAX_NAME_LENGTH = 256;
 
-interface Caller<Value> extends CallerMemory<Value> {
+interface Caller<Value, Facts> extends CallerMemory<Value, Facts> {
   /** Epoch milliseconds. */
   readonly expiresAt: number;
   count(): number;
 }
 
 /** Forgotten when the token expires, and those who called longest ago first where there are many. */
-export function createRuleMemory<Value>(clock: Clock): RuleMemory<Value> {
+export function createRuleMemory<Value, Facts>(
+  clock: Clock,
+  computeFacts: (caller: RuleCaller) => Facts,
+): RuleMemory<Value, Facts> {
+  type Known = Caller<Value, Facts>;
   /** By token and client; who called last is last. */
-  const callers = new Map<string, Caller<Value>>();
+  const callers = new Map<string, Known>();
   /** A request asks about many names: its token is hashed once. */
   const opened = new WeakMap<
     UserContext,
-    { readonly client: string; readonly it: Caller<Value> }
+    { readonly clientId: string | undefined; readonly it: Known }
   >();
   let total = 0;
 
-  function forget(key: string, caller: Caller<Value>): void {
+  function forget(key: string, caller: Known): void {
     callers.delete(key);
     total -= caller.count();
   }
 
-  /** Makes room: of tokens that have expired, then of the oldest. */
-  function makeRoom(now: number): void {
+  /** Forgets tokens that have expired, then the oldest ones. */
+  function makeRoom(): void {
+    const now = clock.now();
     for (const [key, caller] of callers) if (caller.expiresAt <= now) forget(key, caller);
     for (const [key, caller] of callers) {
-      if (total < MAX_VALUES) return;
+      if (total < MAX_VALUES && callers.size < MAX_CALLERS) return;
       forget(key, caller);
     }
   }
 
-  function createCaller(key: string, expiresAt: number): Caller<Value> {
-    const kinds = { tool: new Map(), prompt: new Map(), resource: new Map() } satisfies Record<
-      RuledItem['kind'],
-      Map<string, Value>
-    >;
-    const created: Caller<Value> = {
+  function createCaller(key: string, caller: RuleCaller, expiresAt: number): Known {
+    const kinds: Readonly<Record<RuledItem['kind'], Map<string, Value>>> = {
+      tool: new Map(),
+      prompt: new Map(),
+      resource: new Map(),
+    };
+    const created: Known = {
       expiresAt,
+      facts: computeFacts(caller),
       find: ({ kind, name }) => kinds[kind].get(name),
       remember({ kind, name }, value) {
         if (name.length > MAX_NAME_LENGTH) return;
-        if (total >= MAX_VALUES) makeRoom(clock.now());
-        // It may have been forgotten meanwhile: then nobody finds it any more.
-        if (callers.get(key) === created && !kinds[kind].has(name)) total += 1;
+        if (total >= MAX_VALUES) makeRoom();
+        // Whoever was forgotten meanwhile is not filled any more.
+        if (callers.get(key) !== created) return;
+        if (!kinds[kind].has(name)) total += 1;
         kinds[kind].set(name, value);
       },
       count: () => kinds.tool.size + kinds.prompt.size + kinds.resource.size,
@@ -71,29 +81,39 @@ export function createRuleMemory<Value>(clock: Clock): RuleMemory<Value> {
     return created;
   }
 
-  /** `secret` is the token; undefined where nobody logs in. */
-  function find(secret: string | undefined, client: string, expiresAt: number): Caller<Value> {
-    const key = secret === undefined ? '' : `${hashSha256(secret)} ${client}`;
-    const caller = callers.get(key) ?? createCaller(key, expiresAt);
+  function find(caller: RuleCaller, now: number): Known {
+    const { user, clientId } = caller;
+    // A digest has no spaces: nothing that a client is called can be taken for another's.
+    const key = user === undefined ? '' : `${hashSha256(user.token)} ${clientId ?? ''}`;
+    const expiresAt = readExpiry(user);
+    const known = callers.get(key);
+    if (expiresAt <= now) {
+      if (known !== undefined) forget(key, known);
+      return createCaller(key, caller, expiresAt);
+    }
+    if (known === undefined && callers.size >= MAX_CALLERS) makeRoom();
+    const found = known ?? createCaller(key, caller, expiresAt);
     callers.delete(key);
-    callers.set(key, caller);
-    return caller;
+    callers.set(key, found);
+    return found;
   }
 
   return {
-    open({ user, clientId: client = '' }) {
-      if (user === undefined) return find(undefined, '', Number.POSITIVE_INFINITY);
+    open(caller) {
+      const { user, clientId } = caller;
+      if (user === undefined) return find(caller, clock.now());
       const known = opened.get(user);
-      if (known?.client === client) return known.it;
-      const expiresAt = readExpiry(user);
-      if (expiresAt <= clock.now()) return undefined;
-      const it = find(user.token, client, expiresAt);
-      opened.set(user, { client, it });
+      if (known !== undefined && known.clientId === clientId) return known.it;
+      const it = find(caller, clock.now());
+      opened.set(user, { clientId, it });
       return it;
     },
   };
 }
 
-function readExpiry({ claims: { exp } }: UserContext): number {
+/** Without a time at which a token ends, nothing of it is kept beyond its request. */
+function readExpiry(user: UserContext | undefined): number {
+  if (user === undefined) return Number.POSITIVE_INFINITY;
+  const { exp } = user.claims;
   return typeof exp === 'number' ? exp * 1000 : 0;
 }
