@@ -72,6 +72,8 @@ export interface Deps {
   readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
   readonly network: Network;
+  /** §18.5: whether rules look at the OAuth clients of tokens; no rule does unless given. */
+  readonly needsClients: () => boolean;
 }
 
 export interface Gateway {
@@ -162,6 +164,7 @@ export async function createGateway(
     serverUrls,
     isServer,
     network: overrides.network,
+    needsClients: overrides.needsClients,
     tunnel: outbound.openTunnel,
   });
 
@@ -225,6 +228,7 @@ interface AuthorizationParts extends Pick<Deps, 'store' | 'fetch' | 'clock' | 'l
   readonly isServer: (name: string) => boolean;
   /** In place of the public network. */
   readonly network: Network | undefined;
+  readonly needsClients: Deps['needsClients'] | undefined;
   readonly tunnel: OpenTunnel;
 }
 
@@ -264,6 +268,7 @@ function createAuthorizationEndpoints(
     clientDocuments,
     providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
+    needsClients: parts.needsClients,
     serverUrls: parts.serverUrls,
     log,
   });

@@ -61,6 +61,9 @@ export const buildClientKey = (clientId: string): string => `dcr:client:${client
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 
+/** The client that got a token in broker mode; `hash` is that of the token. */
+export const buildTokenClientKey = (hash: string): string => buildOAuthKey('token-client', hash);
+
 /** The key of a month by which the gateway signs what it tells servers of a caller (§18.6). */
 export const buildIdentityKeyName = (month: number): string => `identity:key:${month}`;
 

@@ -13,6 +13,7 @@ import type { ServerUrls } from '../../core/server-urls.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import { createBroker } from './broker/broker.ts';
+import { createNoteClient } from './broker/note-client.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { findClientId, findClientIdInBody, logClient } from './clients/log-client.ts';
@@ -63,6 +64,8 @@ export interface OAuthDeps {
   readonly serverUrls: ServerUrls;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
+  /** Whether it has to be known later which client got a token; it never has to be unless given. */
+  readonly needsClients?: (() => boolean) | undefined;
   readonly log: Log;
 }
 
@@ -107,7 +110,15 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
   });
   const records = requireRecords(deps, 'Broker mode');
-  const broker = createBroker(config, { ...parts, records, endpoints, clock, inspectToken });
+  const noteClient = createNoteClient({ ...deps, isNeeded: deps.needsClients ?? (() => false) });
+  const broker = createBroker(config, {
+    ...parts,
+    records,
+    endpoints,
+    clock,
+    inspectToken,
+    noteClient,
+  });
   return createHandlers(config, deps, parts, { ...broker, issuer: config.baseUrl });
 }
 

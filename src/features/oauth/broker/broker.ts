@@ -13,6 +13,7 @@ import type { ReadAuthorizationRequest } from '../request/authorization-request.
 import type { OwnResources } from '../request/resource-indicators.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
 import { createFlightRecords } from './flight-records.ts';
+import type { NoteClient } from './note-client.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
 import { createBrokerRequestReader } from './read-request.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
@@ -33,6 +34,7 @@ export interface BrokerDeps {
   readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly inspectToken: ObtainTokensDeps['inspectToken'];
+  readonly noteClient: NoteClient;
   readonly logLogin: LogLogin;
 }
 

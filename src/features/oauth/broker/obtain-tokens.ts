@@ -10,6 +10,7 @@ import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
+import type { NoteClient } from './note-client.ts';
 import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
@@ -55,11 +56,13 @@ export interface ObtainTokensDeps {
   readonly clients: Clients;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
+  readonly noteClient: NoteClient;
   readonly logLogin: LogLogin;
 }
 
 export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
-  const { config, api, endpoints, refreshTokens, clients, inspectToken, logLogin } = deps;
+  const { config, api, endpoints, refreshTokens, clients, inspectToken, noteClient, logLogin } =
+    deps;
 
   return async function obtainTokens(request) {
     const { client, form, refresh } = request;
@@ -76,6 +79,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       bind(providerTokens.refresh_token, request),
       refresh && recordRefresh(refresh, tokens.refresh_token, request),
       clients.recordUse(client),
+      noteClient(tokens.access_token, client.id),
     ]);
     logLogin({
       clientId: client.id,

@@ -1,0 +1,44 @@
+// §18.5: all tokens are made for the gateway's own client at the provider. Where something depends on
+// the client that got one, that is noted when it is handed out.
+import type { Clock } from '../../../core/clock.ts';
+import { parseObject } from '../../../core/json.ts';
+import type { Log } from '../../../core/log.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
+import { buildTokenClientKey } from '../../../core/store/keys.ts';
+import type { Store } from '../../../core/store/store.ts';
+
+export interface NoteClientDeps {
+  readonly store: Pick<Store, 'set'>;
+  /** Whether anything depends on clients now. */
+  readonly isNeeded: () => boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Never rejects: without the note the token works, only rules about its client do not hold. */
+export type NoteClient = (token: unknown, clientId: string) => Promise<void>;
+
+export function createNoteClient({ store, isNeeded, clock, log }: NoteClientDeps): NoteClient {
+  return async function noteClient(token, clientId) {
+    if (typeof token !== 'string' || !isNeeded()) return;
+    const ttlSeconds = Math.ceil(readExpiry(token) - clock.now() / 1000) + TOLERANCE_SECONDS;
+    if (!(ttlSeconds > TOLERANCE_SECONDS)) return;
+    try {
+      await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
+    } catch (error) {
+      log.warn(
+        'The store could not note which client got a token: rules about clients allow it nothing until it is refreshed.',
+        { client: clientId, error },
+      );
+    }
+  };
+}
+
+/** A token counts a little longer than it says, because clocks differ. */
+const TOLERANCE_SECONDS = 300;
+
+/** Epoch seconds. The token came from the provider itself, by TLS: its claims need no check. */
+function readExpiry(token: string): number {
+  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  return typeof claims?.exp === 'number' ? claims.exp : 0;
+}

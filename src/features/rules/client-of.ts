@@ -1,0 +1,97 @@
+// §18.5: which OAuth client a token was made for.
+import type { Clock } from '../../core/clock.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Log } from '../../core/log.ts';
+import { createWarnThrottle } from '../../core/log-throttle.ts';
+import { hashSha256 } from '../../core/sha256.ts';
+import { buildTokenClientKey } from '../../core/store/keys.ts';
+import type { Store } from '../../core/store/store.ts';
+import type { UserContext } from '../../core/user-context.ts';
+
+export interface ClientOfDeps {
+  readonly store: Pick<Store, 'get'>;
+  /** In broker mode, the client that the gateway is at the provider: all tokens are made for it. */
+  readonly ownClientId: string | undefined;
+  /** Whether anything depends on the client now; else the store is not asked. */
+  readonly isNeeded: () => boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Undefined where it is not known, also because the store cannot say: no rule about clients holds then. */
+export type ClientOf = (caller: {
+  readonly user: UserContext | undefined;
+}) => string | undefined | Promise<string | undefined>;
+
+/** RFC 9068 §2.2, OpenID Connect Core §2, and what Okta and Microsoft Entra call it. */
+const CLIENT_CLAIMS = ['azp', 'client_id', 'cid', 'appid'] as const;
+
+const MAX_TOKENS = 10_000;
+
+/** Where nothing was noted: a token from elsewhere, or from before a rule needed its client. */
+const UNKNOWN_MS = 30_000;
+
+interface Remembered {
+  readonly client: Promise<string | undefined>;
+  /** Epoch milliseconds. */
+  readonly until: number;
+}
+
+export function createClientOf({
+  store,
+  ownClientId,
+  isNeeded,
+  clock,
+  log,
+}: ClientOfDeps): ClientOf {
+  /** By the SHA-256 of a token: the first is the oldest. */
+  const remembered = new Map<string, Remembered>();
+  const warn = createWarnThrottle(clock, (error: unknown) => {
+    log.warn(
+      'The store could not say which client a token was made for: rules about clients allow nothing meanwhile.',
+      { error },
+    );
+  });
+
+  function remember(digest: string, client: Promise<string | undefined>, until: number): void {
+    remembered.delete(digest);
+    const [oldest] = remembered.keys();
+    if (remembered.size >= MAX_TOKENS && oldest !== undefined) remembered.delete(oldest);
+    remembered.set(digest, { client, until });
+  }
+
+  async function read(digest: string, exp: unknown): Promise<string | undefined> {
+    try {
+      const client = await store.get(buildTokenClientKey(digest));
+      const end = typeof exp === 'number' && client !== undefined ? exp * 1000 : 0;
+      remember(digest, Promise.resolve(client), Math.max(end, clock.now() + UNKNOWN_MS));
+      return client;
+    } catch (error) {
+      remembered.delete(digest);
+      warn(error);
+      return undefined;
+    }
+  }
+
+  return function clientOf({ user }) {
+    if (user === undefined) return undefined;
+    const claimed = readClaimedClient(user.claims);
+    if (ownClientId === undefined || (claimed ?? ownClientId) !== ownClientId) return claimed;
+    if (!isNeeded()) return undefined;
+    const digest = hashSha256(user.token);
+    const known = remembered.get(digest);
+    if (known !== undefined && known.until > clock.now()) return known.client;
+    const client = read(digest, user.claims.exp);
+    // Calls that come meanwhile wait for the same answer.
+    remember(digest, client, Number.POSITIVE_INFINITY);
+    return client;
+  };
+}
+
+function readClaimedClient(claims: JsonObject): string | undefined {
+  for (const name of CLIENT_CLAIMS) {
+    const value = Object.hasOwn(claims, name) ? claims[name] : undefined;
+    if (typeof value === 'string' && value !== '') return value;
+  }
+  return undefined;
+}
