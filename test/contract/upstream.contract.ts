@@ -5,7 +5,12 @@ import type { JsonObject } from '../../src/core/json.ts';
 import type { Era } from '../../src/features/mcp/protocol/revisions.ts';
 import type { Upstream, UpstreamQuestion } from '../../src/features/upstreams/upstream.ts';
 import { useFresh } from '../support/lifetimes.ts';
-import { callTool, sessionCaller, toRequest } from '../support/upstreams/requests.ts';
+import {
+  callTool,
+  sessionCaller,
+  statelessCaller,
+  toRequest,
+} from '../support/upstreams/requests.ts';
 
 export interface UpstreamHarness {
   readonly upstream: Upstream;
@@ -170,6 +175,44 @@ export function describeUpstream(
         expect(answered).toEqual(said('{"action":"decline"}'));
       },
     );
+
+    test('§18.3 who listens hears that lists and subscribed resources have changed', async () => {
+      const heard: string[] = [];
+      const stop = harness.upstream.listen(caller, {
+        listChanged: (list) => void heard.push(list),
+        resourceUpdated: (uri) => void heard.push(uri),
+      });
+      const params = { uri: 'test://changing' };
+      await harness.upstream.request(caller, toRequest('resources/subscribe', params));
+      const change = async () => {
+        await callTool(harness.upstream, caller, 'change');
+        return new Set(heard);
+      };
+      await expect.poll(change).toEqual(new Set(['tools', 'test://changing']));
+      stop();
+    });
+
+    test('§18.3 a subscription without a session hears of its own resources alone', async () => {
+      const heard: string[] = [];
+      const others: string[] = [];
+      const stateless = statelessCaller();
+      const listen = (to: string[], uri: string) =>
+        harness.upstream.listen(
+          stateless,
+          { listChanged: () => {}, resourceUpdated: (changed) => void to.push(changed) },
+          [uri],
+        );
+      const stop = listen(others, 'test://other');
+      const stopOther = listen(heard, 'test://changing');
+      const change = async () => {
+        await callTool(harness.upstream, stateless, 'change');
+        return heard.length > 0;
+      };
+      await expect.poll(change).toBe(true);
+      expect(others).toEqual([]);
+      stop();
+      stopOther();
+    });
 
     test('§18.3 after close nothing is taken', async () => {
       await harness.upstream.close(0);

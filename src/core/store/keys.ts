@@ -51,6 +51,12 @@ export const buildUpstreamSessionKey = (
   hash: string,
 ): string => `${sessionKeyPrefix}${sessionId}:upstream:${hash}`;
 
+/** The channel on which replicas hear that a session subscribed to other resources of such a server. */
+export const buildUpstreamSubscriptionsChannelName = (
+  sessionKeyPrefix: string,
+  hash: string,
+): string => `${sessionKeyPrefix}upstream:${hash}`;
+
 /** The secret that all replicas seal with where the settings give none. */
 export const buildSharedSecretKey = (sessionKeyPrefix: string): string =>
   `${sessionKeyPrefix}secret`;

@@ -7,10 +7,8 @@ import type { HttpUpstreamConfig } from '../../../src/core/gateway-file/gateway-
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
 import type { Store } from '../../../src/core/store/store.ts';
-import {
-  createHttpUpstream,
-  type HttpUpstreamDeps,
-} from '../../../src/features/upstreams/http/http-upstream.ts';
+import { createHttpUpstream } from '../../../src/features/upstreams/http/http-upstream.ts';
+import type { HttpUpstreamDeps } from '../../../src/features/upstreams/http/http-upstream-deps.ts';
 import type { Upstream } from '../../../src/features/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 

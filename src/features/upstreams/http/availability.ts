@@ -14,9 +14,11 @@ export interface Availability {
   noteDown(reason: UpstreamError): void;
   /** Something broke that may mean that it is down: it is looked for at once. */
   suspect(): void;
-  onChange(listener: (isUp: boolean, reason: string) => void): void;
+  onChange(listener: StateListener): void;
   close(): void;
 }
+
+export type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
 export interface AvailabilityDeps {
   /** The server's name in the configuration. */
@@ -32,31 +34,31 @@ const LONGEST_PAUSE_MS = 30_000;
 
 export function createAvailability(deps: AvailabilityDeps): Availability {
   const { name, probe, clock, log } = deps;
-  const listeners: ((isUp: boolean, reason: string) => void)[] = [];
+  const listeners: StateListener[] = [];
   let isUp: boolean | undefined;
   let downReason = '';
   let isProbing = false;
   let isClosed = false;
   let cancelProbe = () => {};
 
-  function tell(reason: string): void {
-    for (const listener of listeners) listener(isUp === true, reason);
+  function change(now: boolean, reason: string): void {
+    const before = isUp;
+    isUp = now;
+    for (const listener of listeners) listener(now, reason, before);
   }
 
   function noteUp(): void {
     if (isUp === true || isClosed) return;
-    isUp = true;
     cancelProbe();
     log.info(`The MCP server ${name} answers`, { server: name });
-    tell('it answers');
+    change(true, 'it answers');
   }
 
   function noteDown({ message, cause }: UpstreamError): void {
     if (isUp === false || isClosed) return;
-    isUp = false;
     downReason = message;
     log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
-    tell(message);
+    change(false, message);
     probeAfter(FIRST_PAUSE_MS);
   }
 

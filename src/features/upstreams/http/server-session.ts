@@ -1,7 +1,7 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
-import type { UpstreamCaller } from '../upstream.ts';
+import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { HeaderList } from './request-headers.ts';
 
 export interface ServerSession {
@@ -15,6 +15,10 @@ export interface ServerSession {
   /** Monotonic milliseconds. */
   usedAt: number;
   storedAt: number;
+  /** Requests that have no answer yet, by their ids, which are their progress tokens. */
+  readonly underWay: Map<number, UpstreamRequest>;
+  /** Streams of its own that stand. */
+  streams: number;
 }
 
 export function createServerSession(
@@ -24,7 +28,16 @@ export function createServerSession(
 ): ServerSession {
   const headers = ['mcp-protocol-version', protocolVersion];
   if (id !== undefined) headers.push('mcp-session-id', id);
-  return { id, protocolVersion, headers, logLevel: undefined, usedAt: now, storedAt: now };
+  return {
+    id,
+    protocolVersion,
+    headers,
+    logLevel: undefined,
+    usedAt: now,
+    storedAt: now,
+    underWay: new Map(),
+    streams: 0,
+  };
 }
 
 /** What any replica needs to go on with it. */

@@ -10,6 +10,7 @@ import {
   toSessionParams,
 } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import {
   type UpstreamCaller,
   type UpstreamDescription,
@@ -37,6 +38,8 @@ export interface SessionEraDeps {
   readonly records: SessionRecords;
   readonly clock: Clock;
   readonly timeoutMs: number;
+  /** A notification that belongs to no request. */
+  onNotification(caller: UpstreamCaller, message: ServerNotification): void;
   /** Called with what each `initialize` said. */
   onDescription(description: UpstreamDescription): void;
   /** Asked when the server has lost a session: it may have been replaced by a newer one. */
@@ -119,23 +122,32 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     if (logLevel !== undefined && logLevel !== session.logLevel) {
       await setLogLevel(caller, session, logLevel);
     }
-    return connection.call(caller, {
-      method,
-      toParams: (id) => toSessionParams(request, id),
-      headers: [...session.headers, ...traceInHeaders(request)],
-      timeoutMs,
-      signal,
-      async onRequest(message) {
-        const response = await answerRequest(message, request.onRequest);
-        await connection.send(caller, response, session.headers);
-      },
-      onNotification: (message, id) => routeToRequest(message, id, request),
-      onAbandon(requestId, reason) {
-        void notify(caller, session, 'notifications/cancelled', { requestId, reason }).catch(
-          () => {},
-        );
-      },
-    });
+    let ownId: number | undefined;
+    try {
+      return await connection.call(caller, {
+        method,
+        toParams(id) {
+          ownId = id;
+          session.underWay.set(id, request);
+          return toSessionParams(request, id);
+        },
+        headers: [...session.headers, ...traceInHeaders(request)],
+        timeoutMs,
+        signal,
+        async onRequest(message) {
+          const response = await answerRequest(message, request.onRequest?.bind(request));
+          await connection.send(caller, response, session.headers);
+        },
+        onNotification(message, id) {
+          if (!routeToRequest(message, id, request)) deps.onNotification(caller, message);
+        },
+        onAbandon(requestId, reason) {
+          notify(caller, session, 'notifications/cancelled', { requestId, reason }).catch(() => {});
+        },
+      });
+    } finally {
+      if (ownId !== undefined) session.underWay.delete(ownId);
+    }
   }
 
   return {

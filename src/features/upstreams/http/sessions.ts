@@ -87,7 +87,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   function sweep(): void {
     const limit = clock.monotonic() - IDLE_MS;
     for (const [sharer, entry] of entries) {
-      if (entry.session.usedAt <= limit) forget(sharer, entry);
+      if (isIdle(entry.session, limit)) forget(sharer, entry);
     }
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
@@ -168,5 +168,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     },
   };
 }
+
+const isIdle = ({ usedAt, streams, underWay }: ServerSession, limit: number): boolean =>
+  usedAt <= limit && streams === 0 && underWay.size === 0;
 
 const isShared = ({ sessionId }: UpstreamCaller): boolean => sessionId === undefined;

@@ -2,11 +2,13 @@
 import type { JsonObject } from '../../../core/json.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { CallOutcome } from './call.ts';
 import type { Connection } from './connection.ts';
 import { findError, getResult } from './outcome.ts';
 import { describeInHeaders, traceInHeaders } from './request-headers.ts';
+import type { SubscriptionMemory } from './subscription-memory.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */
@@ -15,31 +17,54 @@ export interface StatelessEra {
 
 export interface StatelessEraDeps {
   readonly connection: Connection;
+  readonly subscriptions: SubscriptionMemory;
   readonly timeoutMs: number;
+  /** A notification that belongs to no request. */
+  onNotification(caller: UpstreamCaller, message: ServerNotification): void;
   /** Asked when an answer is none of this era: the server may have been replaced by an older one. */
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
 }
 
-export function createStatelessEra({
-  connection,
-  timeoutMs,
-  hasChangedEra,
-}: StatelessEraDeps): StatelessEra {
+export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
+  const { connection, subscriptions, timeoutMs } = deps;
+
+  async function send(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject | undefined> {
+    const outcome = await connection.call(caller, {
+      method: request.method,
+      toParams: (id) => toStatelessParams(request, id, caller.capabilities),
+      headers: [...describeInHeaders(request), ...traceInHeaders(request)],
+      timeoutMs,
+      signal: request.signal,
+      onNotification(message, id) {
+        if (!routeToRequest(message, id, request)) deps.onNotification(caller, message);
+      },
+    });
+    if (isForeign(outcome) && (await deps.hasChangedEra(caller))) return undefined;
+    return getResult(outcome);
+  }
+
   return {
     async request(caller, request) {
-      const outcome = await connection.call(caller, {
-        method: request.method,
-        toParams: (id) => toStatelessParams(request, id, caller.capabilities),
-        headers: [...describeInHeaders(request), ...traceInHeaders(request)],
-        timeoutMs,
-        signal: request.signal,
-        onNotification: (message, id) => routeToRequest(message, id, request),
-      });
-      if (isForeign(outcome) && (await hasChangedEra(caller))) return undefined;
-      return getResult(outcome);
+      const { sessionId } = caller;
+      const isWanted = SUBSCRIBING.get(request.method);
+      const { uri } = request.params;
+      if (isWanted === undefined || sessionId === undefined || typeof uri !== 'string') {
+        return send(caller, request);
+      }
+      // This era has no such requests: the stream of the client's session asks for the resource.
+      await subscriptions.change(sessionId, uri, isWanted);
+      return {};
     },
   };
 }
+
+const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
+  ['resources/subscribe', true],
+  ['resources/unsubscribe', false],
+]);
 
 /** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */
 const KNOWN_CODES: readonly unknown[] = [-32020, -32021, -32601, -32602, -32603];

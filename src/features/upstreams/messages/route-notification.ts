@@ -2,16 +2,19 @@
 import type { ListName, UpstreamListener, UpstreamRequest } from '../upstream.ts';
 import type { ServerNotification } from './server-message.ts';
 
-/** One that came with the answer to a request; `token` is the progress token that was sent. */
+/**
+ * One that came with the answer to a request, whose progress token was `token`. False where it does not belong to
+ * the request.
+ */
 export function routeToRequest(
   { method, params }: ServerNotification,
   token: number,
   request: UpstreamRequest,
-): void {
+): boolean {
   if (method === 'notifications/message') request.onLog?.(params);
-  else if (method === 'notifications/progress' && params.progressToken === token) {
-    request.onProgress?.(params);
-  }
+  else if (method !== 'notifications/progress') return false;
+  else if (params.progressToken === token) request.onProgress?.(params);
+  return true;
 }
 
 const LISTS: Readonly<Record<string, ListName>> = {

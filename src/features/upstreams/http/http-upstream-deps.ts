@@ -1,0 +1,23 @@
+import type { Clock } from '../../../core/clock.ts';
+import type { OutboundConfig } from '../../../core/config/groups/outbound.ts';
+import type { Log } from '../../../core/log.ts';
+import type { Seal } from '../../../core/seal/seal.ts';
+import type { Store } from '../../../core/store/store.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+
+/** What a server that is reached by HTTP needs of the gateway. */
+export interface HttpUpstreamDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly store: Store;
+  readonly getSeal: () => Promise<Seal>;
+  /** What tells the server who calls (§18.6), beside the headers of the configuration. */
+  readonly getHeaders: (caller: UpstreamCaller) => Promise<Readonly<Record<string, string>>>;
+  /** Bytes of an answer, or of an event of a stream. */
+  readonly maxBytes: number;
+  readonly outbound: OutboundConfig;
+  /** `MCP_SESSION_KEY_PREFIX`. */
+  readonly sessionKeyPrefix: string;
+  /** `MCP_SESSION_TTL_SECONDS`. */
+  readonly sessionTtlSeconds: number;
+}

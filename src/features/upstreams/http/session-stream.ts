@@ -1,0 +1,131 @@
+// MCP "Listening for Messages from the Server": the GET stream of a session.
+import { answerRequest } from '../messages/answer-request.ts';
+import { readServerMessage, type ServerMessage } from '../messages/server-message.ts';
+import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
+import type { Connection } from './connection.ts';
+import type { ExchangeEnd } from './exchange.ts';
+import type { Audience } from './listeners.ts';
+import type { ServerSession } from './server-session.ts';
+import type { ServerSessions } from './sessions.ts';
+
+export interface SessionStreamDeps {
+  readonly connection: Connection;
+  readonly sessions: ServerSessions;
+  /** Sends a request of the gateway's own. */
+  request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
+}
+
+export interface SessionStream {
+  /** Resolves when the stream has ended: whether it is to be opened again. */
+  open(audience: Audience, signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'>;
+  /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
+  subscribe(audience: Audience): Promise<void>;
+}
+
+export function createSessionStream(deps: SessionStreamDeps): SessionStream {
+  const { connection, sessions } = deps;
+
+  async function open(
+    audience: Audience,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): Promise<'again' | 'never'> {
+    const { caller } = audience;
+    const session = sessions.find(caller) ?? (await sessions.open(caller));
+    if (signal.aborted) return 'never';
+    session.streams += 1;
+    try {
+      const end = await readStream(audience, session, signal, onOpen);
+      if (end?.kind === 'refused' && end.status === 404 && session.id !== undefined) {
+        await sessions.renew(caller, session);
+        return 'again';
+      }
+      return end?.kind === 'refused' && isForGood(end.status) ? 'never' : 'again';
+    } finally {
+      session.streams -= 1;
+    }
+  }
+
+  /** Undefined when it was ended from here. */
+  function readStream(
+    audience: Audience,
+    session: ServerSession,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): Promise<ExchangeEnd | undefined> {
+    return new Promise((resolve, reject) => {
+      let stop = () => {};
+      const stopOnAbort = () => {
+        stop();
+        resolve(undefined);
+      };
+      signal.addEventListener('abort', stopOnAbort);
+      const listener = {
+        onStart() {
+          onOpen();
+          void subscribe(audience).catch(() => {});
+        },
+        onMessage(value: unknown) {
+          const message = readServerMessage(value);
+          if (message !== undefined) take(message, audience, session);
+        },
+        onEnd(end: ExchangeEnd) {
+          signal.removeEventListener('abort', stopOnAbort);
+          resolve(end);
+        },
+      };
+      connection.stream(audience.caller, session.headers, listener).then((started) => {
+        stop = started;
+        if (signal.aborted) started();
+      }, reject);
+    });
+  }
+
+  async function subscribe({ uris, caller }: Audience): Promise<void> {
+    for (const uri of uris) await deps.request(caller, { ...SUBSCRIBE, params: { uri } });
+  }
+
+  function take(message: ServerMessage, audience: Audience, session: ServerSession): void {
+    if (message.kind === 'notification') {
+      if (!routeByToken(message, session)) audience.notify(message);
+    } else if (message.kind === 'request') {
+      const asked = findOnly(session);
+      void answerRequest(message, asked?.onRequest?.bind(asked))
+        .then((response) => connection.send(audience.caller, response, session.headers))
+        .catch(() => {});
+    }
+  }
+
+  return { open, subscribe };
+}
+
+const SUBSCRIBE = {
+  method: 'resources/subscribe',
+  signal: new AbortController().signal,
+  trace: {},
+  logLevel: undefined,
+} as const;
+
+/** 409: another stream of the session still stands, maybe at a replica that is gone. */
+const isForGood = (status: number): boolean => status < 500 && status !== 409 && status !== 429;
+
+/** Some servers say on this stream what belongs to a request; whose it is can be told for few of it. */
+function routeByToken(
+  { method, params }: Extract<ServerMessage, { kind: 'notification' }>,
+  session: ServerSession,
+): boolean {
+  if (method === 'notifications/progress') {
+    const { progressToken: token } = params;
+    if (typeof token === 'number') session.underWay.get(token)?.onProgress?.(params);
+    return true;
+  }
+  if (method !== 'notifications/message') return false;
+  findOnly(session)?.onLog?.(params);
+  return true;
+}
+
+/** The request that anything must belong to, where only one is under way. */
+function findOnly({ underWay }: ServerSession): UpstreamRequest | undefined {
+  const [only, ...others] = underWay.values();
+  return others.length === 0 ? only : undefined;
+}

@@ -1,0 +1,78 @@
+// Resources to which clients' sessions have subscribed at a server that knows no sessions: kept in the store, so that
+// the stream is right at whichever replica it is opened.
+import { isStringArray, parseObject } from '../../../core/json.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
+import type { Store } from '../../../core/store/store.ts';
+import { UpstreamError } from '../upstream.ts';
+import type { SessionRecords } from './session-records.ts';
+
+export interface SubscriptionMemory {
+  read(sessionId: string): Promise<readonly string[]>;
+  /** @throws UpstreamError where the session has too many. */
+  change(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
+  forget(sessionId: string): Promise<void>;
+  close(): void;
+}
+
+export interface SubscriptionMemoryDeps {
+  readonly records: SessionRecords;
+  readonly store: Store;
+  readonly channel: string;
+  /** Called on each replica, with a hash of the session's id. */
+  onChange(sessionHash: string): void;
+}
+
+const MAX_URIS = 1000;
+const INVALID_PARAMS = -32602;
+
+export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
+
+export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): SubscriptionMemory {
+  const { records, store, channel, onChange } = deps;
+  /** Changes of one session follow one another. */
+  const changing = new Map<string, Promise<void>>();
+  let unsubscribe: (() => void) | undefined;
+
+  async function read(sessionId: string): Promise<readonly string[]> {
+    const { uris } = parseObject((await records.read(sessionId)) ?? '') ?? {};
+    return isStringArray(uris) ? uris : [];
+  }
+
+  async function write(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+    const others = (await read(sessionId)).filter((other) => other !== uri);
+    const uris = isWanted ? [...others, uri] : others;
+    if (uris.length > MAX_URIS) {
+      throw new UpstreamError('error', 'too many subscriptions', {
+        jsonRpcError: {
+          code: INVALID_PARAMS,
+          message: `A session can subscribe to at most ${MAX_URIS} resources.`,
+        },
+      });
+    }
+    await records.write(sessionId, JSON.stringify({ uris }));
+    await store.publish(channel, hashSession(sessionId));
+  }
+
+  return {
+    async read(sessionId) {
+      // From now on there is a stream that depends on it.
+      unsubscribe ??= store.subscribe(channel, onChange);
+      const uris = await read(sessionId);
+      // The session goes on, and so must what it wants.
+      if (uris.length > 0) await records.write(sessionId, JSON.stringify({ uris }));
+      return uris;
+    },
+    async change(sessionId, uri, isWanted) {
+      const before = changing.get(sessionId) ?? Promise.resolve();
+      const change = before.catch(() => {}).then(() => write(sessionId, uri, isWanted));
+      changing.set(sessionId, change);
+      try {
+        await change;
+      } finally {
+        if (changing.get(sessionId) === change) changing.delete(sessionId);
+      }
+    },
+    forget: async (sessionId) => void (await records.take(sessionId)),
+    close: () => unsubscribe?.(),
+  };
+}
