@@ -1,0 +1,200 @@
+// A server of the session era that asks, tells and fails in every way: the official SDK 1.x.
+
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js';
+import {
+  CallToolRequestSchema,
+  GetPromptRequestSchema,
+  McpError,
+  ReadResourceRequestSchema,
+  type ServerNotification,
+  type ServerRequest,
+} from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
+import { listenOnLoopback } from './listen.ts';
+
+type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
+type Args = Readonly<Record<string, unknown>>;
+
+export interface RelayServer1 {
+  readonly url: string;
+  /** `step`: what a tool waits for goes on. `waiting`, `cancelled`: what tools say. */
+  readonly events: EventEmitter;
+  /** What tools heard of their questions, as JSON text. */
+  readonly heard: readonly string[];
+  close(): Promise<void>;
+}
+
+const FORM = { type: 'object', properties: { name: { type: 'string' } } } as const;
+
+const ANY = z.looseObject({});
+
+export const formQuestion = (message: string) => ({
+  method: 'elicitation/create' as const,
+  params: { message, requestedSchema: FORM },
+});
+
+export async function startRelayServer1(): Promise<RelayServer1> {
+  const events = new EventEmitter();
+  const heard: string[] = [];
+  const transports = new Map<string, StreamableHTTPServerTransport>();
+  const said = (value: unknown) => ({
+    content: [{ type: 'text' as const, text: JSON.stringify(value) }],
+  });
+
+  /** What a question came to: its answer, or its error. */
+  async function ask({ sendRequest }: Extra, question: ServerRequest): Promise<unknown> {
+    const answer = await sendRequest(question, ANY, { timeout: 600_000 }).catch(
+      ({ code, message, data }: McpError) => ({ code, message, data }),
+    );
+    heard.push(JSON.stringify(answer));
+    return answer;
+  }
+
+  const tools: Readonly<Record<string, (args: Args, extra: Extra) => Promise<object>>> = {
+    echo: async (args, { _meta }) => said({ args, trace: _meta?.traceparent }),
+    fails: async () => ({ ...said('failed'), isError: true }),
+    error: async () => {
+      throw new McpError(-32099, 'Not today', { why: 'because' });
+    },
+    ask: async (_args, extra) => said(await ask(extra, formQuestion('Who?'))),
+    'ask-twice': async (_args, extra) => {
+      const first = await ask(extra, formQuestion('First?'));
+      return said([first, await ask(extra, formQuestion('Second?'))]);
+    },
+    'ask-both': async (_args, extra) =>
+      said(
+        await Promise.all([ask(extra, formQuestion('One?')), ask(extra, formQuestion('Other?'))]),
+      ),
+    'ask-url': async (_args, extra) =>
+      said(
+        await ask(extra, {
+          method: 'elicitation/create',
+          params: {
+            mode: 'url',
+            message: 'Log in.',
+            url: 'https://example.com/log-in',
+            elicitationId: 'e-1',
+          },
+        }),
+      ),
+    sample: async (_args, extra) =>
+      said(
+        await ask(extra, {
+          method: 'sampling/createMessage',
+          params: {
+            messages: [{ role: 'user', content: { type: 'text', text: 'Hello?' } }],
+            maxTokens: 10,
+          },
+        }),
+      ),
+    roots: async (_args, extra) => said(await ask(extra, { method: 'roots/list' })),
+    'ask-then-wait': async (_args, extra) => {
+      const answer = await ask(extra, formQuestion('Who?'));
+      await wait(extra);
+      return said(answer);
+    },
+    'ask-then-tell': async (_args, extra) => {
+      const answer = await ask(extra, formQuestion('Who?'));
+      await tell(extra, 1);
+      return said(answer);
+    },
+    tell: async (_args, extra) => {
+      for (const progress of [1, 2]) await tell(extra, progress);
+      return said('told');
+    },
+    wait: async (_args, extra) => {
+      await wait(extra);
+      return said('waited');
+    },
+    steps: async ({ steps }, extra) => {
+      for (let step = 1; step <= Number(steps); step += 1) {
+        await wait(extra);
+        await tell(extra, step);
+      }
+      await wait(extra);
+      return said('stepped');
+    },
+    'ask-and-leave': async (_args, extra) => {
+      const asked = ask(extra, formQuestion('Who?'));
+      await wait(extra);
+      void asked;
+      return said('left');
+    },
+  };
+
+  /** Until the test says `step`, or the call is cancelled. */
+  async function wait({ signal }: Extra): Promise<void> {
+    const stepped = once(events, 'step', { signal }).catch((error: unknown) => {
+      events.emit('cancelled');
+      throw error;
+    });
+    events.emit('waiting');
+    await stepped;
+  }
+
+  async function tell({ sendNotification, _meta }: Extra, progress: number): Promise<void> {
+    await sendNotification({
+      method: 'notifications/message',
+      params: { level: 'warning', logger: 'steps', data: { progress } },
+    });
+    const progressToken = _meta?.progressToken;
+    if (progressToken === undefined) return;
+    await sendNotification({
+      method: 'notifications/progress',
+      params: { progressToken, progress, total: 2, message: `step ${progress}` },
+    });
+  }
+
+  function createServer(): Server {
+    const server = new Server(
+      { name: 'relay-1', version: '1.0.0' },
+      {
+        capabilities: { tools: {}, prompts: {}, resources: {}, logging: {} },
+        enforceStrictCapabilities: false,
+      },
+    );
+    server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
+      const tool = tools[params.name];
+      if (tool === undefined) throw new McpError(-32602, `Unknown tool ${params.name}`);
+      return tool(params.arguments ?? {}, extra);
+    });
+    server.setRequestHandler(GetPromptRequestSchema, async ({ params: { name } }, extra) => {
+      if (name === 'error') throw new McpError(-32099, 'Not today', { why: 'because' });
+      const text = name === 'ask' ? await ask(extra, formQuestion('Who?')) : name;
+      return {
+        messages: [{ role: 'user', content: { type: 'text', text: JSON.stringify(text) } }],
+        'x-member': 1,
+      };
+    });
+    server.setRequestHandler(ReadResourceRequestSchema, async ({ params: { uri } }) => ({
+      contents: [{ uri, text: 'read', 'x-part': 1 }],
+      cache: 'its own',
+    }));
+    return server;
+  }
+
+  async function openSession(): Promise<StreamableHTTPServerTransport> {
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => void transports.set(id, transport),
+    });
+    await createServer().connect(transport);
+    return transport;
+  }
+
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const id = req.headers['mcp-session-id'];
+    const known = typeof id === 'string' ? transports.get(id) : undefined;
+    await (known ?? (await openSession())).handleRequest(req, res);
+  }
+
+  const { url, close } = await listenOnLoopback((req, res) => {
+    handle(req, res).catch(() => res.destroy());
+  });
+  return { url, events, heard, close };
+}
