@@ -19,6 +19,8 @@ export interface RelayGateway extends TestGateway {
   readonly relayLog: readonly LogLine[];
   /** As at a shutdown. */
   stopCalls(): Promise<void>;
+  /** Messages of and to the other replicas are lost from now on, as after a crash. */
+  cutOff(): void;
 }
 
 export interface RelayGatewayOptions {
@@ -46,8 +48,14 @@ export async function startRelayGateway({
       openHttpUpstream({ name, url, timeoutMs }, { clock }),
     ),
   );
+  let isCutOff = false;
   const suspendedCalls = createSuspendedCalls({
-    store,
+    store: {
+      ...store,
+      publish: async (...message) => (isCutOff ? undefined : store.publish(...message)),
+      subscribe: (channel, listener) =>
+        store.subscribe(channel, (text) => isCutOff || listener(text)),
+    },
     getSeal: async () => seal,
     clock,
     log,
@@ -65,6 +73,9 @@ export async function startRelayGateway({
     ...gateway,
     relayLog: lines,
     stopCalls: () => suspendedCalls.close(),
+    cutOff() {
+      isCutOff = true;
+    },
     async close() {
       await suspendedCalls.close();
       await Promise.all(opened.map(({ close }) => close()));

@@ -98,6 +98,10 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       await wait(extra);
       return said(answer);
     },
+    'ask-then-fail': async (_args, extra) => {
+      await ask(extra, formQuestion('Who?'));
+      throw new McpError(-32099, 'Not today', { why: 'because' });
+    },
     'ask-then-tell': async (_args, extra) => {
       const answer = await ask(extra, formQuestion('Who?'));
       await tell(extra, 1);

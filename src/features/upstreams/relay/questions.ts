@@ -39,9 +39,11 @@ export const toQuestionError = (thrown: unknown): UpstreamError =>
     thrown instanceof GatewayError ? thrown.message : 'The client could not be asked.',
   );
 
-/** Whether what a server of the stateless era wrote can be asked at all. */
-export const isQuestion = (value: unknown): value is UpstreamQuestion =>
-  isObject(value) && typeof value.method === 'string' && isObject(value.params);
+/** What somebody else wrote as a question; undefined where it is none. */
+export function readQuestion(value: unknown): UpstreamQuestion | undefined {
+  const { method, params = {} } = isObject(value) ? value : {};
+  return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
+}
 
 interface QuestionKind {
   /** The capability that a client declares, in words. */

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
-import { findQuestionProblem, isQuestion } from './questions.ts';
+import { findQuestionProblem, readQuestion } from './questions.ts';
 
 /** What a request brings of its rounds before. */
 export interface RoundAnswers {
@@ -66,8 +66,9 @@ function readQuestions(
     );
   }
   return Object.fromEntries(
-    entries.map(([key, question]) => {
-      if (!isQuestion(question)) {
+    entries.map(([key, written]) => {
+      const question = readQuestion(written);
+      if (question === undefined) {
         throw new CallRefusedError(`${server} asked something that cannot be read.`);
       }
       const problem = findQuestionProblem(question, capabilities);

@@ -2,7 +2,7 @@
 import type { JsonRpcErrorObject } from '../../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject, parseObject } from '../../../../core/json.ts';
 import { UpstreamError, type UpstreamFailure, type UpstreamQuestion } from '../../upstream.ts';
-import { isQuestion } from '../questions.ts';
+import { readQuestion } from '../questions.ts';
 
 export type Outcome =
   | { readonly kind: 'result'; readonly result: JsonObject }
@@ -34,9 +34,10 @@ export const toUpstreamError = ({
 
 /** What another replica wrote. Undefined for what this version does not know. */
 export function parseOutcome(text: string): Outcome | undefined {
-  const { kind, result, key, question, failure, message, jsonRpcError } = parseObject(text) ?? {};
+  const { kind, result, key, failure, message, jsonRpcError, ...rest } = parseObject(text) ?? {};
+  const question = readQuestion(rest.question);
   if (kind === 'result' && isObject(result)) return { kind, result };
-  if (kind === 'question' && typeof key === 'string' && isQuestion(question)) {
+  if (kind === 'question' && typeof key === 'string' && question !== undefined) {
     return { kind, key, question };
   }
   if (kind !== 'failed' || !isFailure(failure) || typeof message !== 'string') return undefined;

@@ -1,0 +1,237 @@
+// Clients of the session era, asked while their call goes on, by servers of both eras.
+import { describe, expect, test } from 'vitest';
+import { lastOf, openClient, type SessionClient } from '../../support/clients/session-client.ts';
+import { advanceSlowly, manualClock } from '../../support/gateway/clock.ts';
+import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
+import { sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
+import { startRelayGateway } from '../../support/upstreams/relay-gateway.ts';
+import { formQuestion, startRelayServer1 } from '../../support/upstreams/relay-server-1.ts';
+import { startRelayServer2 } from '../../support/upstreams/relay-server-2.ts';
+
+const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+const ADA = { action: 'accept', content: { name: 'Ada' }, 'x-member': 1 };
+const ROOTS = { roots: [{ uri: 'file:///a', 'x-part': 1 }] };
+const PARIS = { role: 'assistant', model: 'm', content: { type: 'text', text: 'Paris' } };
+const MINUTE_MS = 60_000;
+
+const one = useShared(startRelayServer1);
+const two = useShared(startRelayServer2);
+const gateway = useShared(() => startRelayGateway({ servers: { one: one.url, two: two.url } }));
+
+/** Calls, answers each question as it comes, and resolves to what the tool said. */
+async function callAnswering(
+  client: SessionClient,
+  name: string,
+  answers: readonly unknown[],
+): Promise<unknown> {
+  const stream = await client.call(name);
+  for (const answer of answers) {
+    const { id } = await stream.next();
+    expect(await client.answer(id, answer)).toBe(202);
+  }
+  return saidIn(await lastOf(stream));
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a response of any shape
+const saidIn = ({ result }: any): unknown => JSON.parse(result.content[0].text);
+
+describe('a server of the session era', () => {
+  test.each([
+    { tool: 'ask', question: formQuestion('Who?'), answer: ADA },
+    { tool: 'roots', question: { method: 'roots/list' }, answer: ROOTS },
+    { tool: 'sample', question: { method: 'sampling/createMessage' }, answer: PARIS },
+    {
+      tool: 'ask-url',
+      question: { method: 'elicitation/create', params: { mode: 'url', elicitationId: 'e-1' } },
+      answer: { action: 'accept' },
+    },
+  ])(
+    '§18.3 $tool: its question and the answer pass as they are',
+    async ({ tool, question, answer }) => {
+      const client = await openClient(gateway, { capabilities: ABLE });
+      const stream = await client.call(`one__${tool}`);
+      const asked = await stream.next();
+      expect(asked).toMatchObject(question);
+      expect(await client.answer(asked.id, answer)).toBe(202);
+      expect(saidIn(await lastOf(stream))).toEqual(answer);
+    },
+  );
+
+  test('§18.3 it may ask again, and several questions at once', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const other = { action: 'decline' };
+    expect(await callAnswering(client, 'one__ask-twice', [ADA, other])).toEqual([ADA, other]);
+    expect(await callAnswering(client, 'one__ask-both', [ADA, other])).toEqual([ADA, other]);
+  });
+
+  test('§18.3 a prompt may ask, too', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const stream = await client.send({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'prompts/get',
+      params: { name: 'one__ask' },
+    });
+    const { id } = await stream.next();
+    await client.answer(id, ADA);
+    const { result } = await lastOf(stream);
+    expect(JSON.parse(result.messages[0].content.text)).toEqual(ADA);
+  });
+
+  test("§18.3 the client's error reaches the server with code, message and data", async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const stream = await client.call('one__ask');
+    const { id } = await stream.next();
+    const error = { code: -32042, message: 'Not now', data: { why: 'busy' } };
+    await (await client.send({ jsonrpc: '2.0', id, error })).text();
+    expect(saidIn(await lastOf(stream))).toMatchObject({
+      code: -32042,
+      message: expect.stringContaining('Not now'),
+      data: { why: 'busy' },
+    });
+  });
+
+  test.each([
+    { tool: 'sample', capabilities: { elicitation: {} }, code: -32601, says: /sampling/ },
+    { tool: 'ask', capabilities: { elicitation: { url: {} } }, code: -32601, says: /elicitation/ },
+    {
+      tool: 'ask-url',
+      capabilities: { elicitation: {} },
+      code: -32602,
+      says: /elicitation by URL/,
+    },
+    { tool: 'ask', capabilities: {}, code: -32601, says: /elicitation/ },
+  ])(
+    '§18.3 $tool: a client that declared $capabilities is not asked, and the server is told',
+    async ({ tool, capabilities, code, says }) => {
+      const client = await openClient(gateway, { capabilities });
+      const { result } = await client.ask('tools/call', { name: `one__${tool}` });
+      const heard = JSON.parse(result.content[0].text);
+      expect(heard.message).toMatch(says);
+      expect(heard.code).toBe(code);
+    },
+  );
+
+  test('§18.3 the time-out stands still while the client is asked', async () => {
+    const clock = manualClock();
+    const gatewayInTime = closeAfterTest(
+      await startRelayGateway({ servers: { one: one.url }, clock, timeoutMs: MINUTE_MS }),
+    );
+    const client = await openClient(gatewayInTime, { capabilities: ABLE });
+    const stream = await client.call('one__ask');
+    const { id } = await stream.next();
+    await advanceSlowly(clock, 4 * MINUTE_MS);
+    expect(await client.answer(id, ADA)).toBe(202);
+    expect(saidIn(await lastOf(stream))).toEqual(ADA);
+  });
+
+  test('§18.3 and goes on after the answer', async () => {
+    const clock = manualClock();
+    const gatewayInTime = closeAfterTest(
+      await startRelayGateway({ servers: { one: one.url }, clock, timeoutMs: MINUTE_MS }),
+    );
+    const client = await openClient(gatewayInTime, { capabilities: ABLE });
+    const stream = await client.call('one__ask-then-wait');
+    const { id } = await stream.next();
+    const waiting = new Promise((resolve) => one.events.once('waiting', resolve));
+    await client.answer(id, ADA);
+    await waiting;
+    await advanceSlowly(clock, MINUTE_MS);
+    expect((await lastOf(stream)).result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringMatching(/^one did not answer in time/) }],
+    });
+  });
+});
+
+describe('a server of the stateless era', () => {
+  test('§18.3 is called again with the answer and its state', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    expect(await callAnswering(client, 'two__ask', [ADA])).toEqual({
+      inputResponses: { who: ADA },
+      requestState: 'state-1',
+    });
+  });
+
+  test('§18.3 several questions are asked at the same time', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const stream = await client.call('two__ask-both');
+    const asked = [await stream.next(), await stream.next()];
+    for (const { id, method } of asked) {
+      await client.answer(id, method === 'roots/list' ? ROOTS : ADA);
+    }
+    expect(saidIn(await lastOf(stream))).toEqual({ one: ADA, other: ROOTS });
+  });
+
+  test('§18.3 it may ask in several rounds', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    expect(await callAnswering(client, 'two__rounds', [ADA, ADA])).toMatchObject({
+      requestState: 'round-0,round-1',
+    });
+  });
+
+  test('§18.3 but in no more than ten', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const stream = await client.call('two__forever');
+    let questions = 0;
+    for (let next = await stream.next(); next.method !== undefined; next = await stream.next()) {
+      questions += 1;
+      await client.answer(next.id, ADA);
+      if (questions > 20) break;
+    }
+    expect(questions).toBeLessThanOrEqual(11);
+  });
+
+  test('§18.3 one that only wants to be called again is', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    expect(await callAnswering(client, 'two__later', [])).toBe('now');
+  });
+
+  test('§18.3 a server that refuses a client which cannot answer: its error is passed on', async () => {
+    const client = await openClient(gateway, { capabilities: { sampling: {} } });
+    const { error } = await client.ask('tools/call', { name: 'two__ask' });
+    expect(error).toMatchObject({ code: -32021, message: expect.stringContaining('elicitation') });
+  });
+
+  test('§18.3 a client that answers with an error: the model reads so', async () => {
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const stream = await client.call('two__ask');
+    const { id } = await stream.next();
+    const error = { code: -1, message: 'No such person' };
+    await (await client.send({ jsonrpc: '2.0', id, error })).text();
+    const { result } = await lastOf(stream);
+    expect(result.isError).toBe(true);
+    expect(result.content[0].text).toMatch(/^two asked, and .*: No such person/);
+  });
+
+  test.each([
+    { what: 'a form', inputRequests: { who: formQuestion('Who?') }, says: /elicitation/ },
+    {
+      what: 'a URL',
+      inputRequests: { log: { method: 'elicitation/create', params: { mode: 'url' } } },
+      says: /elicitation by URL/,
+    },
+    { what: 'something new', inputRequests: { new: { method: 'x/new' } }, says: /cannot be asked/ },
+    { what: 'nothing readable', inputRequests: { new: 'What?' }, says: /cannot be read/ },
+    {
+      what: 'too much',
+      inputRequests: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [at, {}])),
+      says: /17 questions at once/,
+    },
+  ])(
+    '§18.3 one that asks for $what all the same: the model reads why not',
+    async ({ inputRequests, says }) => {
+      const result = { resultType: 'input_required', inputRequests };
+      const asking = closeAfterTest(
+        await startRawServer((res, id) => sendJson(res, { id, result })),
+      );
+      const refusing = closeAfterTest(await startRelayGateway({ servers: { raw: asking.url } }));
+      const client = await openClient(refusing, { capabilities: { sampling: {} } });
+      const response = await client.ask('tools/call', { name: 'raw__any' });
+      expect(response.result).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringMatching(says) }],
+      });
+    },
+  );
+});
