@@ -7,6 +7,8 @@ import { PACKAGE_NAME } from '../core/version.ts';
 export interface Options {
   /** A file whose default export is the catalogue. */
   readonly catalog: string | undefined;
+  /** In place of POSTERN_CONFIG. */
+  readonly config: string | undefined;
   /** In place of PORT. */
   readonly port: string | undefined;
   /** Start again after each change. */
@@ -30,6 +32,7 @@ Commands:
 Options of start and dev:
   --catalog FILE   serve the tools, prompts and resources of FILE, whose default export is a
                    catalogue, instead of the built-in ones
+  --config FILE    put the MCP servers of FILE (JSON or YAML, with mcpServers) behind the gateway
   --port N         listen on this port instead of PORT
 
 Options of dev:
@@ -46,6 +49,7 @@ export class UsageError extends Error {
 
 const OPTIONS = {
   catalog: { type: 'string' },
+  config: { type: 'string' },
   port: { type: 'string' },
   watch: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -54,8 +58,8 @@ const OPTIONS = {
 
 /** Which commands there are, and what each takes. */
 const COMMANDS: Readonly<Record<CommandName, readonly string[]>> = {
-  start: ['catalog', 'port'],
-  dev: ['catalog', 'port', 'watch'],
+  start: ['catalog', 'config', 'port'],
+  dev: ['catalog', 'config', 'port', 'watch'],
   help: [],
   version: [],
 };
@@ -82,7 +86,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     if (!COMMANDS[command].includes(name)) {
       throw new UsageError(`${PACKAGE_NAME} ${command} has no option ${rawName}.`);
     }
-    const takesValue = name === 'catalog' || name === 'port';
+    const takesValue = name === 'catalog' || name === 'config' || name === 'port';
     if (takesValue && (!value || value.startsWith('-'))) {
       throw new UsageError(`${rawName} needs a value, for example ${EXAMPLES[name]}.`);
     }
@@ -92,14 +96,24 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   return {
     command,
     catalog: asText(values.catalog),
+    config: asText(values.config),
     port: parsePort(asText(values.port)),
     isWatching: values.watch === true,
   };
 }
 
-const NO_OPTIONS: Options = { catalog: undefined, port: undefined, isWatching: false };
+const NO_OPTIONS: Options = {
+  catalog: undefined,
+  config: undefined,
+  port: undefined,
+  isWatching: false,
+};
 
-const EXAMPLES = { catalog: '--catalog catalog.js', port: '--port 3010' } as const;
+const EXAMPLES = {
+  catalog: '--catalog catalog.js',
+  config: '--config mcp.json',
+  port: '--port 3010',
+} as const;
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
 

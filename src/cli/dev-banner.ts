@@ -1,6 +1,8 @@
 import type { Config } from '../core/config/config.ts';
+import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
 import { SOURCE_FOLDER } from './checkout.ts';
+import type { ConfigFile } from './config-file/open-config-file.ts';
 import { type EnvFile, listSettings } from './env-file.ts';
 
 export interface BannerFacts {
@@ -8,6 +10,8 @@ export interface BannerFacts {
   readonly login: string;
   /** The file of `--catalog`. */
   readonly catalog: string | undefined;
+  /** The file of `--config`. */
+  readonly configFile: Pick<ConfigFile, 'path' | 'file'> | undefined;
   readonly envFile: EnvFile | undefined;
 }
 
@@ -19,14 +23,15 @@ export function renderBanner(
   facts: BannerFacts,
   node: string = process.versions.node,
 ): string {
-  const { login, catalog, envFile } = facts;
+  const { login, catalog, configFile, envFile } = facts;
   const { baseUrl } = server;
   const url = `${baseUrl}/mcp`;
   const rows = [
     ['MCP URL', url],
     ['Login', login],
     ['Pages', `${baseUrl}/`],
-    ['Catalog', catalog ?? 'built in (--catalog FILE serves your own)'],
+    ['Catalog', describeCatalog(catalog, configFile)],
+    ...describeServers(configFile),
     ['Data', store.kind === 'embedded' ? store.dataDir : 'in Redis'],
     ...(envFile === undefined
       ? []
@@ -39,13 +44,36 @@ ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('
   Next, in a second terminal:
     ${suggestFirstStep(baseUrl, catalog, node)}
 
-  Or connect a client:
+  Or connect a client${configFile === undefined ? '' : `. This one entry replaces the servers of ${configFile.path}`}:
     Claude Code   claude mcp add --transport http postern ${url}
     Cursor        "postern": { "url": "${url}" } under "mcpServers" in .cursor/mcp.json
 
   Set LOG_LEVEL=debug to log every request. Press Ctrl+C to stop.
 `;
 }
+
+function describeCatalog(
+  catalog: string | undefined,
+  configFile: BannerFacts['configFile'],
+): string {
+  if (configFile?.file.builtIn === false) return `none ("builtIn": false)`;
+  return catalog ?? 'built in (--catalog FILE serves your own)';
+}
+
+/** A row for each, in the order of the file. */
+function describeServers(configFile: BannerFacts['configFile']): readonly (readonly string[])[] {
+  if (configFile === undefined)
+    return [['Servers', 'none (--config FILE puts your MCP servers behind the gateway)']];
+  const { path, file } = configFile;
+  const [first = `none in ${path}`, ...others] = file.servers.map(
+    (server) => `${server.name} (${describeServer(server)})`,
+  );
+  return [['Servers', first], ...others.map((other) => ['', other])];
+}
+
+/** Without what may be secret: arguments, and what follows the host. */
+const describeServer = (server: UpstreamConfig): string =>
+  server.kind === 'stdio' ? `runs ${server.command}` : `at ${new URL(server.url).host}`;
 
 /** The demo comes with the checkout, and calls what is built in. */
 function suggestFirstStep(baseUrl: string, catalog: string | undefined, node: string): string {

@@ -4,6 +4,7 @@ import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
 import type { Options } from './command-line.ts';
+import { openConfigFile } from './config-file/open-config-file.ts';
 import { renderBanner } from './dev-banner.ts';
 import { loadOrCreateProviderKeys } from './dev-provider/keys.ts';
 import { listenOnFreePort } from './dev-provider/listen-on-free-port.ts';
@@ -62,13 +63,14 @@ export async function dev(options: Options): Promise<void> {
     OAUTH_CLIENT_ID: CLIENT_ID,
     ...environment,
   });
+  const configFile = await openConfigFile(preview);
   const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
   const { config, login, close } =
     preview.auth.required && environment.OIDC_ISSUER === undefined
       ? await setUpDevProvider(environment, preview, preview.auth.provider.audience)
       : setUpConfiguredProvider(environment, preview);
-  await serve(config, { catalog, envFile, ...(close && { alsoClose: close }) });
-  console.log(renderBanner(config, { login, catalog: options.catalog, envFile }));
+  await serve(config, { catalog, envFile, configFile, ...(close && { alsoClose: close }) });
+  console.log(renderBanner(config, { login, catalog: options.catalog, configFile, envFile }));
 }
 
 /** The provider that OIDC_ISSUER names, or none. */

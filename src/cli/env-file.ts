@@ -14,12 +14,16 @@ export interface EnvFile {
 }
 
 /**
- * Completes the environment: `.env` fills in what is not set, and `--port` is PORT.
+ * Completes the environment: `.env` fills in what is not set; `--port` is PORT, `--config` POSTERN_CONFIG.
  *
  * @throws StartError when there is a `.env` that cannot be read.
  */
-export function prepareEnvironment({ port }: Pick<Options, 'port'>): EnvFile | undefined {
+export function prepareEnvironment({
+  port,
+  config,
+}: Pick<Options, 'port' | 'config'>): EnvFile | undefined {
   if (port !== undefined) process.env.PORT = port;
+  if (config !== undefined) process.env.POSTERN_CONFIG = config;
   const envFile = readEnvFile();
   Object.assign(process.env, envFile?.added);
   return envFile;

@@ -1,26 +1,35 @@
 import type { Config } from '../core/config/config.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
+import type { ConfigFile } from './config-file/open-config-file.ts';
 import { describeListenError, StartError } from './start-error.ts';
 
-export interface ProcessEnd {
+export interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */
   handleEnd(close: () => Promise<void>): void;
   /** What is closed after the service. */
   readonly alsoClose?: () => Promise<void>;
+  /** What stands behind the gateway. */
+  readonly configFile?: ConfigFile | undefined;
 }
 
 /** @throws StartError with the lines to print. */
 export async function runGateway(
   config: Config,
-  deps: Partial<Deps>,
-  { handleEnd, alsoClose = async () => {} }: ProcessEnd,
+  deps: Partial<Deps> & Pick<Deps, 'log'>,
+  { handleEnd, alsoClose = async () => {}, configFile }: RunOptions,
 ): Promise<void> {
   let close = alsoClose;
   // At once: as the first process of a container, nothing else would handle a signal.
   handleEnd(() => close());
-  const gateway = await openGateway(config, deps);
+  const gateway = await openGateway(config, {
+    ...deps,
+    ...(configFile && { file: configFile.file }),
+  });
+  // The gateway takes what it serves from the catalogue alone so far.
+  const stopFollowing = configFile?.follow(async () => {}, deps.log);
   close = async () => {
+    stopFollowing?.();
     await gateway.close();
     await alsoClose();
   };

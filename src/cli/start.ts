@@ -1,6 +1,7 @@
 import { loadConfig } from '../core/config/load.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
 import type { Options } from './command-line.ts';
+import { openConfigFile } from './config-file/open-config-file.ts';
 import { countWorkers } from './count-workers.ts';
 import { prepareEnvironment } from './env-file.ts';
 
@@ -8,13 +9,14 @@ import { prepareEnvironment } from './env-file.ts';
 export async function start(options: Options): Promise<void> {
   const envFile = prepareEnvironment(options);
   const config = loadConfig(process.env);
+  const configFile = await openConfigFile(config);
   const workers = countWorkers(config.server.workers);
   if (workers > 1) {
     const { superviseWorkers } = await import('./workers/supervise.ts');
-    return superviseWorkers(config, { workers, envFile });
+    return superviseWorkers(config, { workers, envFile, configFile });
   }
   const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
-  await serve(config, { catalog, envFile });
+  await serve(config, { catalog, envFile, configFile });
 }

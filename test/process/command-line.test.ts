@@ -24,7 +24,7 @@ test.each([['help'], ['--help'], ['-h'], ['dev', '--help']])(
     const { code, stdout, stderr } = await runPostern({}, { args });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: postern /);
-    for (const option of ['--catalog FILE', '--port N', '--watch'])
+    for (const option of ['--catalog FILE', '--config FILE', '--port N', '--watch'])
       expect(stdout).toContain(option);
   },
 );
@@ -43,6 +43,7 @@ test.each([
   { args: ['start', '-x'], says: 'Unknown option: -x.' },
   { args: ['dev', '--catalog'], says: '--catalog needs a value' },
   { args: ['dev', '--catalog', '--watch'], says: '--catalog needs a value' },
+  { args: ['dev', '--config'], says: '--config needs a value, for example --config mcp.json.' },
   { args: ['dev', '--port', '0'], says: '--port: "0" is not a number from 1 to 65535.' },
   { args: ['dev', '--port', '99999'], says: '--port: "99999" is not a number from 1 to 65535.' },
   { args: ['dev', '--watch=no'], says: '--watch does not take a value.' },
@@ -62,7 +63,12 @@ test.each([
   { node: '24.13.0', inspector: true },
 ])('§5 command line: what dev prints names the Inspector by Node.js $node: $inspector', (row) => {
   const config = loadConfig({ AUTH_REQUIRED: 'false' });
-  const facts = { login: 'none needed', catalog: 'catalog.mjs', envFile: undefined };
+  const facts = {
+    login: 'none needed',
+    catalog: 'catalog.mjs',
+    configFile: undefined,
+    envFile: undefined,
+  };
   const text = renderBanner(config, facts, row.node);
   expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
   expect(text.includes('curl http://localhost:3000/health/ready')).toBe(!row.inspector);

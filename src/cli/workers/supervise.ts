@@ -2,6 +2,8 @@
 import type { Config } from '../../core/config/config.ts';
 import { logListening, logStartWarnings } from '../../core/config/start-log.ts';
 import { createLog } from '../../core/log.ts';
+import { onHangUp } from '../config-file/hang-up.ts';
+import { type ConfigFile, logConfigFile } from '../config-file/open-config-file.ts';
 import type { EnvFile } from '../env-file.ts';
 import { logEnvironment } from '../log-environment.ts';
 import { handleProcessEnd } from '../process-end.ts';
@@ -11,6 +13,8 @@ export interface SuperviseOptions {
   /** How many. */
   readonly workers: number;
   readonly envFile: EnvFile | undefined;
+  /** Each worker reads and follows it itself. */
+  readonly configFile: ConfigFile | undefined;
 }
 
 /**
@@ -20,13 +24,15 @@ export interface SuperviseOptions {
  */
 export async function superviseWorkers(
   config: Config,
-  { workers, envFile }: SuperviseOptions,
+  { workers, envFile, configFile }: SuperviseOptions,
 ): Promise<void> {
   const log = createLog(config.server.logLevel);
   logEnvironment(log, envFile);
+  if (configFile !== undefined) logConfigFile(log, configFile);
   logStartWarnings(config, log);
   const pool = createWorkerPool(log);
   handleProcessEnd(log, pool.close);
+  if (configFile !== undefined) onHangUp(pool.hangUp);
   await pool.start(workers);
   logListening(config, config.server.port, log, { workers });
 }

@@ -15,6 +15,8 @@ export interface WorkerPool {
   start(count: number): Promise<void>;
   /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
   close(): Promise<void>;
+  /** SIGHUP for those that serve: they load their configuration file anew. */
+  hangUp(): void;
 }
 
 /** A worker that died earlier than this after its start, and then again, is replaced after a pause. */
@@ -82,7 +84,11 @@ export function createWorkerPool(log: Log): WorkerPool {
     for (const worker of running) worker.kill();
   });
 
-  return { start, close };
+  function hangUp(): void {
+    for (const worker of running) worker.hangUp();
+  }
+
+  return { start, close, hangUp };
 }
 
 /** Milliseconds; the first death may have been bad luck. */

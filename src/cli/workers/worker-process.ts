@@ -25,6 +25,8 @@ export interface WorkerProcess {
   onMessage(listener: (message: WorkerMessage) => void): void;
   /** Lets it finish what it does, and waits for its end. */
   shutDown(): Promise<'clean' | 'failed'>;
+  /** SIGHUP; one that does not serve yet has just read what there is to read. */
+  hangUp(): void;
   /** At once. */
   kill(): void;
 }
@@ -64,6 +66,9 @@ export function startWorker(): WorkerProcess {
       worker.process.kill('SIGTERM');
       const { code } = await ended;
       return code === 0 || !canFail ? 'clean' : 'failed';
+    },
+    hangUp() {
+      if (isServing) worker.process.kill('SIGHUP');
     },
     kill: () => void worker.process.kill('SIGKILL'),
   };

@@ -5,6 +5,7 @@ import { loadConfig } from '../../core/config/load.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import { loadCatalog } from '../catalog-file/load-catalog.ts';
 import { parseCommandLine } from '../command-line.ts';
+import { openConfigFile } from '../config-file/open-config-file.ts';
 import { endWithError } from '../end-with-error.ts';
 import { handleWorkerEnd } from '../process-end.ts';
 import { runGateway } from '../run-gateway.ts';
@@ -20,11 +21,12 @@ async function runWorker(): Promise<void> {
   const config = loadConfig(process.env);
   const log = createLog(config.server.logLevel, undefined, { worker: worker.id });
   const catalog = file === undefined ? undefined : await loadCatalog(file);
+  const configFile = await openConfigFile(config);
   const startLog = createStartLog(log);
   await runGateway(
     config,
     { log: startLog.log, ...(catalog && { catalog }), ...(await createMetricsDeps(config)) },
-    { handleEnd: (close) => handleWorkerEnd(log, close) },
+    { handleEnd: (close) => handleWorkerEnd(log, close), configFile },
   );
   startLog.endStart();
 }

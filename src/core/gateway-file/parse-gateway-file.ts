@@ -1,7 +1,7 @@
 // §18.1: the text of the configuration file, read once, with everything that is wrong with it.
 import { checkServers } from './check-servers.ts';
-import type { GatewayFile, RuleConfig } from './gateway-file.ts';
-import { type FileContent, fileShape, type PlacedRule } from './members/file-members.ts';
+import type { GatewayFile } from './gateway-file.ts';
+import { type FileContent, fileShape } from './members/file-members.ts';
 import type { ParseOptions } from './parse-options.ts';
 import type { ReadContext } from './shapes/shape.ts';
 import { readSyntax } from './syntax/read-syntax.ts';
@@ -17,7 +17,10 @@ export type ParsedGatewayFile =
   | { readonly kind: 'problems'; readonly problems: readonly string[] };
 
 /** Reads nothing but the text, except what `options` reads. */
-export function parseGatewayFile(text: string, options: ParseOptions): ParsedGatewayFile {
+export async function parseGatewayFile(
+  text: string,
+  options: ParseOptions,
+): Promise<ParsedGatewayFile> {
   const { fileName, env } = options;
   const syntax = readSyntax(text, options.format);
   if (syntax.kind === 'broken')
@@ -34,7 +37,7 @@ export function parseGatewayFile(text: string, options: ParseOptions): ParsedGat
     reportIgnored: (name) => void ignored.add(name),
   };
   const content = fileShape.read(syntax.root, { path: '', context });
-  const file = content && completeFile(content, context, options);
+  const file = content && (await completeFile(content, context, options));
   return file === undefined || problems.length > 0
     ? {
         kind: 'problems',
@@ -43,27 +46,26 @@ export function parseGatewayFile(text: string, options: ParseOptions): ParsedGat
     : { kind: 'parsed', file, warnings: describeIgnored(fileName, ignored) };
 }
 
-function completeFile(
+async function completeFile(
   { builtIn, separator, servers, rules }: FileContent,
   context: ReadContext,
   options: ParseOptions,
-): GatewayFile {
+): Promise<GatewayFile> {
+  const placedRules = rules.map(({ rule, path, line }) => ({
+    ...rule,
+    place: `${options.fileName}:${line}, ${path}`,
+  }));
+  const problems = (await options.checkRules?.(placedRules)) ?? [];
+  rules.forEach(({ path, line }, index) => {
+    const own = problems.filter(({ place }) => place === placedRules[index]?.place);
+    for (const { message } of own) context.report(line, path, message);
+  });
   return {
     builtIn,
     separator,
     servers: checkServers(servers, separator, options),
-    rules: rules.map((rule) => completeRule(rule, context, options)),
+    rules: placedRules,
   };
-}
-
-function completeRule(
-  { rule, path, line }: PlacedRule,
-  context: ReadContext,
-  { fileName, checkRule }: ParseOptions,
-): RuleConfig {
-  const placed = { ...rule, place: `${fileName}:${line}, ${path}` };
-  for (const problem of checkRule?.(placed) ?? []) context.report(line, path, problem);
-  return placed;
 }
 
 function describeIgnored(fileName: string, ignored: ReadonlySet<string>): readonly string[] {

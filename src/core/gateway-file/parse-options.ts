@@ -16,6 +16,13 @@ export interface ParseOptions {
   resolvePath(path: string): string;
   /** The text of a file that the configuration names. @throws Error with what is wrong with it. */
   readText(path: string): string;
-  /** What is wrong with the patterns and the expression of a rule: sentences. */
-  checkRule?(rule: RuleConfig): readonly string[];
+  /** What is wrong with the patterns and expressions of rules. */
+  checkRules?(rules: readonly RuleConfig[]): Promise<readonly RuleProblem[]>;
+}
+
+export interface RuleProblem {
+  /** `place` of the rule. */
+  readonly place: string;
+  /** A sentence: what is wrong, and what is allowed. */
+  readonly message: string;
 }

@@ -1,5 +1,6 @@
 // What is wrong with a configuration file: all at once, each with its place and what is allowed.
 import { expect, test } from 'vitest';
+import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
 import {
   findProblems,
   findServerProblems,
@@ -8,7 +9,7 @@ import {
 
 const URL_ONLY = { url: 'https://it.example/mcp' } as const;
 
-test('§18.1 file: all problems are told at once, each with file, line and path', () => {
+test('§18.1 file: all problems are told at once, each with file, line and path', async () => {
   const text = `{
   "mcpServers": {
     "github": {
@@ -22,7 +23,7 @@ test('§18.1 file: all problems are told at once, each with file, line and path'
   },
   "separator": "x"
 }`;
-  expect(findProblems(text)).toEqual(
+  expect(await findProblems(text)).toEqual(
     [
       expect.stringMatching(/^mcp\.json:4: mcpServers\.github\.url: .* http or https URL/),
       'mcp.json:5: mcpServers.github: "hedaers" is not known. Did you mean headers?',
@@ -37,9 +38,9 @@ test('§18.1 file: all problems are told at once, each with file, line and path'
   );
 });
 
-test('§18.1 file: problems of YAML have their lines, too', () => {
+test('§18.1 file: problems of YAML have their lines, too', async () => {
   const text = 'mcpServers:\n  wiki:\n    url: https://wiki.example\n    timeout: soon\n';
-  expect(findProblems(text, { format: 'yaml', fileName: 'mcp.yml' })).toEqual([
+  expect(await findProblems(text, { format: 'yaml', fileName: 'mcp.yml' })).toEqual([
     expect.stringMatching(
       /^mcp\.yml:4: mcpServers\.wiki\.timeout: "soon" is not valid\. It must be milliseconds/,
     ),
@@ -96,26 +97,26 @@ test.each([
   { format: 'yaml', text: `a: ${'['.repeat(20_000)}`, says: '1: ' },
 ] as const)(
   '§18.1 file: $format that cannot be read is one line: $says',
-  ({ format, text, says }) => {
-    const problems = findProblems(text, { format });
+  async ({ format, text, says }) => {
+    const problems = await findProblems(text, { format });
     expect(problems).toEqual([expect.stringContaining(`mcp.json:${says}`)]);
     expect(problems[0]?.length).toBeLessThan(250);
   },
 );
 
-test('§18.1 file: aliases of aliases do not fill the memory', () => {
+test('§18.1 file: aliases of aliases do not fill the memory', async () => {
   const levels = Array.from(
     { length: 30 },
     (_, at) => `l${at + 1}: &l${at + 1} [*l${at}, *l${at}, *l${at}]`,
   );
   const text = ['l0: &l0 [x, x, x]', ...levels].join('\n');
-  expect(findProblems(text, { format: 'yaml' })).toEqual([
+  expect(await findProblems(text, { format: 'yaml' })).toEqual([
     expect.stringMatching(/^mcp\.json:\d+: The file has more than 100 aliases/),
   ]);
-  expect(findProblems('a: &a [*a]', { format: 'yaml' })).toHaveLength(1);
+  expect(await findProblems('a: &a [*a]', { format: 'yaml' })).toHaveLength(1);
 });
 
-test('§18.1 file: what cannot be read is never shown', () => {
+test('§18.1 file: what cannot be read is never shown', async () => {
   for (const format of ['json', 'yaml'] as const) {
     for (const text of [
       '{ "a": "hunter2\n" }',
@@ -126,19 +127,21 @@ test('§18.1 file: what cannot be read is never shown', () => {
       '%hunter2\n---\na: 1',
       'hunter2',
     ]) {
-      const parsed = parseFile(text, { format });
+      const parsed = await parseFile(text, { format });
       expect(parsed.kind).toBe('problems');
       expect(JSON.stringify(parsed)).not.toMatch(/hunter2(?!" is not known)/);
     }
   }
 });
 
-test('§18.1 file: a name that is given twice is a problem', () => {
+test('§18.1 file: a name that is given twice is a problem', async () => {
   const text =
     '{ "mcpServers": {\n"a": { "url": "https://x.example" },\n"a": { "url": "https://y.example" } } }';
   const says = 'This is given twice, first in line 2. Remove one of them.';
-  expect(findProblems(text)).toEqual([`mcp.json:3: mcpServers.a: ${says}`]);
-  expect(findProblems(text, { format: 'yaml' })).toEqual([`mcp.json:3: mcpServers.a: ${says}`]);
+  expect(await findProblems(text)).toEqual([`mcp.json:3: mcpServers.a: ${says}`]);
+  expect(await findProblems(text, { format: 'yaml' })).toEqual([
+    `mcp.json:3: mcpServers.a: ${says}`,
+  ]);
 });
 
 test.each([
@@ -148,16 +151,19 @@ test.each([
   { name: '7zip', fitting: 'zip' },
   { name: 'a'.repeat(33), fitting: 'a'.repeat(32) },
   { name: '__proto__', fitting: 'proto' },
-])('§18.1 file: $name is no name of a server, and $fitting is proposed', ({ name, fitting }) => {
-  const [problem, ...more] = findProblems(
-    `{ "mcpServers": { ${JSON.stringify(name)}: { "url": "https://x.example" } } }`,
-  );
-  expect(more).toEqual([]);
-  expect(problem).toContain(`Rename it, for example to "${fitting}".`);
-});
+])(
+  '§18.1 file: $name is no name of a server, and $fitting is proposed',
+  async ({ name, fitting }) => {
+    const [problem, ...more] = await findProblems(
+      `{ "mcpServers": { ${JSON.stringify(name)}: { "url": "https://x.example" } } }`,
+    );
+    expect(more).toEqual([]);
+    expect(problem).toContain(`Rename it, for example to "${fitting}".`);
+  },
+);
 
-test.each(['', '日本', '---'])('§18.1 file: "%s" is no name of a server', (name) => {
-  expect(findProblems({ mcpServers: { [name]: URL_ONLY } })).toEqual([
+test.each(['', '日本', '---'])('§18.1 file: "%s" is no name of a server', async (name) => {
+  expect(await findProblems({ mcpServers: { [name]: URL_ONLY } })).toEqual([
     expect.stringContaining('This is no name of a server. It must be a letter, then up to 31'),
   ]);
 });
@@ -195,14 +201,14 @@ test.each([
     servers: { a: URL_ONLY, 'a-': URL_ONLY },
     says: 'a and a- begin alike.',
   },
-])('§18.1 file: $what is a problem', ({ separator = '__', servers, says }) => {
-  const problems = findProblems({ mcpServers: servers, separator });
+])('§18.1 file: $what is a problem', async ({ separator = '__', servers, says }) => {
+  const problems = await findProblems({ mcpServers: servers, separator });
   expect(problems).toEqual([expect.stringContaining(says)]);
 });
 
-test('§18.1 file: several servers may have no prefix', () => {
+test('§18.1 file: several servers may have no prefix', async () => {
   const none = { ...URL_ONLY, prefix: '' };
-  expect(findProblems({ mcpServers: { one: none, two: none } })).toEqual([]);
+  expect(await findProblems({ mcpServers: { one: none, two: none } })).toEqual([]);
 });
 
 test.each([
@@ -276,18 +282,18 @@ test.each([
     given: { command: 'npx', envFile: '.env' },
     says: 'envFile: Postern reads no file for one server.',
   },
-])('§18.1 file: the server $given is refused: $says', ({ given, says }) => {
-  const problems = findServerProblems(given);
+])('§18.1 file: the server $given is refused: $says', async ({ given, says }) => {
+  const problems = await findServerProblems(given);
   expect(problems).toEqual([expect.stringContaining(says)]);
   expect(problems[0]?.startsWith(says), problems[0]).toBe(true);
 });
 
-test('§18.1 file: a time-out under 1000 is refused with both readings', () => {
-  expect(findServerProblems({ ...URL_ONLY, timeout: 60 })).toEqual([
+test('§18.1 file: a time-out under 1000 is refused with both readings', async () => {
+  expect(await findServerProblems({ ...URL_ONLY, timeout: 60 })).toEqual([
     'timeout: 60 is not valid. Postern reads it as 60 milliseconds; some programs mean 60 seconds, which is 60000 here. It must be milliseconds: a whole number from 1000 to 86400000.',
   ]);
-  expect(findServerProblems({ ...URL_ONLY, timeout: 999 })).toHaveLength(1);
-  expect(findServerProblems({ ...URL_ONLY, timeout: 1000 })).toEqual([]);
+  expect(await findServerProblems({ ...URL_ONLY, timeout: 999 })).toHaveLength(1);
+  expect(await findServerProblems({ ...URL_ONLY, timeout: 1000 })).toEqual([]);
 });
 
 test.each([
@@ -298,8 +304,8 @@ test.each([
   'https://hunter2@x.example',
   'https://x.example/#hunter2',
   '',
-])('§18.1 file: the URL %s is refused, and not shown', (url) => {
-  const problems = findServerProblems({ url });
+])('§18.1 file: the URL %s is refused, and not shown', async (url) => {
+  const problems = await findServerProblems({ url });
   expect(problems).toEqual([
     'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info and fragment.',
   ]);
@@ -319,8 +325,8 @@ test.each([
   'MCP-Protocol-Version',
   'Accept',
   'Content-Type',
-])('§18.1 file: the header %s cannot be set', (name) => {
-  expect(findServerProblems({ ...URL_ONLY, headers: { [name]: 'x' } })).toEqual([
+])('§18.1 file: the header %s cannot be set', async (name) => {
+  expect(await findServerProblems({ ...URL_ONLY, headers: { [name]: 'x' } })).toEqual([
     `headers: The header ${name} cannot be set: it belongs to the connection, or Postern sets it itself.`,
   ]);
 });
@@ -341,8 +347,8 @@ test.each([
   },
   { headers: { X: ['hunter2'] }, says: 'headers.X: A list is not valid.' },
   { headers: 'hunter2', says: 'headers: This value is not valid. It must be an object of headers' },
-])('§18.1 file: $headers are refused without being shown', ({ headers, says }) => {
-  const problems = findServerProblems({ ...URL_ONLY, headers });
+])('§18.1 file: $headers are refused without being shown', async ({ headers, says }) => {
+  const problems = await findServerProblems({ ...URL_ONLY, headers });
   expect(problems).toEqual([expect.stringContaining(says)]);
   expect(problems[0]).not.toContain('hunter2');
 });
@@ -365,8 +371,8 @@ test.each([
     auth: { type: 'forward', audience: 'a', scope: 'b' },
     says: 'auth.scope: "type": "forward" has no such member',
   },
-])('§18.1 file: $auth is refused: $says', ({ auth, says }) => {
-  expect(findServerProblems({ ...URL_ONLY, auth })).toEqual([expect.stringContaining(says)]);
+])('§18.1 file: $auth is refused: $says', async ({ auth, says }) => {
+  expect(await findServerProblems({ ...URL_ONLY, auth })).toEqual([expect.stringContaining(says)]);
 });
 
 test.each([
@@ -376,8 +382,8 @@ test.each([
   { url: 'http://localhost:3001/mcp', isAllowed: true },
   { url: 'http://127.0.0.1:3001/mcp', isAllowed: true },
   { url: 'http://[::1]:3001/mcp', isAllowed: true },
-])('§18.1 file: callers’ tokens are forwarded to $url: $isAllowed', ({ url, isAllowed }) => {
-  const problems = findServerProblems({ url, auth: { type: 'forward', audience: 'a' } });
+])('§18.1 file: callers’ tokens are forwarded to $url: $isAllowed', async ({ url, isAllowed }) => {
+  const problems = await findServerProblems({ url, auth: { type: 'forward', audience: 'a' } });
   expect(problems).toEqual(
     isAllowed
       ? []
@@ -385,17 +391,17 @@ test.each([
   );
 });
 
-test('§18.1 file: auth and a header Authorization exclude each other', () => {
+test('§18.1 file: auth and a header Authorization exclude each other', async () => {
   const headers = { AUTHORIZATION: 'Bearer x' };
-  expect(findServerProblems({ ...URL_ONLY, headers, auth: { type: 'identity' } })).toEqual([
+  expect(await findServerProblems({ ...URL_ONLY, headers, auth: { type: 'identity' } })).toEqual([
     'headers: auth sends the header Authorization itself. Remove one of them.',
   ]);
 });
 
-test('§18.1 file: processes of sessions are refused with Redis, where another replica could not reach them', () => {
+test('§18.1 file: processes of sessions are refused with Redis, where another replica could not reach them', async () => {
   const server = { command: 'npx', isolation: 'session' };
-  expect(findServerProblems(server)).toEqual([]);
-  expect(findServerProblems(server, { hasRedis: true })).toEqual([
+  expect(await findServerProblems(server)).toEqual([]);
+  expect(await findServerProblems(server, { hasRedis: true })).toEqual([
     expect.stringMatching(
       /^isolation: "session" cannot be used with REDIS_URL: .* Use "user" or "shared"/,
     ),
@@ -408,8 +414,8 @@ test.each([
   { hasRedis: true, hasStateSecret: false, isAllowed: false },
 ])(
   '§18.1 file: identity with Redis $hasRedis and a secret $hasStateSecret is allowed: $isAllowed',
-  (row) => {
-    const problems = findServerProblems({ ...URL_ONLY, auth: { type: 'identity' } }, row);
+  async (row) => {
+    const problems = await findServerProblems({ ...URL_ONLY, auth: { type: 'identity' } }, row);
     expect(problems).toEqual(
       row.isAllowed
         ? []
@@ -436,26 +442,28 @@ test.each([
   },
   { rule: { who: { claims: { a: null } }, may: ['*'] }, says: 'who.claims.a: This is not valid.' },
   {
-    rule: { who: { claims: { a: { b: 1 } } }, may: ['*'] },
-    says: 'who.claims.a: This is not valid.',
+    rule: { who: { claims: { a: { b: [null] } } }, may: ['*'] },
+    says: 'who.claims.a.b[0]: This is not valid.',
   },
   { rule: { when: ' ', may: ['*'] }, says: 'when: " " is not valid. It must be a CEL expression.' },
   {
     rule: { who: 'everyone', may: ['*'], deny: ['x'] },
     says: '"deny" is not known. Allowed are who, when, may.',
   },
-])('§18.1 file: the rule $rule is refused: $says', ({ rule, says }) => {
-  const problems = findProblems({ rules: [rule] });
+])('§18.1 file: the rule $rule is refused: $says', async ({ rule, says }) => {
+  const problems = await findProblems({ rules: [rule] });
   expect(problems[0]).toContain(says);
   expect(problems.length).toBeLessThanOrEqual(2);
 });
 
-test('§18.1 file: what is wrong with the patterns and the expression of a rule stands at the rule', () => {
+test('§18.1 file: what is wrong with the patterns and the expression of a rule stands at the rule', async () => {
   const text =
     '{ "rules": [\n{ "who": "everyone", "may": ["*"] },\n{ "when": "nonsense", "may": ["*"] } ] }';
-  const checkRule = ({ when }: { readonly when: string | undefined }) =>
-    when === undefined ? [] : [`${when} is no expression.`];
-  expect(findProblems(text, { checkRule })).toEqual([
+  const checkRules = async (rules: readonly RuleConfig[]) =>
+    rules.flatMap(({ when, place }) =>
+      when === undefined ? [] : [{ place, message: `${when} is no expression.` }],
+    );
+  expect(await findProblems(text, { checkRules })).toEqual([
     'mcp.json:3: rules[1]: nonsense is no expression.',
   ]);
 });
@@ -474,6 +482,6 @@ test.each([
   { content: { github: URL_ONLY }, says: '"github" is not known. Allowed are $schema, mcpServers' },
   { content: { separator: '' }, says: 'separator: "" is not valid.' },
   { content: { builtIn: 'no' }, says: 'builtIn: "no" is not valid. It must be true or false' },
-])('§18.1 file: $content is refused: $says', ({ content, says }) => {
-  expect(findProblems(content)).toEqual([expect.stringContaining(says)]);
+])('§18.1 file: $content is refused: $says', async ({ content, says }) => {
+  expect(await findProblems(content)).toEqual([expect.stringContaining(says)]);
 });

@@ -11,8 +11,8 @@ const ENV = {
 } as const;
 
 /** What a server's first argument becomes. */
-function expand(text: string): unknown {
-  const server = readServer({ command: 'x', args: [text] }, { env: ENV });
+async function expand(text: string): Promise<unknown> {
+  const server = await readServer({ command: 'x', args: [text] }, { env: ENV });
   return server?.kind === 'stdio' ? server.args[0] : undefined;
 }
 
@@ -31,8 +31,8 @@ test.each([
   ['${PATTERN}', '$&$1'],
   ['$${TOKEN}', '${TOKEN}'],
   ['$TOKEN {TOKEN} $ $$', '$TOKEN {TOKEN} $ $$'],
-])('§18.1 variables: %s becomes %s', (text, expanded) => {
-  expect(expand(text)).toBe(expanded);
+])('§18.1 variables: %s becomes %s', async (text, expanded) => {
+  expect(await expand(text)).toBe(expanded);
 });
 
 test.each([
@@ -61,25 +61,25 @@ test.each([
     text: '${userHome}/x',
     says: '${userHome} is known to editors only. Write ${HOME}, or the path itself.',
   },
-])('§18.1 variables: $text is a problem: $says', ({ text, says }) => {
-  const problems = findServerProblems({ command: 'x', args: [text] }, { env: ENV });
+])('§18.1 variables: $text is a problem: $says', async ({ text, says }) => {
+  const problems = await findServerProblems({ command: 'x', args: [text] }, { env: ENV });
   expect(problems).toEqual([expect.stringContaining(`args[0]: ${says}`)]);
 });
 
-test('§18.1 variables: numbers and flags may come from variables', () => {
+test('§18.1 variables: numbers and flags may come from variables', async () => {
   const server = {
     url: 'http://localhost:${PORT}/mcp',
     timeout: '${UNSET:-5000}',
     required: '${UNSET:-true}',
   };
-  expect(readServer(server, { env: ENV })).toMatchObject({
+  expect(await readServer(server, { env: ENV })).toMatchObject({
     url: 'http://localhost:3001/mcp',
     timeoutMs: 5000,
     required: true,
   });
 });
 
-test('§18.1 variables: what a variable holds is never shown', () => {
+test('§18.1 variables: what a variable holds is never shown', async () => {
   const server = {
     type: '${TOKEN}',
     url: '${TOKEN}',
@@ -88,12 +88,12 @@ test('§18.1 variables: what a variable holds is never shown', () => {
     required: '${TOKEN}',
     auth: { type: '${TOKEN}' },
   };
-  const problems = findServerProblems(server, { env: ENV });
+  const problems = await findServerProblems(server, { env: ENV });
   expect(problems).toHaveLength(6);
   expect(problems.join('\n')).not.toContain('hunter2');
 });
 
-test('§18.1 variables: names are not expanded', () => {
-  const server = readServer({ command: 'x', env: { '${TOKEN}': 'a' } }, { env: ENV });
+test('§18.1 variables: names are not expanded', async () => {
+  const server = await readServer({ command: 'x', env: { '${TOKEN}': 'a' } }, { env: ENV });
   expect(server?.kind === 'stdio' && server.env).toEqual({ '${TOKEN}': 'a' });
 });

@@ -35,19 +35,19 @@ const STDIO_DEFAULTS = {
 
 const URL_ONLY = { url: 'https://it.example/mcp' } as const;
 
-test('§18.1 file: an empty object serves the built-in catalogue and nothing else', () => {
-  expect(readFile({})).toEqual({ builtIn: true, separator: '__', servers: [], rules: [] });
+test('§18.1 file: an empty object serves the built-in catalogue and nothing else', async () => {
+  expect(await readFile({})).toEqual({ builtIn: true, separator: '__', servers: [], rules: [] });
 });
 
-test('§18.1 file: a server with a url has defaults for everything else', () => {
-  expect(readServer(URL_ONLY)).toEqual(HTTP_DEFAULTS);
+test('§18.1 file: a server with a url has defaults for everything else', async () => {
+  expect(await readServer(URL_ONLY)).toEqual(HTTP_DEFAULTS);
 });
 
-test('§18.1 file: a server with a command has defaults for everything else', () => {
-  expect(readServer({ command: 'npx' })).toEqual(STDIO_DEFAULTS);
+test('§18.1 file: a server with a command has defaults for everything else', async () => {
+  expect(await readServer({ command: 'npx' })).toEqual(STDIO_DEFAULTS);
 });
 
-test('§18.1 file: every member of a server with a url is read', () => {
+test('§18.1 file: every member of a server with a url is read', async () => {
   const given = {
     type: 'sse',
     url: 'https://it.example/sse?tenant=1',
@@ -57,7 +57,7 @@ test('§18.1 file: every member of a server with a url is read', () => {
     required: true,
     tools: { include: ['get_*'], exclude: ['get_all'], describe: { get_one: 'Gets one.' } },
   };
-  expect(readServer(given)).toEqual({
+  expect(await readServer(given)).toEqual({
     ...HTTP_DEFAULTS,
     url: given.url,
     transport: 'sse',
@@ -69,7 +69,7 @@ test('§18.1 file: every member of a server with a url is read', () => {
   });
 });
 
-test('§18.1 file: every member of a server with a command is read', () => {
+test('§18.1 file: every member of a server with a command is read', async () => {
   const given = {
     type: 'stdio',
     command: 'uvx',
@@ -83,21 +83,24 @@ test('§18.1 file: every member of a server with a command is read', () => {
     prefix: '',
   };
   const { type: _, ...members } = given;
-  expect(readServer(given)).toEqual({
+  expect(await readServer(given)).toEqual({
     ...STDIO_DEFAULTS,
     ...members,
     cwd: '/etc/postern/work',
   });
 });
 
-test.each(['url', 'serverUrl', 'httpUrl'])('§18.1 file: %s is the address of a server', (name) => {
-  expect(readServer({ [name]: URL_ONLY.url })).toEqual(HTTP_DEFAULTS);
-});
+test.each(['url', 'serverUrl', 'httpUrl'])(
+  '§18.1 file: %s is the address of a server',
+  async (name) => {
+    expect(await readServer({ [name]: URL_ONLY.url })).toEqual(HTTP_DEFAULTS);
+  },
+);
 
 test.each(['http', 'streamableHttp', 'streamable-http'])(
   '§18.1 file: the type %s is streamable HTTP',
-  (type) => {
-    expect(readServer({ type, ...URL_ONLY })).toEqual(HTTP_DEFAULTS);
+  async (type) => {
+    expect(await readServer({ type, ...URL_ONLY })).toEqual(HTTP_DEFAULTS);
   },
 );
 
@@ -106,12 +109,12 @@ test.each([
   { auth: { type: 'token-exchange', audience: 'https://it.example' } },
   { auth: { type: 'token-exchange', audience: 'it', scope: 'read write' } },
   { auth: { type: 'forward', audience: 'https://gw.example/mcp' } },
-])('§18.1 file: auth can be $auth', ({ auth }) => {
-  expect(readServer({ ...URL_ONLY, auth })).toEqual({ ...HTTP_DEFAULTS, auth });
+])('§18.1 file: auth can be $auth', async ({ auth }) => {
+  expect(await readServer({ ...URL_ONLY, auth })).toEqual({ ...HTTP_DEFAULTS, auth });
 });
 
-test('§18.1 file: the order of the servers is that of the file, and their names are lower-cased', () => {
-  const { servers } = readFile({
+test('§18.1 file: the order of the servers is that of the file, and their names are lower-cased', async () => {
+  const { servers } = await readFile({
     mcpServers: { Zulu: URL_ONLY, 'alpha-2': URL_ONLY, mike: { command: 'npx' } },
     servers: { code: URL_ONLY },
   });
@@ -123,8 +126,8 @@ test('§18.1 file: the order of the servers is that of the file, and their names
   ]);
 });
 
-test('§18.1 file: the file that VS Code writes is read', () => {
-  const parsed = parseFile({
+test('§18.1 file: the file that VS Code writes is read', async () => {
+  const parsed = await parseFile({
     inputs: [{ type: 'promptString', id: 'key', password: true }],
     servers: {
       remote: { type: 'http', url: 'https://remote.example/mcp', gallery: true },
@@ -137,8 +140,8 @@ test('§18.1 file: the file that VS Code writes is read', () => {
   });
 });
 
-test('§18.1 file: a server that is disabled is left out, whatever else is wrong with it', () => {
-  const { servers } = readFile({
+test('§18.1 file: a server that is disabled is left out, whatever else is wrong with it', async () => {
+  const { servers } = await readFile({
     mcpServers: {
       'No name!': { disabled: true, url: '${UNSET}', unknown: 1 },
       on: { ...URL_ONLY, disabled: false },
@@ -147,8 +150,8 @@ test('§18.1 file: a server that is disabled is left out, whatever else is wrong
   expect(servers.map(({ name }) => name)).toEqual(['on']);
 });
 
-test('§18.1 file: members of other programs are ignored, and named once', () => {
-  const parsed = parseFile({
+test('§18.1 file: members of other programs are ignored, and named once', async () => {
+  const parsed = await parseFile({
     globalShortcut: 'Ctrl+Space',
     mcpServers: {
       one: { ...URL_ONLY, autoApprove: ['a'], alwaysAllow: [] },
@@ -163,13 +166,13 @@ test('§18.1 file: members of other programs are ignored, and named once', () =>
   });
 });
 
-test('§18.1 file: JSON may have comments, trailing commas and a byte order mark', () => {
+test('§18.1 file: JSON may have comments, trailing commas and a byte order mark', async () => {
   const text = `\uFEFF// of mine
   { "mcpServers": { /* the wiki */ "it": { "url": "https://it.example/mcp", }, }, }`;
-  expect(readFile(text).servers).toEqual([HTTP_DEFAULTS]);
+  expect((await readFile(text)).servers).toEqual([HTTP_DEFAULTS]);
 });
 
-test('§18.1 file: YAML says the same as JSON', () => {
+test('§18.1 file: YAML says the same as JSON', async () => {
   const text = `
 # of mine
 mcpServers:
@@ -181,7 +184,7 @@ rules:
     may: ["*"]
 `;
   const options = { format: 'yaml', fileName: 'mcp.yaml' } as const;
-  expect(readFile(text, options)).toEqual({
+  expect(await readFile(text, options)).toEqual({
     builtIn: true,
     separator: '__',
     servers: [HTTP_DEFAULTS, { ...HTTP_DEFAULTS, name: 'other', prefix: 'other' }],
@@ -189,21 +192,26 @@ rules:
   });
 });
 
-test('§18.1 file: rules are read with their places', () => {
+test('§18.1 file: rules are read with their places', async () => {
   const rules = [
     { who: { groups: ['a'], scopes: ['b'], clients: ['c*'] }, may: ['x__*'] },
-    { who: { claims: { department: ['it', 'hr'], level: 3, staff: true } }, may: ['prompt:*'] },
+    {
+      who: { claims: { department: ['it', 'hr'], level: 3, staff: true, realm: { roles: ['x'] } } },
+      may: ['prompt:*'],
+    },
     { when: "user.email.endsWith('@example.com')", may: ['*'] },
   ];
-  expect(readFile(JSON.stringify({ rules })).rules).toEqual([
+  expect((await readFile(JSON.stringify({ rules }))).rules).toEqual([
     { ...rules[0], when: undefined, place: 'mcp.json:1, rules[0]' },
     { ...rules[1], when: undefined, place: 'mcp.json:1, rules[1]' },
     { who: 'everyone', ...rules[2], place: 'mcp.json:1, rules[2]' },
   ]);
 });
 
-test('§18.1 file: builtIn and separator are read', () => {
-  expect(readFile({ $schema: './postern.schema.json', builtIn: false, separator: '.' })).toEqual({
+test('§18.1 file: builtIn and separator are read', async () => {
+  expect(
+    await readFile({ $schema: './postern.schema.json', builtIn: false, separator: '.' }),
+  ).toEqual({
     builtIn: false,
     separator: '.',
     servers: [],
@@ -211,11 +219,12 @@ test('§18.1 file: builtIn and separator are read', () => {
   });
 });
 
-test('§18.1 file: names of the prototype are names like others', () => {
+test('§18.1 file: names of the prototype are names like others', async () => {
   const text = `{ "mcpServers": { "it": { "command": "x",
     "env": { "__proto__": "a", "constructor": "b" },
     "tools": { "describe": { "__proto__": "c" } } } } }`;
-  const [server] = readFile(text).servers;
+  const { servers } = await readFile(text);
+  const [server] = servers;
   expect(server?.kind === 'stdio' && Object.entries(server.env)).toEqual([
     ['__proto__', 'a'],
     ['constructor', 'b'],

@@ -20,29 +20,34 @@ export function parseFile(content: unknown, options: Partial<ParseOptions> = {})
   });
 }
 
-export function readFile(content: unknown, options: Partial<ParseOptions> = {}): GatewayFile {
-  const parsed = parseFile(content, options);
+export async function readFile(
+  content: unknown,
+  options: Partial<ParseOptions> = {},
+): Promise<GatewayFile> {
+  const parsed = await parseFile(content, options);
   if (parsed.kind === 'problems') throw new Error(parsed.problems.join('\n'));
   return parsed.file;
 }
 
 /** Of one server that is called `it`. */
-export const readServer = (server: object, options: Partial<ParseOptions> = {}) =>
-  readFile({ mcpServers: { it: server } }, options).servers[0];
+export async function readServer(server: object, options: Partial<ParseOptions> = {}) {
+  const { servers } = await readFile({ mcpServers: { it: server } }, options);
+  return servers[0];
+}
 
-export function findProblems(
+export async function findProblems(
   content: unknown,
   options: Partial<ParseOptions> = {},
-): readonly string[] {
-  const parsed = parseFile(content, options);
+): Promise<readonly string[]> {
+  const parsed = await parseFile(content, options);
   return parsed.kind === 'problems' ? parsed.problems : [];
 }
 
 /** What is wrong with one server that is called `it`, each without file, line and the server's path. */
-export const findServerProblems = (
+export async function findServerProblems(
   server: unknown,
   options: Partial<ParseOptions> = {},
-): readonly string[] =>
-  findProblems({ mcpServers: { it: server } }, options).map((problem) =>
-    problem.replace(/^mcp\.json:\d+: mcpServers\.it[.:]? ?/, ''),
-  );
+): Promise<readonly string[]> {
+  const problems = await findProblems({ mcpServers: { it: server } }, options);
+  return problems.map((problem) => problem.replace(/^mcp\.json:\d+: mcpServers\.it[.:]? ?/, ''));
+}

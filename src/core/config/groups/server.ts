@@ -1,7 +1,7 @@
 // What the service listens on, and what it says of itself.
 import { LOG_LEVELS, type LogLevel } from '../../log.ts';
 import { anyText, baseUrl, flag, integer, integerOrAuto, listenAddress, oneOf } from '../rules.ts';
-import { defineSetting, type Read } from '../setting.ts';
+import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
 export interface ServerConfig {
   readonly port: number;
@@ -19,6 +19,8 @@ export interface ServerConfig {
   readonly shutdownDelayMs: number;
   /** How many processes `postern start` serves with; `auto` is one for each CPU. */
   readonly workers: number | 'auto';
+  /** The configuration file, which the command reads; undefined for none. */
+  readonly configFile: string | undefined;
 }
 
 const port = defineSetting({
@@ -104,6 +106,15 @@ export const serverSettings = {
     details:
       'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations.md#several-processes-on-one-machine).',
   }),
+  configFile: defineSetting({
+    variable: 'POSTERN_CONFIG',
+    rule: anyText,
+    default: NO_DEFAULT,
+    summary:
+      'The configuration file: which MCP servers stand behind the gateway, and who may use what.',
+    details:
+      'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` wins over it. A change of the file, or SIGHUP, loads it anew; a file with problems is named in the log, and the running one is kept. See [the reference](reference.md#181-the-configuration-file).',
+  }),
 };
 
 export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfig => ({
@@ -117,4 +128,5 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfi
   metricsEnabled: read(serverSettings.metricsEnabled),
   shutdownDelayMs: read(serverSettings.shutdownDelayMs),
   workers: read(serverSettings.workers),
+  configFile: read(serverSettings.configFile),
 });

@@ -1,8 +1,9 @@
 // §18.6: `auth` of a server.
 import { oneOf } from '../../config/rules.ts';
+import type { JsonObject } from '../../json.ts';
 import { isScopeToken } from '../../scope.ts';
 import type { UpstreamAuth } from '../gateway-file.ts';
-import { defineMember, type MemberReader, object } from '../shapes/object.ts';
+import { defineMember, type Member, type MemberReader, object } from '../shapes/object.ts';
 import { text } from '../shapes/scalar.ts';
 import type { Shape } from '../shapes/shape.ts';
 
@@ -36,53 +37,69 @@ const authMembers = {
   }),
 };
 
+type AuthType = (typeof TYPES)[number];
+
+/** Which members each type has beside `type`, and why it has no others. */
+const USES: Readonly<
+  Record<
+    AuthType,
+    { readonly isAudienceNeeded: boolean; readonly hasScope: boolean; readonly why: string }
+  >
+> = {
+  identity: {
+    isAudienceNeeded: false,
+    hasScope: false,
+    why: 'its audience is the server’s URL, and it has no scopes',
+  },
+  'token-exchange': { isAudienceNeeded: true, hasScope: true, why: '' },
+  forward: { isAudienceNeeded: true, hasScope: false, why: 'the token is passed on as it is' },
+};
+
 export const authShape: Shape<UpstreamAuth> = object({
   allowed: 'an object such as { "type": "identity" }',
   members: Object.values(authMembers),
+  schema: { required: ['type'], allOf: TYPES.map(createTypeSchema) },
   build(members) {
-    if (!members.has(authMembers.type))
-      return members.report(`"type" is missing. It must be ${oneOf(...TYPES).allowed}.`);
-    const type = members.read(authMembers.type);
-    return type && BUILDERS[type](members);
+    const { has, read, report } = members;
+    if (!has(authMembers.type))
+      return report(`"type" is missing. It must be ${oneOf(...TYPES).allowed}.`);
+    const type = read(authMembers.type);
+    if (type === undefined) return undefined;
+    reportUnused(members, type);
+    if (type === 'identity') return { type };
+    const scope = read(authMembers.scope);
+    const audience = readAudience(members);
+    if (audience === undefined) return undefined;
+    return type === 'forward'
+      ? { type, audience }
+      : { type, audience, ...(scope !== undefined && { scope }) };
   },
 });
 
-const BUILDERS: Readonly<
-  Record<(typeof TYPES)[number], (members: MemberReader) => UpstreamAuth | undefined>
-> = {
-  identity(members) {
-    for (const member of [authMembers.audience, authMembers.scope]) {
-      if (members.has(member))
-        members.report(
-          '"type": "identity" has no such member: its audience is the server’s URL.',
-          member,
-        );
-    }
-    return { type: 'identity' };
-  },
-  'token-exchange'(members) {
-    const audience = readAudience(members, 'the token is asked for');
-    const scope = members.read(authMembers.scope);
-    return audience === undefined
-      ? undefined
-      : { type: 'token-exchange', audience, ...(scope !== undefined && { scope }) };
-  },
-  forward(members) {
-    if (members.has(authMembers.scope))
-      members.report(
-        '"type": "forward" has no such member: the token is passed on as it is.',
-        authMembers.scope,
-      );
-    const audience = readAudience(
-      members,
-      'callers’ tokens must be made, so that no others are passed on',
-    );
-    return audience === undefined ? undefined : { type: 'forward', audience };
-  },
-};
-
-function readAudience(members: MemberReader, what: string): string | undefined {
-  return members.has(authMembers.audience)
-    ? members.read(authMembers.audience)
-    : members.report(`"audience" is missing: name the audience for which ${what}.`);
+function createTypeSchema(type: AuthType): JsonObject {
+  const { isAudienceNeeded } = USES[type];
+  return {
+    if: { required: ['type'], properties: { type: { const: type } } },
+    // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+    then: {
+      properties: Object.fromEntries(listUnused(type).map(({ name }) => [name, false])),
+      ...(isAudienceNeeded && { required: [authMembers.audience.name] }),
+    },
+  };
 }
+
+function reportUnused({ has, report }: MemberReader, type: AuthType): void {
+  for (const member of listUnused(type).filter(has))
+    report(`"type": "${type}" has no such member: ${USES[type].why}.`, member);
+}
+
+function listUnused(type: AuthType): readonly Member<string>[] {
+  const { isAudienceNeeded, hasScope } = USES[type];
+  const { audience, scope } = authMembers;
+  return [...(isAudienceNeeded ? [] : [audience]), ...(hasScope ? [] : [scope])];
+}
+
+const readAudience = ({ has, read, report }: MemberReader): string | undefined =>
+  has(authMembers.audience)
+    ? read(authMembers.audience)
+    : report('"audience" is missing: name the audience that the token must be for.');

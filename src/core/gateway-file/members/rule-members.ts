@@ -17,12 +17,11 @@ const names = (what: string) =>
     { allowed: `a list of ${what}`, isNotEmpty: true },
   );
 
-type ClaimValue = string | number | boolean;
-
-const CLAIM_VALUES = 'text, a number, true or false, or a list of those that are allowed';
+const CLAIM_VALUES =
+  'text, a number, true or false, a list of those that are allowed, or an object of such values';
 
 /** A claim's value is compared as it is: of its own type. */
-const claimValue: Shape<ClaimValue> = {
+const claimScalar: Shape<string | number | boolean> = {
   schema: { type: ['string', 'number', 'boolean'] },
   read(node, place) {
     if (node.kind === 'scalar' && typeof node.value === 'number') return node.value;
@@ -34,12 +33,20 @@ const claimValue: Shape<ClaimValue> = {
   },
 };
 
-const claimValues = list(claimValue, { allowed: CLAIM_VALUES, isNotEmpty: true });
+const claimList = list(claimScalar, { allowed: CLAIM_VALUES, isNotEmpty: true });
 
-const claim: Shape<ClaimValue | readonly ClaimValue[]> = {
-  schema: { anyOf: [claimValue.schema, claimValues.schema] },
-  read: (node, place) => (node.kind === 'list' ? claimValues : claimValue).read(node, place),
+/** Claims may have members, such as `realm_access` with `roles`. */
+const claim: Shape<unknown> = {
+  schema: { anyOf: [claimScalar.schema, claimList.schema, { type: 'object' }] },
+  read(node, place) {
+    if (node.kind === 'object') return claims.read(node, place);
+    return (node.kind === 'list' ? claimList : claimScalar).read(node, place);
+  },
 };
+
+const claims: Shape<Readonly<Record<string, unknown>>> = record(claim, {
+  allowed: 'an object of claims, such as { "department": ["it", "hr"] }',
+});
 
 const subjectMembers = {
   groups: defineMember({
@@ -54,9 +61,7 @@ const subjectMembers = {
   }),
   claims: defineMember({
     name: 'claims',
-    shape: record(claim, {
-      allowed: 'an object of claims, such as { "department": ["it", "hr"] }',
-    }),
+    shape: claims,
     summary:
       'Claims of the token, with the value that each has, or a list of those that it may have.',
   }),
@@ -75,12 +80,12 @@ const subject: Shape<RuleSubject> = object({
     if (isEmpty) return reportHere('It is empty. For everybody write "everyone".');
     const groups = read(subjectMembers.groups);
     const scopes = read(subjectMembers.scopes);
-    const claims = read(subjectMembers.claims);
+    const claimsGiven = read(subjectMembers.claims);
     const clients = read(subjectMembers.clients);
     return {
       ...(groups && { groups }),
       ...(scopes && { scopes }),
-      ...(claims && { claims }),
+      ...(claimsGiven && { claims: claimsGiven }),
       ...(clients && { clients }),
     };
   },

@@ -1,10 +1,22 @@
+import { MAX_GLOB_LENGTH } from '../../glob.ts';
 import type { ToolSelection } from '../gateway-file.ts';
 import { createRecord, list, record } from '../shapes/collection.ts';
 import { defineMember, object } from '../shapes/object.ts';
-import { freeText } from '../shapes/scalar.ts';
+import { freeText, text } from '../shapes/scalar.ts';
 import type { Shape } from '../shapes/shape.ts';
 
-const globs = list(freeText(), { allowed: 'a list of tool names, in which * is any text' });
+const globs = list(
+  text(
+    {
+      parse: (given) => (isGlob(given) ? given : undefined),
+      allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
+    },
+    { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
+  ),
+  { allowed: 'a list of tool names, in which * is any text and ? any character' },
+);
+
+const isGlob = (glob: string): boolean => glob !== '' && glob.length <= MAX_GLOB_LENGTH;
 
 const toolsMembers = {
   include: defineMember({

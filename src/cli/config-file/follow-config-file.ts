@@ -1,0 +1,60 @@
+import type { ParsedGatewayFile } from '../../core/gateway-file/parse-gateway-file.ts';
+import type { Log } from '../../core/log.ts';
+import { onHangUp } from './hang-up.ts';
+import { type LoadFile, summarizeFile } from './load-file.ts';
+import { watchFile } from './watch-file.ts';
+
+export interface FollowOptions {
+  readonly path: string;
+  /** `computeStamp` from before the file was first read. */
+  readonly stamp: string;
+  read(): Promise<ParsedGatewayFile>;
+  readonly load: LoadFile;
+  readonly log: Log;
+}
+
+/** Loads the file anew when it changes, and at SIGHUP, until the result is called. */
+export function followConfigFile({ path, stamp, read, load, log }: FollowOptions): () => void {
+  let isLoading = false;
+  let isOutdated = false;
+  let hasEnded = false;
+
+  /** One after the other; of changes meanwhile the last one counts. */
+  async function reload(): Promise<void> {
+    isOutdated = true;
+    if (isLoading) return;
+    isLoading = true;
+    while (isOutdated && !hasEnded) {
+      isOutdated = false;
+      await loadOnce().catch((cause: unknown) => {
+        log.error(
+          'The configuration file could not be loaded. What was served before may be incomplete: restart the gateway.',
+          { path, cause },
+        );
+      });
+    }
+    isLoading = false;
+  }
+
+  async function loadOnce(): Promise<void> {
+    const parsed = await read();
+    if (hasEnded) return;
+    if (parsed.kind === 'problems') {
+      log.error(
+        'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
+        { path, problems: parsed.problems },
+      );
+      return;
+    }
+    await load(parsed.file);
+    for (const warning of parsed.warnings) log.warn(warning);
+    log.info('Loaded the configuration file anew.', { path, ...summarizeFile(parsed.file) });
+  }
+
+  const stopWatching = watchFile({ path, stamp, onChange: () => void reload() });
+  onHangUp(() => void reload());
+  return () => {
+    hasEnded = true;
+    stopWatching();
+  };
+}

@@ -1,0 +1,64 @@
+// The configuration file as it is on disk now.
+import { readFileSync } from 'node:fs';
+import { dirname, extname, resolve } from 'node:path';
+import type { Config } from '../../core/config/config.ts';
+import { getErrorCode } from '../../core/errors/error-code.ts';
+import {
+  type ParsedGatewayFile,
+  parseGatewayFile,
+} from '../../core/gateway-file/parse-gateway-file.ts';
+import { decodeUtf8 } from '../../core/utf8.ts';
+import { checkRules } from '../../features/rules/check-rules.ts';
+
+/** Far more than anybody writes: what is larger is another file. */
+const MAX_BYTES = 1_048_576;
+
+/** `path` is as the user wrote it; messages name the file by it. Never rejects. */
+export async function readConfigFile(
+  path: string,
+  { store, oauth }: Pick<Config, 'store' | 'oauth'>,
+): Promise<ParsedGatewayFile> {
+  const content = readText(path);
+  if ('problem' in content) return { kind: 'problems', problems: [content.problem] };
+  return parseGatewayFile(content.text, {
+    fileName: path,
+    format: /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json',
+    env: process.env,
+    hasRedis: store.kind === 'redis',
+    hasStateSecret: oauth.stateSecret?.kind === 'given',
+    resolvePath: (other) => resolve(dirname(path), other),
+    readText: (other) => readFileSync(other, 'utf8'),
+    checkRules,
+  });
+}
+
+type Content = { readonly text: string } | { readonly problem: string };
+
+function readText(path: string): Content {
+  if (extname(path).toLowerCase() === '.toml')
+    return { problem: `${path}: Postern reads JSON and YAML, not TOML.` };
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > MAX_BYTES)
+      return { problem: `${path}: a configuration file has at most 1 MiB.` };
+    const text = decodeUtf8(bytes);
+    return text === undefined
+      ? { problem: `${path}: the file is not in UTF-8. Save it in UTF-8.` }
+      : { text };
+  } catch (error) {
+    return { problem: describeReadError(path, error) };
+  }
+}
+
+function describeReadError(path: string, error: unknown): string {
+  const code = getErrorCode(error);
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return `${path}: there is no such file (${resolve(path)}). It is named by --config or POSTERN_CONFIG.`;
+    case 'EISDIR':
+      return `${path}: this is a folder. Name the file in it.`;
+    default:
+      return `${path}: the file cannot be read (${code ?? String(error)}).`;
+  }
+}

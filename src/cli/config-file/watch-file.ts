@@ -1,0 +1,46 @@
+// Tells that a file has changed. It looks once a second: watchers of the system miss files that are
+// replaced by a rename, that are reached by symbolic links (ConfigMaps), or that lie on a network.
+import { statSync } from 'node:fs';
+import { type Clock, systemClock } from '../../core/clock.ts';
+
+const INTERVAL_MS = 1000;
+
+/** What differs after any change; of a link it is that of the file it leads to. */
+export function computeStamp(path: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
+    return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
+  } catch {
+    return 'none';
+  }
+}
+
+export interface WatchFileOptions {
+  readonly path: string;
+  /** `computeStamp` from before the file was last read. */
+  readonly stamp: string;
+  /** Called once a change has settled: two looks in a row saw the same. */
+  readonly onChange: () => void;
+  readonly clock?: Clock;
+}
+
+/** Watches until the result is called. */
+export function watchFile(options: WatchFileOptions): () => void {
+  const { path, onChange, clock = systemClock } = options;
+  let told = options.stamp;
+  let last = told;
+  let cancel = clock.after(INTERVAL_MS, look);
+
+  function look(): void {
+    const stamp = computeStamp(path);
+    const isSettled = stamp === last;
+    last = stamp;
+    if (isSettled && stamp !== told) {
+      told = stamp;
+      onChange();
+    }
+    cancel = clock.after(INTERVAL_MS, look);
+  }
+
+  return () => cancel();
+}

@@ -1,0 +1,172 @@
+// §18.1: the configuration file of a process: read at start, and again when it changes.
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import {
+  endPosterns,
+  makeFolder,
+  type Postern,
+  runPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
+import { startWorkers } from '../support/gateway/workers.ts';
+
+afterEach(endPosterns);
+
+const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
+
+/** Off: nothing has to run behind the gateway to read a file. */
+const GOOD = '{ "mcpServers": { "files": { "command": "true", "disabled": true } } }';
+const BAD = `{
+  // Two of three lines are wrong.
+  "mcpServers": {
+    "github": { "url": "https://github.example/mcp", "headers": { "Authorization": "Bearer hunter2\\n" } },
+    "files": { "comand": "npx" }
+  }
+}`;
+
+const PROBLEMS = [
+  expect.stringMatching(/^mcp\.json:4: mcpServers\.github\.headers\.Authorization: .*line break/),
+  'mcp.json:5: mcpServers.files: "comand" is not known. Did you mean command?',
+  expect.stringMatching(/^mcp\.json:5: mcpServers\.files: "command" or "url" is missing/),
+];
+
+async function makeFolderWith(text: string): Promise<string> {
+  const folder = await makeFolder();
+  await writeFile(join(folder, 'mcp.json'), text);
+  return folder;
+}
+
+const linesWith = (postern: Postern, start: string) =>
+  postern.log().filter(({ msg }) => msg.startsWith(start));
+
+test.each(['start', 'dev'])(
+  '§18.1 file: %s prints all problems of it, and ends with exit code 1',
+  async (command) => {
+    const cwd = await makeFolderWith(BAD);
+    const args = [command, '--config', 'mcp.json'];
+    const postern = await runPostern(ANONYMOUS, { args, cwd });
+    expect(postern.code).toBe(1);
+    const [heading, ...lines] = postern.stderr.trimEnd().split('\n');
+    expect(heading).toBe('Postern cannot start:');
+    expect(lines.map((line) => line.replace(/^ {2}- /, ''))).toEqual(PROBLEMS);
+    expect(postern.stdout + postern.stderr).not.toContain('hunter2');
+  },
+);
+
+test.each([
+  { what: 'is not there', name: 'other.json', says: 'other.json: there is no such file (' },
+  { what: 'is a folder', name: '.', says: '.: this is a folder.' },
+  { what: 'is TOML', name: 'config.toml', says: 'config.toml: Postern reads JSON and YAML' },
+  { what: 'is in UTF-16', name: 'utf16.json', says: 'utf16.json: the file is not in UTF-8.' },
+])('§18.1 file: one that $what is one line', async ({ name, says }) => {
+  const cwd = await makeFolder();
+  await writeFile(join(cwd, 'utf16.json'), Buffer.from(`\uFEFF${GOOD}`, 'utf16le'));
+  const postern = await runPostern({ ...ANONYMOUS, POSTERN_CONFIG: name }, { cwd });
+  expect(postern.code).toBe(1);
+  expect(postern.stderr.split('\n')).toEqual([
+    'Postern cannot start:',
+    expect.stringContaining(`  - ${says}`),
+    '',
+  ]);
+});
+
+test('§18.1 file: --config wins over POSTERN_CONFIG, and the log says what was read', async () => {
+  const cwd = await makeFolderWith(GOOD.replace('true }', 'true, "autoApprove": [] }'));
+  await writeFile(join(cwd, 'mcp.yaml'), 'mcpServers: {}\ninputs: []\n');
+  const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json' };
+  const postern = await startPostern(env, { args: ['start', '--config', 'mcp.yaml'], cwd });
+  expect(linesWith(postern, 'Read the configuration file.')).toEqual([
+    expect.objectContaining({ path: 'mcp.yaml', servers: [], rules: 0 }),
+  ]);
+  expect(linesWith(postern, 'mcp.yaml: these members')).toEqual([
+    expect.objectContaining({ level: 'warn', msg: expect.stringMatching(/ignored: inputs\.$/) }),
+  ]);
+});
+
+test('§18.1 file: SIGHUP with a file that has problems keeps the running one and says why', async () => {
+  const cwd = await makeFolderWith(GOOD);
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });
+  await writeFile(join(cwd, 'mcp.json'), BAD);
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() => linesWith(postern, 'The configuration file has problems'))
+    .toContainEqual(expect.objectContaining({ level: 'error', problems: PROBLEMS }));
+  expect((await fetch(`${postern.url}/health/ready`)).status).toBe(200);
+  expect(postern.stdout).not.toContain('hunter2');
+
+  await writeFile(join(cwd, 'mcp.json'), '{ "builtIn": true }');
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() => linesWith(postern, 'Loaded the configuration file anew.'))
+    .toContainEqual(expect.objectContaining({ servers: [], rules: 0 }));
+  postern.kill('SIGTERM');
+  expect(await postern.ended).toEqual({ code: 0, signal: null });
+});
+
+test('§18.1 file: a change is loaded by itself, also when another file replaces it', async () => {
+  const cwd = await makeFolderWith(GOOD);
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });
+  const rule = { who: 'everyone', may: ['*'] };
+  await writeFile(join(cwd, 'new.json'), JSON.stringify({ rules: [rule] }));
+  await rename(join(cwd, 'new.json'), join(cwd, 'mcp.json'));
+  await expect
+    .poll(() => linesWith(postern, 'Loaded the configuration file anew.'))
+    .toEqual([expect.objectContaining({ rules: 1 })]);
+});
+
+test('§18.1 file: what is wrong with a rule is told with its place', async () => {
+  const rules = [{ when: 'nonsense(', may: ['tool:x'] }];
+  const cwd = await makeFolderWith(JSON.stringify({ rules }));
+  const postern = await runPostern({ ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json' }, { cwd });
+  expect(postern.code).toBe(1);
+  expect(postern.stderr).toMatch(
+    / {2}- mcp\.json:1: rules\[0\]: may: "tool:x" begins with no kind/,
+  );
+  expect(postern.stderr).toMatch(/ {2}- mcp\.json:1: rules\[0\]: when: /);
+});
+
+test('§18.1 file: without one, SIGHUP ends the process, as it ever did', async () => {
+  const postern = await startPostern(ANONYMOUS);
+  postern.kill('SIGHUP');
+  expect(await postern.ended).toEqual({ code: null, signal: 'SIGHUP' });
+});
+
+test('§18.1 file: with WORKERS it is read once for the log, and each worker loads it anew', async () => {
+  const cwd = await makeFolderWith(GOOD.replace('true }', 'true, "autoApprove": [] }'));
+  const env = { POSTERN_CONFIG: join(cwd, 'mcp.json') };
+  const postern = await startWorkers({ env });
+  expect(linesWith(postern, 'Read the configuration file.')).toHaveLength(1);
+  await writeFile(join(cwd, 'mcp.json'), '{ "mcpServers": {} }');
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() =>
+      linesWith(postern, 'Loaded the configuration file anew.').map(({ worker }) => worker),
+    )
+    .toEqual(expect.arrayContaining([1, 2]));
+  expect((await fetch(`${postern.url}/health`)).status).toBe(200);
+});
+
+test('§18.1 file: with WORKERS a file that has problems is printed once', async () => {
+  const cwd = await makeFolderWith(BAD);
+  const env = { ...ANONYMOUS, WORKERS: '2', REDIS_URL: 'redis://127.0.0.1:1' };
+  const postern = await runPostern(env, { args: ['start', '--config', 'mcp.json'], cwd });
+  expect(postern.code).toBe(1);
+  expect(postern.stderr.trimEnd().split('\n')).toHaveLength(1 + PROBLEMS.length);
+});
+
+test('§18.1 file: what dev prints names the servers and where a client is told of them', async () => {
+  const cwd = await makeFolder();
+  const servers = {
+    wiki: { url: 'https://wiki.example/mcp?key=hunter2' },
+    files: { command: 'true', args: ['hunter2'] },
+  };
+  await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers: servers }));
+  const postern = await startPostern(ANONYMOUS, { args: ['dev', '--config', 'mcp.json'], cwd });
+  await expect.poll(() => postern.stdout).toContain('Press Ctrl+C to stop.');
+  expect(postern.stdout).toContain(
+    '  Servers   wiki (at wiki.example)\n            files (runs true)\n',
+  );
+  expect(postern.stdout).toContain('This one entry replaces the servers of mcp.json:');
+  expect(postern.stdout).not.toContain('hunter2');
+});
