@@ -68,7 +68,7 @@ export async function startCatalogGateway(options: CatalogGatewayOptions): Promi
   });
 
   const toSetup = async (content: object, withLock: Lock | undefined) => {
-    const file = parseServers(content);
+    const file = await parseServers(content);
     const rules = file.rules.length > 0 ? await createRules(file.rules, { clock }) : undefined;
     return { file, rules, lock: withLock };
   };
@@ -140,7 +140,7 @@ export async function startCatalogGateway(options: CatalogGatewayOptions): Promi
 }
 
 /** Each server may be its URL alone. */
-function parseServers(content: object): GatewayFile {
+async function parseServers(content: object): Promise<GatewayFile> {
   const { mcpServers, ...rest } = content as { mcpServers: Record<string, unknown> };
   const servers = Object.entries(mcpServers).map(([name, server]) => [
     name,
