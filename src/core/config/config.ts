@@ -7,6 +7,7 @@ import type { OAuthConfig } from './groups/oauth.ts';
 import type { OutboundConfig } from './groups/outbound.ts';
 import type { ServerConfig } from './groups/server.ts';
 import type { StoreConfig } from './groups/store.ts';
+import type { UpstreamsConfig } from './groups/upstreams.ts';
 
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said there. */
 export interface Config {
@@ -18,4 +19,5 @@ export interface Config {
   readonly oauth: OAuthConfig;
   readonly limits: LimitsConfig;
   readonly outbound: OutboundConfig;
+  readonly upstreams: UpstreamsConfig;
 }

@@ -9,6 +9,7 @@ import { readOutboundConfig } from './groups/outbound.ts';
 import { readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
 import { readStoreConfig } from './groups/store.ts';
+import { readUpstreamsConfig } from './groups/upstreams.ts';
 import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
 import { findProblems } from './problems.ts';
 import { createReader, type Env, findVariable } from './read-env.ts';
@@ -36,6 +37,7 @@ export function loadConfig(env: Env): Config {
     oauth: readOAuthConfig(read, provider, store),
     limits: readLimitsConfig(read),
     outbound: readOutboundConfig(read),
+    upstreams: readUpstreamsConfig(read),
   });
 }
 

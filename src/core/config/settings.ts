@@ -10,6 +10,7 @@ import { providerSettings } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
 import { storeSettings } from './groups/store.ts';
+import { upstreamSettings } from './groups/upstreams.ts';
 import type { Setting } from './setting.ts';
 
 export interface SettingGroup {
@@ -23,6 +24,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Requests', settings: Object.values(httpSettings) },
   { title: 'Store', settings: Object.values(storeSettings) },
   { title: 'Sessions and calls', settings: Object.values(mcpSettings) },
+  { title: 'MCP servers behind the gateway', settings: Object.values(upstreamSettings) },
   { title: 'OpenID provider', settings: Object.values(providerSettings) },
   { title: 'Client at the provider', settings: Object.values(providerClientSettings) },
   { title: 'Login', settings: Object.values(loginSettings) },
