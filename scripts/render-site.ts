@@ -13,6 +13,7 @@ const PAGES = [
   { name: 'modes', title: 'Modes' },
   { name: 'providers', title: 'Identity providers' },
   { name: 'authors', title: 'Your own tools' },
+  { name: 'rules', title: 'Rules' },
   { name: 'protocol', title: 'Protocol' },
   { name: 'operations', title: 'Operations' },
   { name: 'architecture', title: 'Architecture' },
