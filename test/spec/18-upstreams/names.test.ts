@@ -2,21 +2,9 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
-import { closeAfterTest } from '../../support/lifetimes.ts';
-import {
-  type CatalogGatewayOptions,
-  startCatalogGateway,
-} from '../../support/upstreams/catalog-gateway.ts';
-import {
-  buildTool,
-  type Listing,
-  startListingServer,
-} from '../../support/upstreams/listing-server.ts';
+import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
+import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 
-const start = async (options: CatalogGatewayOptions) =>
-  closeAfterTest(await startCatalogGateway(options));
-const serve = async (listing: Partial<Listing> = {}) =>
-  closeAfterTest(await startListingServer(listing));
 const serveTools = (...names: string[]) => serve({ tools: names.map((name) => buildTool(name)) });
 
 const builtIn = createLocalCatalog({

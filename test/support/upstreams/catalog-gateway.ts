@@ -21,6 +21,7 @@ import { createSuspendedCalls } from '../../../src/features/upstreams/relay/susp
 import { createLocalCatalog } from '../../../src/index.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
+import { closeAfterTest } from '../lifetimes.ts';
 import { readFile } from './gateway-file.ts';
 
 export interface CatalogGateway extends TestGateway {
@@ -30,9 +31,9 @@ export interface CatalogGateway extends TestGateway {
   reload(file: object, lock?: Lock): Promise<void>;
   /** The members of a list as a client gets them in a session, all pages. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into items of every shape
-  list(method: string, session?: string): Promise<readonly any[]>;
+  list(method: string, session?: string, token?: string): Promise<readonly any[]>;
   /** Names, or URIs, of what is listed. */
-  listNames(method: string, session?: string): Promise<readonly string[]>;
+  listNames(method: string, session?: string, token?: string): Promise<readonly string[]>;
 }
 
 export interface CatalogGatewayOptions {
@@ -107,12 +108,15 @@ export async function startCatalogGateway(options: CatalogGatewayOptions): Promi
     deps: { catalog, clock, metrics },
   });
 
-  async function list(method: string, session?: string) {
-    const id = session ?? (await gateway.open());
+  async function list(method: string, session?: string, token?: string) {
+    const withToken = token === undefined ? {} : { token };
+    const id = session ?? (await gateway.open(withToken));
     const items: unknown[] = [];
     let cursor: string | undefined;
     do {
-      const { json } = await gateway.call(id, method, cursor === undefined ? {} : { cursor });
+      const params = cursor === undefined ? {} : { cursor };
+      const message = { jsonrpc: '2.0', id: 1, method, params };
+      const { json } = await gateway.rpc(message, { session: id, ...withToken });
       const { nextCursor, ...members } = json.result;
       items.push(...Object.values(members).flat());
       cursor = nextCursor;
@@ -126,8 +130,10 @@ export async function startCatalogGateway(options: CatalogGatewayOptions): Promi
     catalogs,
     lines,
     list,
-    listNames: async (method, session) =>
-      (await list(method, session)).map(({ uriTemplate, uri, name }) => uriTemplate ?? uri ?? name),
+    listNames: async (method, session, token) =>
+      (await list(method, session, token)).map(
+        ({ uriTemplate, uri, name }) => uriTemplate ?? uri ?? name,
+      ),
     reload: async (file, newLock) => catalogs.reload(await toSetup(file, newLock)),
     async close() {
       await gateway.close();
@@ -138,6 +144,10 @@ export async function startCatalogGateway(options: CatalogGatewayOptions): Promi
     },
   };
 }
+
+/** Closed once the test has ended. */
+export const startForTest = async (options: CatalogGatewayOptions): Promise<CatalogGateway> =>
+  closeAfterTest(await startCatalogGateway(options));
 
 /** Each server may be its URL alone. */
 async function parseServers(content: object): Promise<GatewayFile> {

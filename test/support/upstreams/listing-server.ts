@@ -1,6 +1,7 @@
 // An MCP server of the session era on a loopback socket that lists, and answers, whatever a test says.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '../../../src/core/json.ts';
+import { closeAfterTest } from '../lifetimes.ts';
 import { type ListeningServer, listenOnLoopback } from './listen.ts';
 
 export interface Listing {
@@ -122,3 +123,9 @@ export async function startListingServer(
     close,
   };
 }
+
+/** Closed once the test has ended. */
+export const serveForTest = async (
+  listing: Partial<Listing> = {},
+  port = 0,
+): Promise<ListingServer> => closeAfterTest(await startListingServer(listing, port));

@@ -62,9 +62,12 @@ const FORMS: Readonly<Record<string, Form>> = {
   '&': { first: '&', allowed: /[^#]/, isOptional: true },
 };
 
+/** RFC 6570 §2.2–§2.4: an operator, and names of variables with their modifiers. */
+const EXPRESSION = /^\{([+#./;?&]?)[\w.%]+(?:\*|:\d{1,4})?(?:,[\w.%]+(?:\*|:\d{1,4})?)*\}$/;
+
 function readExpression(expression: string): Step {
-  const operator = /^\{([+#./;?&]?)/.exec(expression)?.[1] ?? '';
-  const form = FORMS[operator];
+  const [, operator] = EXPRESSION.exec(expression) ?? [];
+  const form = operator === undefined ? undefined : FORMS[operator];
   return form === undefined ? () => [] : createExpression(form);
 }
 

@@ -1,0 +1,206 @@
+// What clients see of servers that are down, wrong, or gone.
+import { expect, test } from 'vitest';
+import { seriesOf } from '../../support/gateway/metrics.ts';
+import {
+  type CatalogGateway,
+  startForTest as start,
+} from '../../support/upstreams/catalog-gateway.ts';
+import {
+  buildTool,
+  serveForTest as serve,
+  startListingServer,
+} from '../../support/upstreams/listing-server.ts';
+
+const PATIENT = { timeout: 20_000 };
+
+const LISTING = {
+  tools: [buildTool('t')],
+  prompts: [{ name: 'p' }],
+  resources: [{ uri: 'x://a', name: 'a' }],
+};
+
+const call = async (gateway: CatalogGateway, session: string, method: string, params: object) =>
+  (await gateway.call(session, method, params)).json;
+
+test('§18.4 down: its tools are missing from lists, and answer what a model can read; then it is back', async () => {
+  const server = await startListingServer(LISTING);
+  const other = await serve({ tools: [buildTool('t')] });
+  const gateway = await start({ file: { mcpServers: { a: server.url, other: other.url } } });
+  const session = await gateway.open();
+  expect(await gateway.listNames('tools/list', session)).toEqual(['a__t', 'other__t']);
+  await gateway.listNames('prompts/list', session);
+  await gateway.listNames('resources/list', session);
+  await server.close();
+
+  const callTool = () => call(gateway, session, 'tools/call', { name: 'a__t' });
+  await expect.poll(callTool, PATIENT).toMatchObject({
+    result: {
+      isError: true,
+      content: [{ type: 'text', text: expect.stringMatching(/^a is not available now/) }],
+    },
+  });
+  await expect.poll(() => gateway.listNames('tools/list', session), PATIENT).toEqual(['other__t']);
+  expect((await callTool()).result.isError).toBe(true);
+  const unknown = await call(gateway, session, 'tools/call', { name: 'a__other' });
+  expect(unknown.error.code).toBe(-32602);
+  for (const [method, params] of [
+    ['prompts/get', { name: 'a__p' }],
+    ['resources/read', { uri: 'x://a' }],
+  ] as const) {
+    const { error } = await call(gateway, session, method, params);
+    expect(error).toMatchObject({
+      code: -32603,
+      message: expect.stringMatching(/^a is not available now/),
+    });
+  }
+  expect(await seriesOf(gateway, 'upstream_up', { server: 'a' })).toBe(0);
+  expect(await seriesOf(gateway, 'upstream_up', { server: 'other' })).toBe(1);
+
+  await serve({ ...LISTING, tools: [buildTool('new')] }, server.port);
+  await expect
+    .poll(() => gateway.listNames('tools/list', session), PATIENT)
+    .toEqual(['a__new', 'other__t']);
+});
+
+test('§18.4 down: its names stay taken, so that no other server answers in its place', async () => {
+  const first = await startListingServer({ tools: [buildTool('t')] });
+  const second = await serve({ tools: [buildTool('t')] });
+  const file = {
+    mcpServers: {
+      first: { url: first.url, prefix: '' },
+      second: { url: second.url, prefix: '' },
+    },
+  };
+  const gateway = await start({ file });
+  const session = await gateway.open();
+  expect(await gateway.listNames('tools/list', session)).toEqual(['t']);
+  await first.close();
+  await expect
+    .poll(() => call(gateway, session, 'tools/call', { name: 't' }), PATIENT)
+    .toMatchObject({ result: { isError: true } });
+  await expect.poll(() => gateway.listNames('tools/list', session), PATIENT).toEqual([]);
+  expect(second.count('tools/call')).toBe(0);
+});
+
+test('§18.4 down from the start: nothing waits for it', async () => {
+  const gone = await startListingServer();
+  await gone.close();
+  const other = await serve({ tools: [buildTool('t')] });
+  const gateway = await start({ file: { mcpServers: { gone: gone.url, other: other.url } } });
+  const session = await gateway.open();
+  expect(await gateway.listNames('tools/list', session)).toEqual(['other__t']);
+  const { error } = await call(gateway, session, 'tools/call', { name: 'gone__t' });
+  expect(error.message).toBe('gone is not available now; try again in a moment.');
+  expect(await seriesOf(gateway, 'mcp_tool_invocations_total', { tool: 'gone__t' })).toBe(0);
+});
+
+test.each([
+  ['tools/call', { name: 'a__t' }],
+  ['prompts/get', { name: 'a__p' }],
+  ['resources/read', { uri: 'x://a' }],
+])(
+  '§18.4 an error of the server passes on in %s with code, message and data',
+  async (method, params) => {
+    const error = { code: -31999, message: 'Own words', data: { own: [1] } };
+    const server = await serve({ ...LISTING, answers: { [method]: () => ({ error }) } });
+    const gateway = await start({ file: { mcpServers: { a: server.url } } });
+    const answer = await call(gateway, await gateway.open(), method, params);
+    expect(answer.error).toEqual(error);
+  },
+);
+
+test.each([
+  ['a list that is none', { result: { tools: 'x' } }],
+  ['an error', { error: { code: -32603, message: 'broken' } }],
+])('§18.4 a server that answers %s costs the others nothing', async (_what, answer) => {
+  const wrong = await serve({ answers: { 'tools/list': () => answer } });
+  const other = await serve({ tools: [buildTool('t')] });
+  const gateway = await start({ file: { mcpServers: { wrong: wrong.url, other: other.url } } });
+  expect(await gateway.listNames('tools/list')).toEqual(['other__t']);
+});
+
+test('§18.4 required: it is told which servers must be up, and whether they are', async () => {
+  const gone = await startListingServer();
+  await gone.close();
+  const other = await serve();
+  const file = {
+    mcpServers: {
+      gone: { url: gone.url, required: true },
+      other: { url: other.url, required: true },
+      any: other.url,
+    },
+  };
+  const gateway = await start({ file });
+  await expect
+    .poll(() => gateway.catalogs.listRequired(), PATIENT)
+    .toEqual([
+      { name: 'gone', isUp: false },
+      { name: 'other', isUp: true },
+    ]);
+});
+
+test('§18.8 metrics: requests by server, method and status; no series by names of callers', async () => {
+  const server = await serve(LISTING);
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const session = await gateway.open();
+  await call(gateway, session, 'tools/call', { name: 'a__t' });
+  for (const name of ['a__x', 'a__y', 'b__z']) await call(gateway, session, 'tools/call', { name });
+  const labels = { server: 'a', method: 'tools/call', status: 'success' };
+  expect(await seriesOf(gateway, 'upstream_requests_total', labels)).toBe(1);
+  expect(
+    await seriesOf(gateway, 'upstream_request_duration_seconds_count', { method: 'tools/call' }),
+  ).toBe(1);
+  const { text } = await gateway.request({ path: '/metrics' });
+  expect(text).not.toMatch(/a__[xy]|b__z/);
+});
+
+test('§18.1 reload: servers that are as before keep their sessions and lists', async () => {
+  const same = await serve(LISTING);
+  const changed = await serve(LISTING);
+  const gone = await serve(LISTING);
+  const added = await serve(LISTING);
+  const gateway = await start({
+    file: { mcpServers: { same: same.url, changed: changed.url, gone: gone.url } },
+  });
+  const session = await gateway.open();
+  expect(await gateway.listNames('tools/list', session)).toEqual([
+    'same__t',
+    'changed__t',
+    'gone__t',
+  ]);
+  const view = gateway.catalogs.findServer('same');
+  await gateway.reload({
+    mcpServers: {
+      added: added.url,
+      same: same.url,
+      changed: { url: changed.url, prefix: 'other' },
+    },
+  });
+  expect(await gateway.listNames('tools/list', session)).toEqual([
+    'added__t',
+    'same__t',
+    'other__t',
+  ]);
+  expect([same.count('tools/list'), changed.count('tools/list')]).toEqual([1, 2]);
+  expect(gateway.catalogs.findServer('same')).toBe(view);
+  expect(gateway.catalogs.findServer('gone')).toBeUndefined();
+  const { error } = await call(gateway, session, 'tools/call', { name: 'gone__t' });
+  expect(error.code).toBe(-32602);
+  expect(await seriesOf(gateway, 'upstream_up', { server: 'gone' })).toBe(0);
+});
+
+test('§18.1 reload: a call to a server that went ends normally', async () => {
+  let finish = (_outcome: object) => {};
+  const outcome = new Promise((resolve) => {
+    finish = resolve;
+  });
+  const server = await serve({ ...LISTING, answers: { 'tools/call': () => outcome } });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const session = await gateway.open();
+  const calling = call(gateway, session, 'tools/call', { name: 'a__t' });
+  await expect.poll(() => server.count('tools/call'), PATIENT).toBe(1);
+  await gateway.reload({ mcpServers: {} });
+  expect(await gateway.listNames('tools/list', session)).toEqual([]);
+  finish({ result: { content: [{ type: 'text', text: 'done' }] } });
+  expect((await calling).result.content[0].text).toBe('done');
+});
