@@ -27,7 +27,11 @@ export async function runGateway(
     ...(configFile && { file: configFile.file }),
   });
   // The gateway takes what it serves from the catalogue alone so far.
-  const stopFollowing = configFile?.follow(async () => {}, deps.log);
+  const stopFollowing = configFile?.follow({
+    load: async () => {},
+    close: () => close(),
+    log: deps.log,
+  });
   close = async () => {
     stopFollowing?.();
     await gateway.close();

@@ -4,17 +4,24 @@ import { onHangUp } from './hang-up.ts';
 import { type LoadFile, summarizeFile } from './load-file.ts';
 import { watchFile } from './watch-file.ts';
 
-export interface FollowOptions {
+/** What a process does with the file. */
+export interface FollowActions {
+  readonly load: LoadFile;
+  /** Before the process ends because its terminal was closed. */
+  readonly close: () => Promise<void>;
+  readonly log: Log;
+}
+
+export interface FollowOptions extends FollowActions {
   readonly path: string;
   /** `computeStamp` from before the file was first read. */
   readonly stamp: string;
   read(): Promise<ParsedGatewayFile>;
-  readonly load: LoadFile;
-  readonly log: Log;
 }
 
 /** Loads the file anew when it changes, and at SIGHUP, until the result is called. */
-export function followConfigFile({ path, stamp, read, load, log }: FollowOptions): () => void {
+export function followConfigFile(options: FollowOptions): () => void {
+  const { path, stamp, read, load, close, log } = options;
   let isLoading = false;
   let isOutdated = false;
   let hasEnded = false;
@@ -52,7 +59,7 @@ export function followConfigFile({ path, stamp, read, load, log }: FollowOptions
   }
 
   const stopWatching = watchFile({ path, stamp, onChange: () => void reload() });
-  onHangUp(() => void reload());
+  onHangUp({ reload: () => void reload(), close });
   return () => {
     hasEnded = true;
     stopWatching();

@@ -3,7 +3,8 @@ import type { Config } from '../../core/config/config.ts';
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import type { Log } from '../../core/log.ts';
 import { StartError } from '../start-error.ts';
-import { type LoadFile, summarizeFile } from './load-file.ts';
+import type { FollowActions } from './follow-config-file.ts';
+import { summarizeFile } from './load-file.ts';
 
 export interface ConfigFile {
   readonly path: string;
@@ -14,7 +15,7 @@ export interface ConfigFile {
    * Loads the file anew when it changes, and at SIGHUP, until the result is called. A file with problems
    * is not loaded: the log says what is wrong with it.
    */
-  follow(load: LoadFile, log: Log): () => void;
+  follow(actions: FollowActions): () => void;
 }
 
 /**
@@ -38,7 +39,7 @@ export async function openConfigFile(config: Config): Promise<ConfigFile | undef
     path,
     file,
     warnings,
-    follow: (load, log) => followConfigFile({ path, stamp, read, load, log }),
+    follow: (actions) => followConfigFile({ path, stamp, read, ...actions }),
   };
 }
 

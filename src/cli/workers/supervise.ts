@@ -32,7 +32,7 @@ export async function superviseWorkers(
   logStartWarnings(config, log);
   const pool = createWorkerPool(log);
   handleProcessEnd(log, pool.close);
-  if (configFile !== undefined) onHangUp(pool.hangUp);
+  if (configFile !== undefined) onHangUp({ reload: pool.hangUp, close: pool.close });
   await pool.start(workers);
   logListening(config, config.server.port, log, { workers });
 }

@@ -78,15 +78,23 @@ type Certificates =
 function readCertificates({ resolvePath, readText }: ParseOptions, path: string): Certificates {
   try {
     const text = readText(resolvePath(path));
-    // Throws where there is none.
-    new X509Certificate(text);
-    return { kind: 'text', text };
+    return hasCertificate(text)
+      ? { kind: 'text', text }
+      : {
+          kind: 'problem',
+          message: 'The file has no certificate in PEM form (-----BEGIN CERTIFICATE-----).',
+        };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return {
-      kind: 'problem',
-      message: `It must be a file with certificates in PEM form (${reason}).`,
-    };
+    return { kind: 'problem', message: `The file cannot be read (${reason}).` };
+  }
+}
+
+function hasCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).subject !== undefined;
+  } catch {
+    return false;
   }
 }
 

@@ -398,6 +398,23 @@ test('§18.1 file: auth and a header Authorization exclude each other', async ()
   ]);
 });
 
+test.each([
+  {
+    what: 'is not there',
+    readText: undefined,
+    says: 'ca: The file cannot be read (there is no /etc/postern/ca.pem).',
+  },
+  {
+    what: 'has no certificate',
+    readText: () => 'hunter2',
+    says: 'ca: The file has no certificate in PEM form (-----BEGIN CERTIFICATE-----).',
+  },
+])('§18.1 file: a ca that $what is a problem', async ({ readText, says }) => {
+  const options = readText === undefined ? {} : { readText };
+  const problems = await findServerProblems({ ...URL_ONLY, ca: 'ca.pem' }, options);
+  expect(problems).toEqual([says]);
+});
+
 test('§18.1 file: processes of sessions are refused with Redis, where another replica could not reach them', async () => {
   const server = { command: 'npx', isolation: 'session' };
   expect(await findServerProblems(server)).toEqual([]);

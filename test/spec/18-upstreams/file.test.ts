@@ -1,4 +1,5 @@
 // What a configuration file says when nothing is wrong with it.
+import { generate } from 'selfsigned';
 import { expect, test } from 'vitest';
 import { parseFile, readFile, readServer } from '../../support/upstreams/gateway-file.ts';
 
@@ -206,6 +207,16 @@ test('§18.1 file: rules are read with their places', async () => {
     { ...rules[1], when: undefined, place: 'mcp.json:1, rules[1]' },
     { who: 'everyone', ...rules[2], place: 'mcp.json:1, rules[2]' },
   ]);
+});
+
+test('§18.1 file: ca names a file with certificates, relative to the configuration file', async () => {
+  const { cert } = await generate([{ name: 'commonName', value: 'localhost' }]);
+  const files: Readonly<Record<string, string>> = { '/etc/postern/ca.pem': cert };
+  const server = await readServer(
+    { ...URL_ONLY, ca: 'ca.pem' },
+    { readText: (path) => files[path] ?? '' },
+  );
+  expect(server).toEqual({ ...HTTP_DEFAULTS, ca: cert });
 });
 
 test('§18.1 file: builtIn and separator are read', async () => {
