@@ -4,6 +4,7 @@ import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureProfile } from './measure-profile.ts';
+import { measureRelay } from './measure-relay.ts';
 import { measureRules } from './measure-rules.ts';
 import { measureStart } from './measure-start.ts';
 import { HELP, type Options, readOptions } from './options.ts';
@@ -15,6 +16,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   growth: measureGrowth,
   scaling: measureScaling,
   memory: measureMemory,
+  relay: measureRelay,
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,

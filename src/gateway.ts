@@ -72,8 +72,6 @@ export interface Deps {
   readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
   readonly network: Network;
-  /** §18.5: whether rules look at the OAuth clients of tokens; no rule does unless given. */
-  readonly needsClients: () => boolean;
 }
 
 export interface Gateway {
@@ -164,7 +162,7 @@ export async function createGateway(
     serverUrls,
     isServer,
     network: overrides.network,
-    needsClients: overrides.needsClients,
+    needsClients: upstreams?.needClient,
     tunnel: outbound.openTunnel,
   });
 
@@ -228,7 +226,7 @@ interface AuthorizationParts extends Pick<Deps, 'store' | 'fetch' | 'clock' | 'l
   readonly isServer: (name: string) => boolean;
   /** In place of the public network. */
   readonly network: Network | undefined;
-  readonly needsClients: Deps['needsClients'] | undefined;
+  readonly needsClients: (() => boolean) | undefined;
   readonly tunnel: OpenTunnel;
 }
 

@@ -135,6 +135,12 @@ export const createUpstreamInstruments = (registry: OpenMetricsRegistry) => ({
     labelNames: ['server'],
     registers: [registry],
   }),
+  processes: new Gauge({
+    name: 'upstream_processes',
+    help: 'Processes of a server behind the gateway that is a program.',
+    labelNames: ['server'],
+    registers: [registry],
+  }),
 });
 
 function createCounter<const Labels extends readonly string[]>(

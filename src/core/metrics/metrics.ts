@@ -31,6 +31,8 @@ export interface Metrics {
     seconds: number,
   ): void;
   recordUpstreamState(server: string, isUp: boolean): void;
+  /** How many processes a stdio server has now. */
+  recordUpstreamProcesses(server: string, count: number): void;
   /** It is no longer behind the gateway. */
   removeUpstream(server: string): void;
   /** The text that is scraped, ended by `# EOF`; without sessions their gauge is left out. */
@@ -55,6 +57,7 @@ export const noMetrics: Metrics = {
   recordDroppedReplicaMessage() {},
   recordUpstreamRequest() {},
   recordUpstreamState() {},
+  recordUpstreamProcesses() {},
   removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

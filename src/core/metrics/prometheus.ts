@@ -71,8 +71,12 @@ export function createPrometheusMetrics(): Metrics {
     recordUpstreamState(server, isUp) {
       upstreams.up.set({ server }, isUp ? 1 : 0);
     },
+    recordUpstreamProcesses(server, count) {
+      upstreams.processes.set({ server }, count);
+    },
     removeUpstream(server) {
       upstreams.up.remove({ server });
+      upstreams.processes.remove({ server });
     },
     renderOpenMetrics(activeSessions) {
       // When the store cannot be asked the gauge is left out: an old figure would be untrue.

@@ -1,0 +1,96 @@
+// npm run bench -- relay: what it costs to pass a call on to a server behind the gateway, compared with the
+// same call to a tool of the gateway's own. The server's own CPU is not counted: it runs beside the load.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort } from '../test/support/gateway/ports.ts';
+import { type Contestant, type Era, runPostern } from './contestants.ts';
+import type { Options } from './options.ts';
+import { computeFigures } from './results.ts';
+import { prepareRunner, type Runner, runRounds } from './rounds.ts';
+import { LOAD_CORE, type ServerProcess, startServer } from './server-process.ts';
+import { openTestbed, type Testbed } from './testbed.ts';
+
+const ERAS = ['session', 'stateless'] as const;
+const STORES = ['redis', 'embedded'] as const;
+
+export async function measureRelay({ plan }: Options): Promise<void> {
+  const testbed = await openTestbed();
+  const upstreams: ServerProcess[] = [];
+  try {
+    const runners: Runner[] = [];
+    for (const contestant of await listContestants(testbed, upstreams)) {
+      runners.push(await prepareRunner(testbed, contestant, plan));
+    }
+    const figures = (await runRounds(testbed, runners, plan)).map(computeFigures);
+    for (const connections of plan.connections) {
+      const rows = figures.filter((row) => row.connections === connections);
+      console.log(`\n${connections} ${connections === 1 ? 'connection' : 'connections'}`);
+      console.table(Object.fromEntries(rows.map((row) => [row.contestant, toRow(row, rows)])));
+    }
+  } finally {
+    await Promise.all(upstreams.map((upstream) => upstream.stop()));
+    await testbed.close();
+  }
+}
+
+type Figures = ReturnType<typeof computeFigures>;
+
+function toRow(row: Figures, rows: readonly Figures[]) {
+  if (row.flaw !== undefined) return { 'CPU µs': 'void', why: row.flaw };
+  const builtIn = rows.find(
+    ({ contestant }) => contestant === `${row.contestant.split(':')[0]}: built-in`,
+  );
+  return {
+    'CPU µs': round(row.cpuMicroseconds),
+    '+ µs': round(row.cpuMicroseconds - (builtIn?.cpuMicroseconds ?? Number.NaN)),
+    'p50 ms': round(row.p50Ms),
+    '+ ms': round(row.p50Ms - (builtIn?.p50Ms ?? Number.NaN)),
+    'p99 ms': round(row.p99Ms),
+    'requests/s': Math.round(row.requestsPerSecond),
+    MB: Math.round(row.residentMb),
+  };
+}
+
+const round = (value: number): number => Number(value.toFixed(2));
+
+/** For each store and era of the client: the built-in tool, and one of a server of either era. */
+async function listContestants(
+  { folder }: Testbed,
+  upstreams: ServerProcess[],
+): Promise<readonly Contestant[]> {
+  const files = new Map<Era, string>();
+  for (const era of ERAS) {
+    const port = await freePort();
+    const upstream = await startServer({
+      args: ['bench/contestants/upstream.mjs'],
+      env: { PORT: String(port), ERA: era },
+      port,
+      cores: LOAD_CORE,
+    });
+    upstreams.push(upstream);
+    const file = join(folder, `${era}.json`);
+    const mcpServers = { bare: { url: upstream.url, prefix: '' } };
+    await writeFile(file, JSON.stringify({ mcpServers, builtIn: false }));
+    files.set(era, file);
+  }
+  return STORES.flatMap((store) =>
+    ERAS.flatMap((era) => [
+      createContestant(`${store}, ${era}: built-in`, era, runPostern(store)),
+      ...[...files].map(([upstreamEra, file]) =>
+        createContestant(
+          `${store}, ${era}: server of the ${upstreamEra} era`,
+          era,
+          runPostern(store, {}, ['--config', file]),
+        ),
+      ),
+    ]),
+  );
+}
+
+const createContestant = (name: string, era: Era, command: Contestant['command']): Contestant => ({
+  name,
+  label: name,
+  era,
+  command,
+  isQuick: true,
+});
