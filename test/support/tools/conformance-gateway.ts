@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describeListenError, StartError } from '../../../src/cli/start-error.ts';
-import { createGateway, loadConfig } from '../../../src/index.ts';
+import { createGateway, type Deps, loadConfig } from '../../../src/index.ts';
 import { conformanceCatalog } from '../catalogs/conformance/index.ts';
 
 export interface ConformanceGateway {
@@ -23,18 +23,21 @@ const DEFAULTS: Env = {
 };
 
 /**
- * Listens as `env` says (PORT, BASE_URL, REDIS_URL …). The embedded store lies in a folder of its
+ * Serves the catalogue that the tool expects, unless `deps` has another, and listens as `env` says (PORT, BASE_URL, REDIS_URL …). The embedded store lies in a folder of its
  * own, removed at the end.
  *
  * @throws ConfigError for settings that are not right, StartError when it cannot listen.
  */
-export async function startConformanceGateway(env: Env): Promise<ConformanceGateway> {
+export async function startConformanceGateway(
+  env: Env,
+  deps: Partial<Deps> = { catalog: conformanceCatalog },
+): Promise<ConformanceGateway> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-conformance-data-'));
   const removeData = () => rm(dataDir, { recursive: true, force: true });
   try {
     const config = loadConfig({ ...DEFAULTS, ...given, DATA_DIR: dataDir });
-    const gateway = await createGateway(config, { catalog: conformanceCatalog });
+    const gateway = await createGateway(config, deps);
     const close = () => gateway.close().finally(removeData);
     try {
       await gateway.listen();
