@@ -8,6 +8,7 @@ import type { ProviderConfig } from './core/config/groups/provider.ts';
 import { logListening, logStartWarnings } from './core/config/start-log.ts';
 import type { Endpoint } from './core/endpoint.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
+import type { GatewayFile } from './core/gateway-file/gateway-file.ts';
 import { createLog, type Log } from './core/log.ts';
 import { type Metrics, noMetrics } from './core/metrics/metrics.ts';
 import { type OpenTunnel, openOutboundNetwork } from './core/outbound/outbound-network.ts';
@@ -31,7 +32,6 @@ import { createDiscoveryEndpoints } from './features/discovery/endpoints.ts';
 import { createServerMetadata } from './features/discovery/server-metadata.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
-import type { Catalogs } from './features/mcp/calls/views.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
@@ -45,6 +45,13 @@ import { createOAuthEndpoints } from './features/oauth/endpoints.ts';
 import { createOAuth } from './features/oauth/oauth.ts';
 import { selectRedirectUriRules } from './features/oauth/redirect-uri/redirect-uri.ts';
 import { createSite } from './features/site/site.ts';
+import type { Lock } from './features/upstreams/lock/lock.ts';
+import {
+  type GatewaySetup,
+  type GatewayUpstreams,
+  openUpstreams,
+  type UpstreamParts,
+} from './gateway-upstreams.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createFindClientIp } from './http/client-ip.ts';
 import { type CorsHeaderNames, createGetCorsHeaders } from './http/cors.ts';
@@ -66,8 +73,12 @@ export interface Deps {
   readonly fetch: Fetch;
   readonly log: Log;
   readonly catalog: Catalog;
-  /** What stands behind each path, in place of `catalog` alone. */
-  readonly catalogs: Catalogs;
+  /** Which servers stand behind the gateway; without it there are none. */
+  readonly file: GatewayFile;
+  /** What was approved of what those servers say of themselves; without it everything is. */
+  readonly lock: Lock;
+  /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
+  readonly environment: UpstreamParts['environment'];
   /** What is counted; nothing is with `METRICS_ENABLED=false`. */
   readonly metrics: Metrics;
   /** By which client ID metadata documents are fetched; that they can be is not checked then. */
@@ -83,6 +94,13 @@ export interface Gateway {
    * @throws Error with the code of the system (`EADDRINUSE`, `EADDRNOTAVAIL`, `EACCES`).
    */
   listen(): Promise<number>;
+  /**
+   * Takes another configuration file, and the lock beside it, in place of those it was made with. Calls under way end
+   * normally.
+   *
+   * @throws Error for a gateway that was made without a file.
+   */
+  reload(setup: GatewaySetup): Promise<void>;
   /**
    * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (10 s at
    * most), closes the store, which it owns even when it was given.
@@ -124,8 +142,9 @@ export async function createGateway(
   );
   logStartWarnings(config, log);
 
-  const catalogs = overrides.catalogs ?? { all: catalog, findServer: () => undefined };
-  const isServer = (name: string) => catalogs.findServer(name) !== undefined;
+  const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
+  let upstreams: GatewayUpstreams | undefined;
+  const isServer = (name: string) => upstreams?.catalogs.findServer(name) !== undefined;
   const serverUrls = createServerUrls(
     config.server.baseUrl,
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
@@ -140,11 +159,29 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  upstreams =
+    overrides.file === undefined
+      ? undefined
+      : await openUpstreams(
+          config,
+          { file: overrides.file, lock: overrides.lock },
+          {
+            builtIn: catalog,
+            environment: overrides.environment ?? {},
+            store,
+            getSeal,
+            fetch,
+            metadata,
+            clock,
+            log,
+            metrics,
+          },
+        );
   const mcp = createMcp(config.mcp, {
-    catalogs,
+    catalogs: upstreams?.catalogs ?? { all: catalog, findServer: () => undefined },
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
-    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal }),
+    getSeal,
     clock,
     metrics,
     log,
@@ -167,12 +204,17 @@ export async function createGateway(
   });
 
   let isShuttingDown = false;
-  const readinessChecks = { store: store.ping, ...auth.readiness };
+  const readinessChecks = {
+    store: store.ping,
+    ...auth.readiness,
+    ...(upstreams && { servers: upstreams.checkRequired }),
+  };
 
   /** §4.1: all endpoints of the service, beside the pages. */
   const endpoints = [
     ...mcp.endpoints,
     ...authorization.endpoints,
+    ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
   ];
@@ -194,6 +236,10 @@ export async function createGateway(
       logListening(config, port, log);
       return port;
     },
+    async reload(setup) {
+      if (upstreams === undefined) throw new Error('This gateway was made without a file.');
+      await upstreams.reload(setup);
+    },
     async close() {
       isShuttingDown = true;
       server.startDraining();
@@ -201,6 +247,7 @@ export async function createGateway(
       if (shutdownDelayMs > 0) await pause(clock, shutdownDelayMs);
       mcp.stopWaiting();
       await server.close(DRAIN_GRACE_MS);
+      await upstreams?.close(0);
       mcp.close();
       auth.close();
       authorization.close();

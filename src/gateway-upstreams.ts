@@ -1,0 +1,164 @@
+// A part of the composition root: the servers behind the gateway, by the configuration file.
+import type { Clock } from './core/clock.ts';
+import type { Config } from './core/config/config.ts';
+import type { Endpoint } from './core/endpoint.ts';
+import type { Fetch } from './core/fetch-with-limits.ts';
+import type { GatewayFile, UpstreamConfig } from './core/gateway-file/gateway-file.ts';
+import type { Log } from './core/log.ts';
+import type { Metrics } from './core/metrics/metrics.ts';
+import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
+import type { ProviderMetadata } from './core/provider/provider-metadata.ts';
+import type { Seal } from './core/seal/seal.ts';
+import type { Store } from './core/store/store.ts';
+import type { Catalogs } from './features/mcp/calls/views.ts';
+import type { Catalog } from './features/mcp/catalog/catalog.ts';
+import { createExchangeToken, type ExchangeToken } from './features/oauth/provider/exchange-token.ts';
+import { createProviderApi } from './features/oauth/provider/provider-api.ts';
+import { createClientOf } from './features/rules/client-of.ts';
+import { createRules } from './features/rules/create-rules.ts';
+import type { Rules } from './features/rules/rules.ts';
+import {
+  type CatalogSetup,
+  createUpstreamCatalogs,
+} from './features/upstreams/catalog/upstream-catalogs.ts';
+import { createCredentials } from './features/upstreams/credentials/credentials.ts';
+import { createIdentityEndpoints } from './features/upstreams/credentials/endpoints.ts';
+import { createIdentity } from './features/upstreams/credentials/identity.ts';
+import { createIdentityKeys } from './features/upstreams/credentials/identity-keys.ts';
+import { createHttpUpstream } from './features/upstreams/http/http-upstream.ts';
+import type { Lock } from './features/upstreams/lock/lock.ts';
+import { createRelayCall } from './features/upstreams/relay/relay-call.ts';
+import { createSuspendedCalls } from './features/upstreams/relay/suspended/suspended-calls.ts';
+import { createStdioUpstream } from './features/upstreams/stdio/stdio-upstream.ts';
+import type { Upstream } from './features/upstreams/upstream.ts';
+
+/** What may change while the gateway runs: the configuration file, and the lock beside it. */
+export interface GatewaySetup {
+  readonly file: GatewayFile;
+  /** Undefined where there is none: everything is approved. */
+  readonly lock?: Lock | undefined;
+}
+
+export interface UpstreamParts {
+  /** The gateway's own tools, prompts and resources. */
+  readonly builtIn: Catalog;
+  /** Of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly store: Store;
+  getSeal(): Promise<Seal>;
+  readonly fetch: Fetch;
+  /** Undefined without a provider. */
+  readonly metadata: ProviderMetadata | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export interface GatewayUpstreams {
+  readonly catalogs: Catalogs;
+  readonly endpoints: readonly Endpoint[];
+  /** Rejects while a server that must be there is not. */
+  checkRequired(): Promise<void>;
+  /** Whether some rule looks at the OAuth client, which is then noted where tokens are handed out. */
+  needClient(): boolean;
+  reload(setup: GatewaySetup): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
+export async function openUpstreams(
+  config: Config,
+  first: GatewaySetup,
+  parts: UpstreamParts,
+): Promise<GatewayUpstreams> {
+  const { builtIn, store, getSeal, clock, log, metrics } = parts;
+  const { keyPrefix, ttlSeconds } = config.mcp.sessions;
+  let setup = first;
+  let rules = await createRules(first.file.rules, { clock });
+  const suspendedCalls = createSuspendedCalls({ store, getSeal, clock, log, metrics, keyPrefix });
+  const keys = createIdentityKeys({ store, getSeal, clock, log });
+  const identity = createIdentity({ baseUrl: config.server.baseUrl, keys, clock });
+  const exchangeToken = createExchange(config, parts);
+
+  function openUpstream(server: UpstreamConfig): Upstream {
+    const { maxUpstreamBytes: maxBytes } = config.mcp;
+    if (server.kind === 'stdio') {
+      const { environment } = parts;
+      const onProcessCount = (count: number) => metrics.setUpstreamProcesses(server.name, count);
+      return createStdioUpstream(server, { clock, log, maxBytes, environment, onProcessCount });
+    }
+    return createHttpUpstream(server, {
+      store,
+      getSeal,
+      getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
+      maxBytes,
+      outbound: config.outbound,
+      sessionKeyPrefix: keyPrefix,
+      sessionTtlSeconds: ttlSeconds,
+      clock,
+      log,
+    });
+  }
+
+  const toCatalogSetup = ({ file, lock }: GatewaySetup, compiled: Rules): CatalogSetup => ({
+    file,
+    lock,
+    rules: file.rules.length === 0 ? undefined : compiled,
+  });
+  const needClient = () => rules.needClient;
+
+  const catalogs = createUpstreamCatalogs(toCatalogSetup(first, rules), {
+    builtIn,
+    openUpstream,
+    relayCall: createRelayCall({ clock, log, suspendedCalls }),
+    clientOf: createClientOf({
+      store,
+      ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
+      isNeeded: needClient,
+      clock,
+      log,
+    }),
+    store,
+    getSeal,
+    sessionKeyPrefix: keyPrefix,
+    sessionTtlSeconds: ttlSeconds,
+    clock,
+    log,
+    metrics,
+  });
+  const usesIdentity = () =>
+    setup.file.servers.some((one) => one.kind === 'http' && one.auth.type === 'identity');
+
+  return {
+    catalogs,
+    endpoints: createIdentityEndpoints(identity, usesIdentity),
+    async checkRequired() {
+      const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
+      if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
+    },
+    needClient,
+    async reload(next) {
+      const compiled = await createRules(next.file.rules, { clock });
+      setup = next;
+      rules = compiled;
+      await catalogs.reload(toCatalogSetup(next, compiled));
+    },
+    async close(graceMs) {
+      suspendedCalls.close();
+      await catalogs.close(graceMs);
+    },
+  };
+}
+
+/** The provider's token endpoint, by the gateway's own client (RFC 8693). */
+function createExchange(config: Config, { fetch, metadata }: UpstreamParts): ExchangeToken {
+  const { oauth } = config;
+  if (metadata === undefined || oauth.provider === undefined) {
+    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
+  }
+  return createExchangeToken({
+    providerClient: oauth.providerClient,
+    subjectTokenType: oauth.provider.accessToken,
+    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    api: createProviderApi(fetch),
+  });
+}
