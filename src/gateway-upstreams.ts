@@ -12,7 +12,10 @@ import type { Seal } from './core/seal/seal.ts';
 import type { Store } from './core/store/store.ts';
 import type { Catalogs } from './features/mcp/calls/views.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
-import { createExchangeToken, type ExchangeToken } from './features/oauth/provider/exchange-token.ts';
+import {
+  createExchangeToken,
+  type ExchangeToken,
+} from './features/oauth/provider/exchange-token.ts';
 import { createProviderApi } from './features/oauth/provider/provider-api.ts';
 import { createClientOf } from './features/rules/client-of.ts';
 import { createRules } from './features/rules/create-rules.ts';
@@ -83,7 +86,7 @@ export async function openUpstreams(
     const { maxUpstreamBytes: maxBytes } = config.mcp;
     if (server.kind === 'stdio') {
       const { environment } = parts;
-      const onProcessCount = (count: number) => metrics.setUpstreamProcesses(server.name, count);
+      const onProcessCount = (count: number) => metrics.recordUpstreamProcesses(server.name, count);
       return createStdioUpstream(server, { clock, log, maxBytes, environment, onProcessCount });
     }
     return createHttpUpstream(server, {
@@ -143,7 +146,7 @@ export async function openUpstreams(
       await catalogs.reload(toCatalogSetup(next, compiled));
     },
     async close(graceMs) {
-      suspendedCalls.close();
+      await suspendedCalls.close();
       await catalogs.close(graceMs);
     },
   };

@@ -10,7 +10,7 @@ import {
 } from '../support/tools/conformance.ts';
 import { startConformanceGateway } from '../support/tools/conformance-gateway.ts';
 import { runSet, SETS } from '../support/tools/conformance-sets.ts';
-import { gatewayFile, httpServer } from '../support/upstreams/gateway-files.ts';
+import { readFile } from '../support/upstreams/gateway-file.ts';
 import { hideStatelessEra } from '../support/upstreams/one-era.ts';
 
 const SLOW = { timeout: 180_000 } as const;
@@ -37,8 +37,8 @@ test.for(rows)(
       kind === 'both eras'
         ? behind.mcpUrl
         : closeAfterTest(await hideStatelessEra(behind.mcpUrl)).url;
-    const servers = [httpServer('behind', url, { prefix: '' })];
-    const { mcpUrl } = await start({ file: gatewayFile({ builtIn: false, servers }) });
+    const mcpServers = { behind: { url, prefix: '' } };
+    const { mcpUrl } = await start({ file: readFile({ builtIn: false, mcpServers }) });
     const verdict = await runSet(tool, set, { url: mcpUrl, signal });
     const { required, complaints, exitCode, output } = verdict;
     expect(Object.keys(complaints), output).toEqual(set.warned);

@@ -8,6 +8,7 @@ import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startBroker } from '../../support/oauth/broker.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
+import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { decide, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
 const NOW = 1_800_000_000_000;
@@ -133,9 +134,14 @@ describe('by what was noted at hand-out', () => {
   });
 });
 
+const WITH_CLIENT_RULE = readFile({
+  mcpServers: {},
+  rules: [{ who: { clients: ['*'] }, may: ['*'] }],
+});
+
 describe('broker mode', () => {
   test('§18.5 which client gets a token is noted when it is handed out, and at each refresh, until it expires', async () => {
-    const broker = closeAfterTest(await startBroker({}, { needsClients: () => true }));
+    const broker = closeAfterTest(await startBroker({}, { file: WITH_CLIENT_RULE }));
     const { steps, store, clock } = broker;
     const client = await steps.register();
     const exp = clock.now() / 1000 + 3600;
@@ -173,7 +179,7 @@ describe('broker mode', () => {
 
   test('§18.5 a store that cannot note the client: the login succeeds, and the log says what follows', async () => {
     const broker = closeAfterTest(
-      await startBroker({}, { needsClients: () => true }, (real) => ({
+      await startBroker({}, { file: WITH_CLIENT_RULE }, (real) => ({
         ...real,
         async set(key, value, ttl) {
           if (key.startsWith('oauth:token-client:')) throw new Error('down');

@@ -1,27 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import type { Catalogs } from '../../../src/features/mcp/calls/views.ts';
-import { specCatalog } from '../../support/catalogs/spec-catalog.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { BASE, MCP, startBroker } from '../../support/oauth/broker.ts';
+import { readFile } from '../../support/upstreams/gateway-file.ts';
 
 const DOCUMENTS = '/.well-known/oauth-protected-resource';
 const WIKI = `${MCP}/wiki`;
 
-/** Servers that a test adds and takes away, as a new configuration does. */
-function createServers(...names: readonly string[]) {
-  const servers = new Set(names);
-  const catalogs: Catalogs = {
-    all: specCatalog,
-    findServer: (name) => (servers.has(name) ? specCatalog : undefined),
-  };
-  return { servers, catalogs };
-}
+/** Nobody listens there: what is tested here needs no server. */
+const fileOf = (...names: readonly string[]) =>
+  readFile({
+    mcpServers: Object.fromEntries(names.map((name) => [name, { url: 'http://127.0.0.1:9/mcp' }])),
+  });
 
-async function startBrokerWith(env: Readonly<Record<string, string>> = {}) {
-  const { servers, catalogs } = createServers('wiki', 'files');
-  return { servers, ...closeAfterTest(await startBroker(env, { catalogs })) };
-}
+const startBrokerWith = async (env: Readonly<Record<string, string>> = {}) =>
+  closeAfterTest(await startBroker(env, { file: fileOf('wiki', 'files') }));
 
 describe('the document of a server', () => {
   test('§18.2 RFC 9728: names the URL of the server as its resource, and is cacheable', async () => {
@@ -47,12 +40,12 @@ describe('the document of a server', () => {
   });
 
   test('§18.2 comes and goes with its server', async () => {
-    const { gateway, servers } = await startBrokerWith();
+    const { gateway } = await startBrokerWith();
     const getStatus = async () => (await gateway.request({ path: `${DOCUMENTS}/mcp/new` })).status;
     expect(await getStatus()).toBe(404);
-    servers.add('new');
+    await gateway.gateway.reload({ file: fileOf('wiki', 'new') });
     expect(await getStatus()).toBe(200);
-    servers.delete('new');
+    await gateway.gateway.reload({ file: fileOf('wiki') });
     expect(await getStatus()).toBe(404);
   });
 
@@ -95,8 +88,7 @@ describe('the 401 of a server', () => {
   test.each(ASKED)(
     '§18.2 proxy mode: $what: names the one document that there is',
     async ({ what, ...asked }) => {
-      const { catalogs } = createServers('wiki');
-      const gateway = closeAfterTest(await startGateway({ deps: { catalogs } }));
+      const gateway = closeAfterTest(await startGateway({ deps: { file: fileOf('wiki') } }));
       const { status, headers } = await gateway.request({ path: '/mcp/wiki', ...asked });
       expect([what, status]).toEqual([what, 401]);
       expect(headers['www-authenticate']).toBe(
@@ -183,10 +175,10 @@ describe('the server as an audience', () => {
   });
 
   test('§18.2 a server that goes takes its audience with it', async () => {
-    const { gateway, servers, sign } = await startBrokerWith();
+    const { gateway, sign } = await startBrokerWith();
     const token = await sign({ aud: WIKI });
     expect((await gateway.rpc(INITIALIZE_REQUEST, { token })).status).toBe(200);
-    servers.delete('wiki');
+    await gateway.gateway.reload({ file: fileOf('files') });
     const { status, json } = await gateway.rpc(INITIALIZE_REQUEST, { token });
     expect([status, json.error.data.reason]).toEqual([401, 'invalid_audience']);
   });

@@ -62,7 +62,8 @@ export const mcpSettings = {
     rule: integer(65_536, 1_073_741_824),
     default: { value: 8_388_608 },
     summary: 'The most bytes of one answer of a server behind the gateway.',
-    details: 'A longer one ends its call with an error that says so. Only with a configuration file.',
+    details:
+      'A longer one ends its call with an error that says so. Only with a configuration file.',
   }),
 };
 
