@@ -134,7 +134,7 @@ describe('by what was noted at hand-out', () => {
   });
 });
 
-const WITH_CLIENT_RULE = readFile({
+const WITH_CLIENT_RULE = await readFile({
   mcpServers: {},
   rules: [{ who: { clients: ['*'] }, may: ['*'] }],
 });

@@ -14,7 +14,7 @@ const fileOf = (...names: readonly string[]) =>
   });
 
 const startBrokerWith = async (env: Readonly<Record<string, string>> = {}) =>
-  closeAfterTest(await startBroker(env, { file: fileOf('wiki', 'files') }));
+  closeAfterTest(await startBroker(env, { file: await fileOf('wiki', 'files') }));
 
 describe('the document of a server', () => {
   test('§18.2 RFC 9728: names the URL of the server as its resource, and is cacheable', async () => {
@@ -43,9 +43,9 @@ describe('the document of a server', () => {
     const { gateway } = await startBrokerWith();
     const getStatus = async () => (await gateway.request({ path: `${DOCUMENTS}/mcp/new` })).status;
     expect(await getStatus()).toBe(404);
-    await gateway.gateway.reload({ file: fileOf('wiki', 'new') });
+    await gateway.gateway.reload({ file: await fileOf('wiki', 'new') });
     expect(await getStatus()).toBe(200);
-    await gateway.gateway.reload({ file: fileOf('wiki') });
+    await gateway.gateway.reload({ file: await fileOf('wiki') });
     expect(await getStatus()).toBe(404);
   });
 
@@ -88,7 +88,7 @@ describe('the 401 of a server', () => {
   test.each(ASKED)(
     '§18.2 proxy mode: $what: names the one document that there is',
     async ({ what, ...asked }) => {
-      const gateway = closeAfterTest(await startGateway({ deps: { file: fileOf('wiki') } }));
+      const gateway = closeAfterTest(await startGateway({ deps: { file: await fileOf('wiki') } }));
       const { status, headers } = await gateway.request({ path: '/mcp/wiki', ...asked });
       expect([what, status]).toEqual([what, 401]);
       expect(headers['www-authenticate']).toBe(
@@ -178,7 +178,7 @@ describe('the server as an audience', () => {
     const { gateway, sign } = await startBrokerWith();
     const token = await sign({ aud: WIKI });
     expect((await gateway.rpc(INITIALIZE_REQUEST, { token })).status).toBe(200);
-    await gateway.gateway.reload({ file: fileOf('files') });
+    await gateway.gateway.reload({ file: await fileOf('files') });
     const { status, json } = await gateway.rpc(INITIALIZE_REQUEST, { token });
     expect([status, json.error.data.reason]).toEqual([401, 'invalid_audience']);
   });

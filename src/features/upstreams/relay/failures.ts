@@ -1,9 +1,11 @@
 // §18.4: what a client gets of a call that failed, and one line in the log for each kind of failure.
 import type { Clock } from '../../../core/clock.ts';
+import { catalogue } from '../../../core/errors/catalogue.ts';
 import { fail, type JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import type { Era } from '../../mcp/protocol/revisions.ts';
 import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
 import type { RelayedRequest } from './relayed-call.ts';
@@ -23,17 +25,19 @@ export type ToFailedResult = (
   server: string,
   method: RelayedRequest['method'],
   thrown: unknown,
+  /** Of the client. */
+  era: Era,
 ) => RawResult;
 
 export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResult {
   const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
 
-  return function toFailedResult(server, method, thrown) {
+  return function toFailedResult(server, method, thrown, era) {
     if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
     if (!(thrown instanceof UpstreamError)) throw thrown;
     const { failure, jsonRpcError = NO_ERROR } = thrown;
     if (failure === 'aborted') fail('request_cancelled', { cause: thrown });
-    if (failure === 'error') return failWithJsonRpc(jsonRpcError);
+    if (failure === 'error') return failWithJsonRpc(jsonRpcError, era);
     warn(server, failure, method, thrown);
     return toErrorResult(method, FAILURES[failure].tell(server, thrown.message));
   };
@@ -61,7 +65,14 @@ function toErrorResult(method: RelayedRequest['method'], text: string): RawResul
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject): never => fail('upstream_error', { jsonRpc });
+/** MCP 2026-07-28: a capability that the client did not declare is a 400, whoever needs it. */
+const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era?: Era): never =>
+  fail(
+    era === 'stateless' && jsonRpc.code === catalogue.missing_client_capability.jsonrpc.code
+      ? 'missing_client_capability'
+      : 'upstream_error',
+    { jsonRpc },
+  );
 
 const NO_ERROR: JsonRpcErrorObject = {
   code: -32603,

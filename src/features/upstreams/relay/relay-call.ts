@@ -31,7 +31,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
       const result = await relay({ upstream, caller, request }, context);
       return toRawResult(request.method, result, context);
     } catch (thrown) {
-      return toFailedResult(upstream.config.name, request.method, thrown);
+      return toFailedResult(upstream.config.name, request.method, thrown, context.relay.era);
     }
   };
 }
