@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { findNearestName } from '../core/nearest-name.ts';
 import { PACKAGE_NAME } from '../core/version.ts';
 
-/** Options of `start` and `dev`; undefined where they were not given. */
+/** Options of all commands; undefined where they were not given. */
 export interface Options {
   /** A file whose default export is the catalogue. */
   readonly catalog: string | undefined;
@@ -13,19 +13,26 @@ export interface Options {
   readonly port: string | undefined;
   /** Start again after each change. */
   readonly isWatching: boolean;
+  /** An access token of a user, as whom the servers are asked. A secret. */
+  readonly token: string | undefined;
+  /** Say what differs, and write nothing. */
+  readonly isChecking: boolean;
+  /** Print JSON. */
+  readonly isJson: boolean;
 }
 
 export interface CommandLine extends Options {
   readonly command: CommandName;
 }
 
-export type CommandName = 'start' | 'dev' | 'help' | 'version';
+export type CommandName = 'start' | 'dev' | 'lock' | 'help' | 'version';
 
 export const USAGE = `Usage: ${PACKAGE_NAME} [command] [options]
 
 Commands:
   start            run the service (the default)
   dev              run it for development: anybody can log in, with any name
+  lock             approve what the MCP servers of --config say of their tools now: postern.lock
   help             print this text (also -h, --help)
   version          print the version (also -v, --version)
 
@@ -38,7 +45,13 @@ Options of start and dev:
 Options of dev:
   --watch          restart when the code of the catalogue changes
 
-Settings are environment variables. start and dev also read the file .env in the current folder;
+Options of lock:
+  --config FILE    the file that names the servers; postern.lock lies beside it
+  --check          write nothing; say what differs, with exit code 1 if anything does
+  --token TOKEN    an access token, for servers that answer users only; adds what this user sees
+  --json           print JSON
+
+Settings are environment variables. start, dev and lock also read the file .env in the current folder;
 variables of the environment take precedence over it.
 `;
 
@@ -52,6 +65,9 @@ const OPTIONS = {
   config: { type: 'string' },
   port: { type: 'string' },
   watch: { type: 'boolean' },
+  token: { type: 'string' },
+  check: { type: 'boolean' },
+  json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
 } as const;
@@ -60,6 +76,7 @@ const OPTIONS = {
 const COMMANDS: Readonly<Record<CommandName, readonly string[]>> = {
   start: ['catalog', 'config', 'port'],
   dev: ['catalog', 'config', 'port', 'watch'],
+  lock: ['config', 'token', 'check', 'json'],
   help: [],
   version: [],
 };
@@ -86,11 +103,11 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     if (!COMMANDS[command].includes(name)) {
       throw new UsageError(`${PACKAGE_NAME} ${command} has no option ${rawName}.`);
     }
-    const takesValue = name === 'catalog' || name === 'config' || name === 'port';
-    if (takesValue && (!value || value.startsWith('-'))) {
-      throw new UsageError(`${rawName} needs a value, for example ${EXAMPLES[name]}.`);
+    const example = EXAMPLES.get(name);
+    if (example !== undefined && (!value || value.startsWith('-'))) {
+      throw new UsageError(`${rawName} needs a value, for example ${example}.`);
     }
-    if (!takesValue && value !== undefined)
+    if (example === undefined && value !== undefined)
       throw new UsageError(`${rawName} does not take a value.`);
   }
   return {
@@ -99,6 +116,9 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     config: asText(values.config),
     port: parsePort(asText(values.port)),
     isWatching: values.watch === true,
+    token: asText(values.token),
+    isChecking: values.check === true,
+    isJson: values.json === true,
   };
 }
 
@@ -107,13 +127,18 @@ const NO_OPTIONS: Options = {
   config: undefined,
   port: undefined,
   isWatching: false,
+  token: undefined,
+  isChecking: false,
+  isJson: false,
 };
 
-const EXAMPLES = {
-  catalog: '--catalog catalog.js',
-  config: '--config mcp.json',
-  port: '--port 3010',
-} as const;
+/** Of the options that take a value. */
+const EXAMPLES: ReadonlyMap<string, string> = new Map([
+  ['catalog', '--catalog catalog.js'],
+  ['config', '--config mcp.json'],
+  ['port', '--port 3010'],
+  ['token', '--token "$TOKEN"'],
+]);
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
 

@@ -1,6 +1,8 @@
 // What is printed when a command fails.
 import { ConfigError } from '../core/config/config-error.ts';
 import { DefinitionError } from '../core/errors/definition-error.ts';
+import { LockFileError } from '../features/upstreams/lock/lock-file.ts';
+import { CommandError } from './command-error.ts';
 import { USAGE, UsageError } from './command-line.ts';
 import { StartError } from './start-error.ts';
 
@@ -15,6 +17,8 @@ export function endWithError(error: unknown): void {
 function describeError(error: unknown): readonly string[] {
   if (error instanceof UsageError) return [error.message, '', USAGE.trimEnd()];
   if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
+  if (error instanceof CommandError) return [error.heading, ...formatBullets(error.lines)];
+  if (error instanceof LockFileError) return ['The lock cannot be used:', `  - ${error.message}`];
   if (error instanceof DefinitionError) return ['Postern cannot start:', `  - ${error.message}`];
   if (error instanceof StartError) return ['Postern cannot start:', ...formatBullets(error.lines)];
   if (error instanceof SyntaxError) return ['Postern cannot start because of a syntax error:'];

@@ -10,6 +10,7 @@ const commands: Readonly<Record<CommandName, (options: Options) => Promise<void>
     options.isWatching
       ? (await import('./watch/watch.ts')).watch(process.argv.slice(2), options)
       : (await import('./dev.ts')).dev(options),
+  lock: async (options) => (await import('./lock/lock.ts')).lock(options),
   help: async () => console.log(USAGE),
   version: async () => console.log(PACKAGE_VERSION),
 };

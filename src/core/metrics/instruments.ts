@@ -129,6 +129,12 @@ export const createUpstreamInstruments = (registry: OpenMetricsRegistry) => ({
     ['server', 'method'],
     DURATIONS,
   ),
+  lockRefusals: createCounter(
+    registry,
+    'upstream_lock_refusals_total',
+    'What the lock hid of a server behind the gateway, each time that it was listed.',
+    ['server', 'kind', 'reason'],
+  ),
   up: new Gauge({
     name: 'upstream_up',
     help: 'Whether a server behind the gateway could be reached when last tried.',

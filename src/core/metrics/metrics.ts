@@ -33,6 +33,8 @@ export interface Metrics {
   recordUpstreamState(server: string, isUp: boolean): void;
   /** How many processes a stdio server has now. */
   recordUpstreamProcesses(server: string, count: number): void;
+  /** §18.7: the lock hid what a server listed. `kind` is tool, prompt or instructions. */
+  recordLockRefusal(server: string, kind: string, reason: 'new' | 'changed'): void;
   /** It is no longer behind the gateway. */
   removeUpstream(server: string): void;
   /** The text that is scraped, ended by `# EOF`; without sessions their gauge is left out. */
@@ -58,6 +60,7 @@ export const noMetrics: Metrics = {
   recordUpstreamRequest() {},
   recordUpstreamState() {},
   recordUpstreamProcesses() {},
+  recordLockRefusal() {},
   removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

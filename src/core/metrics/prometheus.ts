@@ -74,6 +74,9 @@ export function createPrometheusMetrics(): Metrics {
     recordUpstreamProcesses(server, count) {
       upstreams.processes.set({ server }, count);
     },
+    recordLockRefusal(server, kind, reason) {
+      upstreams.lockRefusals(server, kind, reason).inc();
+    },
     removeUpstream(server) {
       upstreams.up.remove({ server });
       upstreams.processes.remove({ server });

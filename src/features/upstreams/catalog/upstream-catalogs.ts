@@ -9,6 +9,7 @@ import type { Store } from '../../../core/store/store.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import type { Rules } from '../../rules/rules.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import { observeLock } from '../lock/observe-lock.ts';
 import type { RelayCall } from '../relay/relayed-call.ts';
 import type { Upstream } from '../upstream.ts';
 import { createAccess } from './access.ts';
@@ -103,7 +104,14 @@ export function createUpstreamCatalogs(
   function createPlanOf(servers: readonly Server[]): Plan {
     const { file, rules, lock = NO_LOCK } = setup;
     // Lists are prepared anew with each setup, and what is hidden is said again.
-    return createPlan({ file, builtIn, servers, rules, lock, warn: createWarnOfItem(log) });
+    return createPlan({
+      file,
+      builtIn,
+      servers,
+      rules,
+      lock: observeLock(lock, deps.metrics),
+      warn: createWarnOfItem(log),
+    });
   }
 
   function drain(server: Server, graceMs: number): void {

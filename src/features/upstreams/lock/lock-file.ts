@@ -1,6 +1,7 @@
 // §18.7: the text of postern.lock.
 import { isObject, type JsonObject, parseObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
+import { toVisibleJson } from '../../../core/visible-json.ts';
 import type { Fingerprint } from './fingerprint.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';
@@ -119,11 +120,10 @@ const LEVELS = 4;
 function writeObject(value: unknown, levels: number, indent = ''): string {
   const members =
     value instanceof Map ? [...value] : levels > 0 && isObject(value) ? Object.entries(value) : [];
-  if (levels === 0 || members.length === 0)
-    return JSON.stringify(value instanceof Map ? {} : value);
+  if (levels === 0 || members.length === 0) return toVisibleJson(value instanceof Map ? {} : value);
   const lines = members.map(
     ([name, one]) =>
-      `${indent}  ${JSON.stringify(name)}: ${writeObject(one, levels - 1, `${indent}  `)}`,
+      `${indent}  ${toVisibleJson(name)}: ${writeObject(one, levels - 1, `${indent}  `)}`,
   );
   return `{\n${lines.join(',\n')}\n${indent}}`;
 }

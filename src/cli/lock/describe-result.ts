@@ -1,0 +1,60 @@
+// What `postern lock` prints.
+import { toVisibleJson } from '../../core/visible-json.ts';
+import type { LockDifference } from '../../features/upstreams/lock/compare.ts';
+import type { LockFile } from '../../features/upstreams/lock/lock-file.ts';
+
+export interface LockResult {
+  /** Of the lock file. */
+  readonly path: string;
+  readonly differences: readonly LockDifference[];
+  /** Servers that need a user, and none was given. */
+  readonly skipped: readonly string[];
+}
+
+/** What was compared with, undefined where there was none; or what was written. */
+export type LockOutcome =
+  | { readonly former: LockFile | undefined }
+  | { readonly updated: LockFile };
+
+export function describeResult(result: LockResult, outcome: LockOutcome): string {
+  const { differences, skipped } = result;
+  const why = 'they answer users only. Add --token';
+  return [
+    ...differences.map(describeDifference),
+    ...(skipped.length === 0 ? [] : [`Not read: ${skipped.join(', ')}, as ${why}.`]),
+    'updated' in outcome
+      ? `Wrote ${result.path}: ${summarizeLock(outcome.updated)}.`
+      : describeCheck(result, outcome.former !== undefined),
+  ].join('\n');
+}
+
+function describeCheck({ path, differences }: LockResult, hasLock: boolean): string {
+  if (!hasLock) return `There is no ${path}. \`postern lock\` approves what the servers say now.`;
+  return differences.length === 0
+    ? `${path} is what the servers say now.`
+    : 'The gateway hides what is new or has changed. `postern lock` approves it.';
+}
+
+/** `github: tool "search" has changed: description, inputSchema`. */
+function describeDifference({ server, kind, name, change, members }: LockDifference): string {
+  const item = name === undefined ? kind : `${kind} ${toVisibleJson(name)}`;
+  const which = kind === 'instructions' || members.length === 0 ? '' : `: ${members.join(', ')}`;
+  return `${server}: ${item} ${CHANGES[change]}${which}`;
+}
+
+const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
+  added: 'is new',
+  removed: 'is gone',
+  changed: 'has changed',
+};
+
+/** `12 tools and 3 prompts of 2 servers`. */
+function summarizeLock({ servers }: LockFile): string {
+  const all = [...servers.values()];
+  const tools = all.reduce((sum, server) => sum + server.tools.size, 0);
+  const prompts = all.reduce((sum, server) => sum + server.prompts.size, 0);
+  return `${count(tools, 'tool')} and ${count(prompts, 'prompt')} of ${count(all.length, 'server')}`;
+}
+
+const count = (number: number, what: string): string =>
+  `${number} ${what}${number === 1 ? '' : 's'}`;

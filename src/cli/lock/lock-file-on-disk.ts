@@ -1,0 +1,36 @@
+// postern.lock beside the configuration file.
+import { readFileSync } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { getErrorCode } from '../../core/errors/error-code.ts';
+import {
+  LOCK_FILE_NAME,
+  type LockFile,
+  LockFileError,
+  parseLockFile,
+  writeLockFile,
+} from '../../features/upstreams/lock/lock-file.ts';
+
+export const findLockPath = (configPath: string): string =>
+  join(dirname(configPath), LOCK_FILE_NAME);
+
+/** Undefined where there is none. @throws LockFileError for one that cannot be used. */
+export function readLockFile(path: string): LockFile | undefined {
+  try {
+    return parseLockFile(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const code = getErrorCode(error);
+    if (code === 'ENOENT') return undefined;
+    // Without it everything would be approved.
+    throw error instanceof LockFileError
+      ? error
+      : new LockFileError(`${path} cannot be read (${code ?? String(error)}).`);
+  }
+}
+
+/** Whole or not at all: a gateway may read it at the same moment. */
+export async function saveLockFile(path: string, file: LockFile): Promise<void> {
+  const draft = `${path}.${process.pid}`;
+  await writeFile(draft, writeLockFile(file));
+  await rename(draft, path);
+}

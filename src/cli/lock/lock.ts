@@ -1,0 +1,114 @@
+// `postern lock`: approves what the servers say now; with --check it says what differs.
+import { systemClock } from '../../core/clock.ts';
+import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { findDifferences } from '../../features/upstreams/lock/compare.ts';
+import { EMPTY_LOCK_FILE, type LockFile } from '../../features/upstreams/lock/lock-file.ts';
+import { readLockedServer } from '../../features/upstreams/lock/read-server.ts';
+import {
+  dependsOnUser,
+  type FoundServer,
+  needsUser,
+  updateLockFile,
+} from '../../features/upstreams/lock/update.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../../features/upstreams/upstream.ts';
+import { CommandError } from '../command-error.ts';
+import type { Options } from '../command-line.ts';
+import { prepareEnvironment } from '../env-file.ts';
+import { describeResult, type LockResult } from './describe-result.ts';
+import { findLockPath, readLockFile, saveLockFile } from './lock-file-on-disk.ts';
+import { type OpenServers, openServers } from './open-servers.ts';
+import { readConfiguration } from './read-configuration.ts';
+import { readUser } from './read-user.ts';
+
+/** @throws CommandError, UsageError, LockFileError */
+export async function lock(options: Options): Promise<void> {
+  prepareEnvironment(options);
+  const user = options.token === undefined ? undefined : readUser(options.token, systemClock.now());
+  const { path, file } = await readConfiguration();
+  const lockPath = findLockPath(path);
+  const former = readLockFile(lockPath);
+  const found = await readServers(file, user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER);
+  const { differences, skipped } = compare(former, found, file);
+  const updated = updateLockFile(former, found, user !== undefined);
+  if (options.isChecking) {
+    if (differences.length > 0 || former === undefined) process.exitCode = 1;
+  } else await saveLockFile(lockPath, updated);
+  const result = { path: lockPath, differences, skipped };
+  console.log(
+    options.isJson
+      ? JSON.stringify(result, undefined, 2)
+      : describeResult(result, options.isChecking ? { former } : { updated }),
+  );
+}
+
+function compare(
+  former: LockFile = EMPTY_LOCK_FILE,
+  found: readonly FoundServer[],
+  { servers }: GatewayFile,
+): Pick<LockResult, 'differences' | 'skipped'> {
+  const skipped = found
+    .filter(({ server }) => server === undefined)
+    .map(({ config }) => config.name);
+  const now: LockFile = {
+    servers: new Map(
+      found.flatMap(({ config, server }) => (server ? [[config.name, server] as const] : [])),
+    ),
+  };
+  const partial = new Set(servers.filter(dependsOnUser).map(({ name }) => name));
+  return { differences: findDifferences(former, now, (name) => partial.has(name)), skipped };
+}
+
+/** @throws CommandError with every server that could not be read. */
+async function readServers(
+  { servers, ...file }: GatewayFile,
+  caller: UpstreamCaller,
+): Promise<readonly FoundServer[]> {
+  const opened = await openServers({ servers, ...file });
+  // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
+  const staying = setInterval(() => {}, 1000);
+  try {
+    const results = await Promise.allSettled(
+      servers.map((config) => readServer(config, caller, opened)),
+    );
+    const problems = results.flatMap((result, index) =>
+      result.status === 'rejected'
+        ? [`${servers[index]?.name}: ${describeError(result.reason)}`]
+        : [],
+    );
+    if (problems.length > 0) {
+      throw new CommandError('Not every server could be read, so nothing was done:', problems);
+    }
+    return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  } finally {
+    clearInterval(staying);
+    await opened.close();
+  }
+}
+
+/** A first `npx` downloads. */
+const TIME_LIMIT_MS = 120_000;
+
+async function readServer(
+  config: UpstreamConfig,
+  caller: UpstreamCaller,
+  { openUpstream }: OpenServers,
+): Promise<FoundServer> {
+  if (needsUser(config) && caller.user === undefined) return { config, server: undefined };
+  const upstream = openUpstream(config);
+  const signal = AbortSignal.timeout(TIME_LIMIT_MS);
+  const tooLate = new Promise<never>((_, reject) => {
+    const message = `it did not answer within ${TIME_LIMIT_MS / 1000} s`;
+    signal.addEventListener('abort', () => reject(new Error(message)), { once: true });
+  });
+  try {
+    return {
+      config,
+      server: await Promise.race([readLockedServer(upstream, caller, signal), tooLate]),
+    };
+  } finally {
+    await upstream.close(0);
+  }
+}
+
+const describeError = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

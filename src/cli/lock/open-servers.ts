@@ -1,0 +1,91 @@
+// What `postern lock` needs to ask the servers, and nothing of a gateway that serves.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../core/clock.ts';
+import type { Config } from '../../core/config/config.ts';
+import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { generateSecret } from '../../core/ids.ts';
+import { createLog } from '../../core/log.ts';
+import { openOutboundNetwork } from '../../core/outbound/outbound-network.ts';
+import { createProviderMetadata } from '../../core/provider/provider-metadata.ts';
+import { createLoginSeal } from '../../core/seal/login-seal.ts';
+import { createReplicaSeal } from '../../core/seal/replica-seal.ts';
+import { createSeal, type Seal } from '../../core/seal/seal.ts';
+import { openEmbeddedStore } from '../../core/store/embedded/open.ts';
+import { openStore } from '../../core/store/open.ts';
+import type { Store } from '../../core/store/store.ts';
+import { findAuthProblems } from '../../features/upstreams/credentials/check-auth.ts';
+import type { Upstream } from '../../features/upstreams/upstream.ts';
+import { createUpstreamOpener } from '../../open-upstream.ts';
+import { CommandError } from '../command-error.ts';
+import { loadSettings } from './load-settings.ts';
+
+export interface OpenServers {
+  openUpstream(config: UpstreamConfig): Upstream;
+  close(): Promise<void>;
+}
+
+const log = createLog('error', { write: (line) => void process.stderr.write(line) });
+const shared = { clock: systemClock, log };
+
+/** @throws CommandError, ConfigError or DataDirError */
+export async function openServers({ servers }: GatewayFile): Promise<OpenServers> {
+  const config = loadSettings(servers);
+  const problems = config.auth.required ? findAuthProblems(servers, config) : [];
+  if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
+  const { store, getSeal, close } = await openRecords(config, servers);
+  const outbound = await openOutboundNetwork(config.outbound);
+  const { fetch } = outbound;
+  const issuer = config.auth.required ? config.auth.provider.issuer : undefined;
+  const { openUpstream } = createUpstreamOpener(config, {
+    ...shared,
+    store,
+    getSeal,
+    fetch,
+    metadata:
+      issuer === undefined ? undefined : createProviderMetadata({ issuer, fetch, ...shared }),
+    environment: process.env,
+  });
+  return {
+    openUpstream,
+    async close() {
+      await outbound.close();
+      await close();
+    },
+  };
+}
+
+interface Records {
+  readonly store: Store;
+  readonly getSeal: () => Promise<Seal>;
+  close(): Promise<void>;
+}
+
+/** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
+async function openRecords(config: Config, servers: readonly UpstreamConfig[]): Promise<Records> {
+  if (!servers.some((server) => server.kind === 'http' && server.auth.type === 'identity')) {
+    return openTemporaryRecords();
+  }
+  const store = await openStore(config, shared);
+  const loginSeal = await createLoginSeal(config.oauth.stateSecret);
+  return {
+    store,
+    getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, loginSeal, ...shared }),
+    close: store.close,
+  };
+}
+
+async function openTemporaryRecords(): Promise<Records> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
+  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', ...shared });
+  const seal = createSeal([generateSecret()]);
+  return {
+    store,
+    getSeal: async () => seal,
+    async close() {
+      await store.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}

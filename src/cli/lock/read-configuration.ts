@@ -1,0 +1,25 @@
+// The configuration file that `postern lock` is about.
+import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
+import { CommandError } from '../command-error.ts';
+import { UsageError } from '../command-line.ts';
+import { readConfigFile } from '../config-file/read-config-file.ts';
+import { loadSettings } from './load-settings.ts';
+
+/** @throws UsageError or CommandError */
+export async function readConfiguration(): Promise<{
+  readonly path: string;
+  readonly file: GatewayFile;
+}> {
+  const config = loadSettings();
+  const { configFile: path } = config.server;
+  if (path === undefined) {
+    throw new UsageError(
+      'postern lock needs the configuration file, for example --config mcp.json.',
+    );
+  }
+  const parsed = await readConfigFile(path, config);
+  if (parsed.kind === 'problems') {
+    throw new CommandError('The configuration file has problems:', parsed.problems);
+  }
+  return { path, file: parsed.file };
+}

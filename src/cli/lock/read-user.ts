@@ -1,0 +1,27 @@
+// --token T: as whom the servers are asked.
+import { isStringArray, parseObject } from '../../core/json.ts';
+import type { UserContext } from '../../core/user-context.ts';
+import { UsageError } from '../command-line.ts';
+
+/**
+ * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.
+ *
+ * @throws UsageError for what is no token, or one that has expired.
+ */
+export function readUser(token: string, now: number): UserContext {
+  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  const { sub, exp, email, groups } = claims ?? {};
+  if (claims === undefined || typeof sub !== 'string' || sub === '') {
+    throw new UsageError('--token is not a JWT with a "sub". Give an access token of a user.');
+  }
+  if (typeof exp === 'number' && exp * 1000 <= now) {
+    throw new UsageError('--token has expired. Give an access token that is valid now.');
+  }
+  return {
+    sub,
+    claims,
+    token,
+    ...(typeof email === 'string' && { email }),
+    ...(isStringArray(groups) && { groups }),
+  };
+}

@@ -1,0 +1,14 @@
+// JSON in which nothing is invisible: for people who read it in a terminal or in version control.
+
+/** As JSON, with what has no shape of its own, or changes that of others, as `\u` and four digits. */
+export const toVisibleJson = (value: unknown): string =>
+  JSON.stringify(value).replace(INVISIBLE, escapeUnits);
+
+/** Controls, formats (such as the marks that turn text around), separators but the space, and what is not assigned. */
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+
+const escapeUnits = (character: string): string =>
+  character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');

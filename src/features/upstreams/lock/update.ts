@@ -1,0 +1,38 @@
+// §18.7: the lock file as `postern lock` writes it.
+import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { mergeServers } from './compare.ts';
+import { EMPTY_LOCK_FILE, type LockedServer, type LockFile } from './lock-file.ts';
+
+/** Whether its lists may differ between users. */
+export const dependsOnUser = (config: UpstreamConfig): boolean =>
+  config.kind === 'http' && config.auth.type !== 'none';
+
+/** Whether it answers nobody without a user's token. */
+export const needsUser = (config: UpstreamConfig): boolean =>
+  config.kind === 'http' && ['token-exchange', 'forward'].includes(config.auth.type);
+
+export interface FoundServer {
+  readonly config: UpstreamConfig;
+  /** Undefined where it needs a user, and none was given. */
+  readonly server: LockedServer | undefined;
+}
+
+/**
+ * What was found takes the place of what was approved. Where lists may differ between users and one of them was
+ * given, it is added instead; what was not asked stays. Servers that the configuration no longer names go.
+ */
+export function updateLockFile(
+  former: LockFile = EMPTY_LOCK_FILE,
+  found: readonly FoundServer[],
+  hasUser: boolean,
+): LockFile {
+  const servers = found.flatMap(({ config, server }) => {
+    const known = former.servers.get(config.name);
+    const updated =
+      server !== undefined && hasUser && dependsOnUser(config)
+        ? mergeServers(known, server)
+        : (server ?? known);
+    return updated === undefined ? [] : [[config.name, updated] as const];
+  });
+  return { servers: new Map(servers) };
+}

@@ -1,0 +1,94 @@
+// How a server behind the gateway is reached: its transport, and what it learns of the caller.
+import type { Clock } from './core/clock.ts';
+import type { Config } from './core/config/config.ts';
+import { fail } from './core/errors/gateway-error.ts';
+import type { Fetch } from './core/fetch-with-limits.ts';
+import type { UpstreamConfig } from './core/gateway-file/gateway-file.ts';
+import type { Log } from './core/log.ts';
+import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
+import type { ProviderMetadata } from './core/provider/provider-metadata.ts';
+import type { Seal } from './core/seal/seal.ts';
+import type { Store } from './core/store/store.ts';
+import {
+  createExchangeToken,
+  type ExchangeToken,
+} from './features/oauth/provider/exchange-token.ts';
+import { createProviderApi } from './features/oauth/provider/provider-api.ts';
+import { createCredentials } from './features/upstreams/credentials/credentials.ts';
+import { createIdentity, type Identity } from './features/upstreams/credentials/identity.ts';
+import { createIdentityKeys } from './features/upstreams/credentials/identity-keys.ts';
+import { createHttpUpstream } from './features/upstreams/http/http-upstream.ts';
+import { createStdioUpstream } from './features/upstreams/stdio/stdio-upstream.ts';
+import type { Upstream } from './features/upstreams/upstream.ts';
+
+export interface OpenUpstreamDeps {
+  readonly store: Store;
+  readonly getSeal: () => Promise<Seal>;
+  readonly fetch: Fetch;
+  /** Undefined without an issuer: then no token can be exchanged. */
+  readonly metadata: ProviderMetadata | undefined;
+  /** The environment of this process, of which stdio servers get a part. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called with the number of processes of a stdio server, at each change. */
+  onProcessCount?(server: string, count: number): void;
+}
+
+export interface UpstreamOpener {
+  /** Nothing has to be reachable. */
+  openUpstream(config: UpstreamConfig): Upstream;
+  /** What servers with `identity` are told who calls by. */
+  readonly identity: Identity;
+}
+
+export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): UpstreamOpener {
+  const { store, getSeal, clock, log, environment } = deps;
+  const { baseUrl } = config.server;
+  const { maxBytes } = config.upstreams;
+  const identity = createIdentity({
+    baseUrl,
+    keys: createIdentityKeys({ store, getSeal, clock, log }),
+    clock,
+  });
+  const exchangeToken = createExchange(config, deps);
+
+  return {
+    identity,
+    openUpstream(server) {
+      if (server.kind === 'stdio') {
+        return createStdioUpstream(server, {
+          clock,
+          log,
+          maxBytes,
+          environment,
+          onProcessCount: (count) => deps.onProcessCount?.(server.name, count),
+        });
+      }
+      return createHttpUpstream(server, {
+        clock,
+        log,
+        store,
+        getSeal,
+        getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
+        maxBytes,
+        outbound: config.outbound,
+        sessionKeyPrefix: config.mcp.sessions.keyPrefix,
+        sessionTtlSeconds: config.mcp.sessions.ttlSeconds,
+      });
+    },
+  };
+}
+
+function createExchange(
+  { oauth, auth }: Config,
+  { metadata, fetch }: OpenUpstreamDeps,
+): ExchangeToken {
+  if (metadata === undefined) return async () => fail('not_configured');
+  return createExchangeToken({
+    providerClient: oauth.providerClient,
+    subjectTokenType: auth.required ? auth.provider.accessToken : 'access_token',
+    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
+    api: createProviderApi(fetch),
+  });
+}
