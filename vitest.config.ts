@@ -10,6 +10,7 @@ const BUSY = [
   'test/contract/redis-faults.test.ts',
   'test/process/{chaos,overload,starvation}.test.ts',
   'test/spec/4.4-mcp/isolation.test.ts',
+  'test/spec/18-upstreams/relay-isolation.test.ts',
 ];
 
 export default defineConfig({

@@ -16,6 +16,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import { listenOnLoopback } from './listen.ts';
+import { takeTurns } from './turns.ts';
 
 type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
 type Args = Readonly<Record<string, unknown>>;
@@ -26,6 +27,8 @@ export interface RelayServer1 {
   readonly events: EventEmitter;
   /** What tools heard of their questions, as JSON text. */
   readonly heard: readonly string[];
+  /** What the tool `say` was called with, by session. */
+  readonly wordsBySession: ReadonlyMap<string, readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -41,6 +44,7 @@ export const formQuestion = (message: string) => ({
 export async function startRelayServer1(): Promise<RelayServer1> {
   const events = new EventEmitter();
   const heard: string[] = [];
+  const wordsBySession = new Map<string, readonly string[]>();
   const transports = new Map<string, StreamableHTTPServerTransport>();
   const said = (value: unknown) => ({
     content: [{ type: 'text' as const, text: JSON.stringify(value) }],
@@ -57,6 +61,22 @@ export async function startRelayServer1(): Promise<RelayServer1> {
 
   const tools: Readonly<Record<string, (args: Args, extra: Extra) => Promise<object>>> = {
     echo: async (args, { _meta }) => said({ args, trace: _meta?.traceparent }),
+    say: async ({ word, turns }, { sessionId = '' }) => {
+      const words = wordsBySession.get(sessionId) ?? [];
+      wordsBySession.set(sessionId, [...words, String(word)]);
+      await takeTurns(turns);
+      return { content: [{ type: 'text', text: String(word) }] };
+    },
+    count: async ({ word, turns }, { _meta, sendNotification }) => {
+      for (const progress of [1, 2, 3]) {
+        await sendNotification({
+          method: 'notifications/progress',
+          params: { progressToken: _meta?.progressToken ?? 0, progress, message: String(word) },
+        });
+        await takeTurns(turns);
+      }
+      return { content: [{ type: 'text', text: String(word) }] };
+    },
     fails: async () => ({ ...said('failed'), isError: true }),
     error: async () => {
       throw new McpError(-32099, 'Not today', { why: 'because' });
@@ -200,5 +220,5 @@ export async function startRelayServer1(): Promise<RelayServer1> {
   const { url, close } = await listenOnLoopback((req, res) => {
     handle(req, res).catch(() => res.destroy());
   });
-  return { url, events, heard, close };
+  return { url, events, heard, wordsBySession, close };
 }

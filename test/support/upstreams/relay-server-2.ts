@@ -3,6 +3,7 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, inputRequired, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { listenOnLoopback } from './listen.ts';
+import { takeTurns } from './turns.ts';
 
 export interface RelayServer2 {
   readonly url: string;
@@ -23,6 +24,22 @@ function createServer(): McpServer {
     { capabilities: { logging: {} } },
   );
   server.registerTool('echo', {}, ({ mcpReq }) => said({ trace: mcpReq._meta?.traceparent }));
+  const input = { inputSchema: z.object({ word: z.string(), turns: z.number() }) };
+  server.registerTool('say', input, async ({ word, turns }) => {
+    await takeTurns(turns);
+    return { content: [{ type: 'text', text: word }] };
+  });
+  server.registerTool('count', input, async ({ word, turns }, { mcpReq }) => {
+    for (const progress of [1, 2, 3]) {
+      const progressToken = mcpReq._meta?.progressToken ?? 0;
+      await mcpReq.notify({
+        method: 'notifications/progress',
+        params: { progressToken, progress, message: word },
+      });
+      await takeTurns(turns);
+    }
+    return { content: [{ type: 'text', text: word }] };
+  });
   server.registerTool('ask', {}, ({ mcpReq: { inputResponses, requestState } }) =>
     inputResponses === undefined
       ? inputRequired({ inputRequests: { who: elicit('Who?') }, requestState: 'state-1' })
