@@ -218,10 +218,16 @@ describe('a server of the stateless era', () => {
       inputRequests: Object.fromEntries(Array.from({ length: 17 }, (_, at) => [at, {}])),
       says: /17 questions at once/,
     },
+    {
+      what: 'a state of its own that is too long',
+      inputRequests: {},
+      requestState: 'x'.repeat(65_537),
+      says: /a state of more than/,
+    },
   ])(
     '§18.3 one that asks for $what all the same: the model reads why not',
-    async ({ inputRequests, says }) => {
-      const result = { resultType: 'input_required', inputRequests };
+    async ({ says, ...asked }) => {
+      const result = { resultType: 'input_required', ...asked };
       const asking = closeAfterTest(
         await startRawServer((res, id) => sendJson(res, { id, result })),
       );

@@ -26,6 +26,8 @@ export interface RoundsOptions {
 
 const MAX_ROUNDS = 10;
 const MAX_QUESTIONS = 16;
+/** It goes through a client of the stateless era, whose next request has to hold it. */
+const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds. */
 export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
@@ -47,12 +49,20 @@ export async function runRounds(options: RoundsOptions): Promise<JsonObject> {
 
 /** A server that only wants to be asked again, later, asks nothing. */
 async function answerRound(result: JsonObject, options: RoundsOptions): Promise<RoundAnswers> {
-  const requestState = typeof result.requestState === 'string' ? result.requestState : undefined;
+  const requestState = readState(result.requestState, options.server);
   const questions = readQuestions(result.inputRequests, options);
   const state = requestState === undefined ? {} : { requestState };
   return Object.keys(questions).length === 0
     ? state
     : { inputResponses: await options.ask(questions, requestState), ...state };
+}
+
+function readState(state: unknown, server: string): string | undefined {
+  if (typeof state !== 'string') return undefined;
+  if (state.length <= MAX_STATE_LENGTH) return state;
+  throw new CallRefusedError(
+    `${server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
+  );
 }
 
 function readQuestions(

@@ -48,7 +48,10 @@ export async function relayToStatelessClient(
       case 'result':
         return outcome.result;
       case 'failed':
-        throw toUpstreamError(outcome);
+        // Given up by the gateway, not by this client.
+        throw outcome.failure === 'aborted' && !context.signal.aborted
+          ? callAgain(server)
+          : toUpstreamError(outcome);
       case 'question': {
         const { key, question } = outcome;
         return relay.requireInput({ [key]: question }, { server, id, replica, key });

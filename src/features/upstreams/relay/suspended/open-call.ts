@@ -1,11 +1,12 @@
 // §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the
 // answer, which comes with a later request of the client.
 import type { Clock } from '../../../../core/clock.ts';
-import { isObject, type JsonObject } from '../../../../core/json.ts';
+import type { JsonObject } from '../../../../core/json.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
-import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
+import type { UpstreamQuestion } from '../../upstream.ts';
 import { findQuestionProblem, refuseQuestion } from '../questions.ts';
 import type { RequestClient } from '../server-request.ts';
+import { createOpenQuestions } from './open-questions.ts';
 import { type Outcome, toFailedOutcome } from './outcome.ts';
 
 /** The request that waits for what the call comes to; there is one at most. */
@@ -32,15 +33,9 @@ export interface OpenCallOptions {
   readonly capabilities: ClientCapabilities;
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
   /** False where it cannot wait for an answer: too many do. */
-  suspend(): boolean;
+  suspend(call: OpenCall): boolean;
   /** It is over. `untold` is what nobody waited for. */
   end(untold: Outcome | undefined): void;
-}
-
-interface OpenQuestion {
-  readonly question: UpstreamQuestion;
-  resolve(answer: JsonObject): void;
-  reject(reason: UpstreamError): void;
 }
 
 /** A client that asks a person needs its time; one that never comes back must not keep the call. */
@@ -49,8 +44,7 @@ const ABANDONED_MS = 300_000;
 export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
   const { clock, capabilities, send, suspend, end } = options;
   const controller = new AbortController();
-  const questions = new Map<string, OpenQuestion>();
-  let asked = 0;
+  const questions = createOpenQuestions();
   let waiter: Waiter | undefined = first;
   let isOver = false;
   let stopCounting = () => {};
@@ -58,25 +52,23 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   async function ask(question: UpstreamQuestion): Promise<JsonObject> {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    if (!suspend()) throw refuseQuestion('Too many calls wait for answers; answer those first.');
-    return new Promise((resolve, reject) => {
-      asked += 1;
-      questions.set(`question-${asked}`, { question, resolve, reject });
-      tellQuestion();
-    });
+    if (isOver || !suspend(openCall)) {
+      throw refuseQuestion('Too many calls wait for answers; answer those first.');
+    }
+    const answer = questions.add(question);
+    tellQuestion();
+    return answer;
   }
 
-  /** They are told one after the other, the oldest first. */
   function tellQuestion(): void {
-    const [open] = questions;
-    if (open === undefined || waiter === undefined) return;
-    const [key, { question }] = open;
-    tell({ kind: 'question', key, question });
+    const open = questions.getFirst();
+    if (open === undefined || !tell({ kind: 'question', ...open })) return;
     stopCounting = clock.after(ABANDONED_MS, () =>
       cancel(`The client did not come back within ${ABANDONED_MS / 1000} s.`),
     );
   }
 
+  /** False when nobody waits. */
   function tell(outcome: Outcome): boolean {
     const told = waiter;
     waiter = undefined;
@@ -101,10 +93,20 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   function close(reason: string): void {
     isOver = true;
     stopCounting();
-    for (const { reject } of questions.values()) reject(refuseQuestion(reason));
-    questions.clear();
+    questions.refuseAll(reason);
   }
 
+  const openCall: OpenCall = {
+    wait(next) {
+      stopCounting();
+      tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
+      waiter = next;
+      tellQuestion();
+    },
+    isWaitedFor: (by) => waiter !== undefined && waiter === by,
+    answer: questions.answer,
+    cancel,
+  };
   send({
     signal: controller.signal,
     progress: (params) => waiter?.progress(params),
@@ -114,21 +116,5 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
     (result) => finish({ kind: 'result', result }),
     (thrown: unknown) => finish(toFailedOutcome(thrown)),
   );
-
-  return {
-    wait(next) {
-      stopCounting();
-      tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
-      waiter = next;
-      tellQuestion();
-    },
-    isWaitedFor: (by) => waiter !== undefined && waiter === by,
-    answer(key, answer) {
-      const open = questions.get(key);
-      if (open === undefined || !isObject(answer)) return;
-      questions.delete(key);
-      open.resolve(answer);
-    },
-    cancel,
-  };
+  return openCall;
 }

@@ -49,8 +49,8 @@ export interface SuspendedCallsDeps {
 
 const ENDED: Outcome = {
   kind: 'failed',
-  failure: 'unavailable',
-  message: 'the call was waiting for an answer when the gateway was stopped',
+  failure: 'aborted',
+  message: 'the replica that made the call was stopped',
 };
 
 export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
@@ -63,12 +63,12 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
   serveOwnCalls({ table, records, replicas, log });
 
   function start({ capabilities, send, sub, server }: NewCall, id: string, waiter: Waiter) {
-    const openCall: OpenCall = startOpenCall(
+    return startOpenCall(
       {
         clock,
         capabilities,
         send,
-        suspend: () => table.add({ id, sub, server, openCall }),
+        suspend: (openCall) => table.add({ id, sub, server, openCall }),
         end(untold) {
           table.remove(id);
           if (untold !== undefined) void putRecord(records, log, { id, sub }, untold);
@@ -76,7 +76,6 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
       },
       waiter,
     );
-    return openCall;
   }
 
   return {

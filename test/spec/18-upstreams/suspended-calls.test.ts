@@ -1,0 +1,95 @@
+// Whose retry a call that waits for an answer belongs to: told once more, beneath the sealed state of the client.
+import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import type { JsonObject } from '../../../src/core/json.ts';
+import { noMetrics } from '../../../src/core/metrics/metrics.ts';
+import { createSeal } from '../../../src/core/seal/seal.ts';
+import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
+import {
+  createSuspendedCalls,
+  type NewCall,
+} from '../../../src/features/upstreams/relay/suspended/suspended-calls.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
+import { formQuestion } from '../../support/upstreams/relay-server-1.ts';
+
+const LISTENER = { signal: new AbortController().signal, progress() {}, log() {} };
+const ANSWER = { action: 'decline' };
+
+/** A server that asks, and answers with what it heard. */
+const ASKING: NewCall = {
+  sub: 'ada',
+  server: 'one',
+  capabilities: { elicitation: true, sampling: false, roots: false },
+  send: async ({ answer }) => ({ heard: await answer(formQuestion('Who?')) }),
+};
+
+async function openReplicas() {
+  const { log } = collectLog();
+  const { path: dataDir } = closeAfterTest(await createTemporaryFolder());
+  const store = closeAfterTest(
+    await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:', clock: systemClock, log }),
+  );
+  const seal = createSeal(['a secret of more than thirty-two characters']);
+  const open = () =>
+    closeAfterTest(
+      createSuspendedCalls({
+        store,
+        getSeal: async () => seal,
+        clock: systemClock,
+        log,
+        metrics: noMetrics,
+        keyPrefix: 'mcp:',
+      }),
+    );
+  return { first: open(), second: open() };
+}
+
+test.each(['first', 'second'] as const)(
+  '§18.3 at the %s replica: another user, or another server, does not find the call',
+  async (where) => {
+    const replicas = await openReplicas();
+    const { id, replica, outcome } = replicas.first.begin(ASKING, LISTENER);
+    const asked = await outcome;
+    expect(asked).toMatchObject({ kind: 'question', question: formQuestion('Who?') });
+    const key = asked.kind === 'question' ? asked.key : '';
+    const reply = { id, replica, key, answer: ANSWER, sub: 'ada', server: 'one' };
+    const resume = (changes: object) => replicas[where].resume({ ...reply, ...changes }, LISTENER);
+    expect(await resume({ sub: 'mallory' })).toBeUndefined();
+    expect(await resume({ sub: undefined })).toBeUndefined();
+    expect(await resume({ server: 'other' })).toBeUndefined();
+    expect(await resume({ id: 'other' })).toBeUndefined();
+    expect(await resume({})).toEqual({ kind: 'result', result: { heard: ANSWER } });
+    expect(await resume({})).toBeUndefined();
+  },
+);
+
+test('§18.3 a retry that comes twice: the later one waits, the first has to call again', async () => {
+  const { first, second } = await openReplicas();
+  let finish: ((result: JsonObject) => void) | undefined;
+  const call: NewCall = {
+    ...ASKING,
+    async send({ answer }) {
+      await answer(formQuestion('Who?'));
+      return new Promise((resolve) => {
+        finish = resolve;
+      });
+    },
+  };
+  const { id, replica, outcome } = first.begin(call, LISTENER);
+  const asked = await outcome;
+  const key = asked.kind === 'question' ? asked.key : '';
+  const reply = { id, replica, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  const earlier = second.resume(reply, LISTENER);
+  let isOver = false;
+  void earlier.then(() => {
+    isOver = true;
+  });
+  await expect.poll(() => finish !== undefined).toBe(true);
+  const later = first.resume(reply, LISTENER);
+  await expect.poll(() => isOver).toBe(true);
+  expect(await earlier).toBeUndefined();
+  finish?.({ done: true });
+  expect(await later).toEqual({ kind: 'result', result: { done: true } });
+});
