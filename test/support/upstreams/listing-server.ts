@@ -28,6 +28,8 @@ export interface ListingServer {
   /** To the stream of the gateway, and those of clients, that are open. */
   notify(method: string, params?: object): void;
   openStreams(): number;
+  /** Sessions that were ended by DELETE. */
+  deletions(): number;
   close(): Promise<void>;
 }
 
@@ -53,6 +55,7 @@ export async function startListingServer(
   };
   const requests: { method: string; params: JsonObject }[] = [];
   const streams = new Set<ServerResponse>();
+  let deletions = 0;
 
   const ownAnswers: Readonly<Record<string, (params: JsonObject) => unknown>> = {
     initialize: ({ protocolVersion }) => ({
@@ -84,6 +87,7 @@ export async function startListingServer(
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     if (req.method === 'GET') return openStream(res);
+    if (req.method === 'DELETE') deletions += 1;
     if (req.method !== 'POST') return void res.writeHead(405).end();
     let text = '';
     for await (const chunk of req) text += chunk;
@@ -120,6 +124,7 @@ export async function startListingServer(
       for (const res of streams) res.write(`event: message\ndata: ${data}\n\n`);
     },
     openStreams: () => streams.size,
+    deletions: () => deletions,
     close,
   };
 }

@@ -12,6 +12,8 @@ export interface Access {
   mayList(kind: ListKind, entry: Entry, who: Who): boolean;
   /** @throws GatewayError as for what is unknown, or `insufficient_scope`. */
   checkUse(kind: ListKind, item: UsedItem, who: Who, args?: JsonObject): void;
+  /** Whether its changes may be told. */
+  mayRead(found: FoundResource, who: Who): boolean;
 }
 
 /** `asked` is the name or URI in the client's words. */
@@ -33,6 +35,17 @@ export function createAccess(getRules: () => Rules | undefined): Access {
       const decision = getRules()?.decide(item, who.rule);
       if (decision?.kind === 'denied') failUnknown(kind, asked);
       if (decision?.kind === 'scopes_missing') failForScopes(decision.scopes);
+    },
+    mayRead(found, who) {
+      const { server, annotations } = found;
+      const item = {
+        kind: 'resource',
+        name: found.uri,
+        server,
+        annotations,
+        args: undefined,
+      } as const;
+      return (getRules()?.decide(item, who.rule).kind ?? 'allowed') === 'allowed';
     },
   };
 }

@@ -53,9 +53,6 @@ export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream
     listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),
     onStateChange: (listener) => upstream.onStateChange(listener),
     endSession: (caller) => upstream.endSession(caller),
-    async close(graceMs) {
-      await upstream.close(graceMs);
-      metrics.removeUpstream(name);
-    },
+    close: (graceMs) => upstream.close(graceMs),
   };
 }

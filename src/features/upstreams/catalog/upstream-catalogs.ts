@@ -115,10 +115,13 @@ export function createUpstreamCatalogs(
   }
 
   function drain(server: Server, graceMs: number): void {
+    const { name } = server.config;
+    // Another one of the same name has the gauge now.
+    if (!plan.servers.has(name)) deps.metrics.removeUpstream(name);
     const ending = server
       .close(graceMs)
       .catch((cause: unknown) =>
-        log.warn(`Server ${server.config.name}: its connection could not be closed.`, { cause }),
+        log.warn(`Server ${name}: its connection could not be closed.`, { cause }),
       )
       .finally(() => draining.delete(ending));
     draining.add(ending);

@@ -156,10 +156,7 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
     listen: watching.listen,
     endSession(caller: Caller) {
       const sessionId = caller.session?.sessionId;
-      if (sessionId !== undefined) {
-        links.forget(sessionId);
-        watching.forget(sessionId);
-      }
+      if (sessionId !== undefined) links.forget(sessionId);
       getBuiltIn()?.endSession?.(caller);
       void endSessions(view, identify, caller);
     },

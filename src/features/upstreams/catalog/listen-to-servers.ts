@@ -1,0 +1,115 @@
+// §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
+import type { Caller, CatalogListener } from '../../mcp/catalog/catalog.ts';
+import type { Access } from './access.ts';
+import type { ChangeHub } from './change-hub.ts';
+import { canSubscribe } from './describe-view.ts';
+import { BUILT_IN } from './entry.ts';
+import type { Identify } from './identify.ts';
+import type { Plan } from './plan.ts';
+import type { ResolveResource } from './resolve-resource.ts';
+import type { Server } from './server.ts';
+import type { View, Who } from './view.ts';
+
+export interface ListenDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly hub: ChangeHub;
+  readonly identify: Identify;
+  readonly resolveResource: ResolveResource;
+  getPlan(): Plan;
+}
+
+/** One stream of a client: it listens to each server of the view, also to those that come later. */
+export function listenToServers(
+  deps: ListenDeps,
+  caller: Caller,
+  listener: CatalogListener,
+  uris: readonly string[] | undefined,
+): () => void {
+  const { view, access, hub, identify, resolveResource, getPlan } = deps;
+  const builtIn = view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined;
+  const stops = new Map<Server, () => void>();
+  const ownStops: (() => void)[] = [];
+  let isOpen = true;
+  const stopBuiltIn = builtIn?.listen?.(caller, listener, uris);
+  if (stopBuiltIn) ownStops.push(stopBuiltIn);
+
+  async function open(): Promise<void> {
+    const who = await identify(caller);
+    if (!isOpen) return;
+    ownStops.push(
+      hub.add({
+        caller: who.upstream,
+        hears: (server) => view.findServer(server.config.name) === server,
+        listChanged: listener.listChanged,
+        serversChanged: () => void listenToAll(who).catch(() => {}),
+      }),
+    );
+    await listenToAll(who);
+  }
+
+  async function listenToAll(who: Who): Promise<void> {
+    const wanted = await groupByServer(who);
+    if (!isOpen) return;
+    const servers = view.listServers();
+    for (const [server, stop] of stops) {
+      if (servers.includes(server)) continue;
+      stop();
+      stops.delete(server);
+    }
+    for (const server of servers) {
+      const own = uris && (wanted.get(server.config.name) ?? []);
+      if (!stops.has(server)) listenTo(server, who, own);
+    }
+  }
+
+  function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
+    // Lists that everybody shares the gateway itself hears of.
+    if (!server.isPersonal && !mayTellOfResources(server, who, own)) return;
+    const stop = server.upstream.listen(
+      who.upstream,
+      {
+        listChanged(list) {
+          if (server.isPersonal) server.invalidate(list, who.upstream);
+        },
+        resourceUpdated: (ownUri) => void tellOfResource(server, ownUri, who).catch(() => {}),
+      },
+      own,
+    );
+    stops.set(server, stop);
+  }
+
+  function mayTellOfResources(server: Server, who: Who, own: readonly string[] | undefined) {
+    const description = server.peekDescription(who.upstream);
+    if (description !== undefined && !canSubscribe(description.capabilities)) return false;
+    return own === undefined || own.length > 0;
+  }
+
+  async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {
+    const groups = new Map<string, string[]>();
+    for (const uri of uris ?? []) {
+      const found = await resolveResource(uri, who, undefined);
+      if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
+      groups.set(found.server, [...(groups.get(found.server) ?? []), found.ownUri]);
+    }
+    return groups;
+  }
+
+  /** By the URI that clients know; never of what is not theirs to read. */
+  async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
+    const { name } = server.config;
+    for (const uri of [ownUri, `${name}+${ownUri}`]) {
+      const found = await resolveResource(uri, who, undefined);
+      if (found?.server !== name || found.ownUri !== ownUri) continue;
+      if (isOpen && access.mayRead(found, who)) listener.resourceUpdated(uri);
+      return;
+    }
+  }
+
+  // What fails here is missed by the client, and nothing else: it reads what it needs.
+  open().catch(() => {});
+  return () => {
+    isOpen = false;
+    for (const stop of [...ownStops, ...stops.values()]) stop();
+  };
+}
