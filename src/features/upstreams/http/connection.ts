@@ -44,6 +44,8 @@ export interface Sending {
   readonly headers: HeaderList;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
+  /** Its answer alone does not show that the server can be used. */
+  readonly isHandshake?: true;
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
   onAbandon?(id: number, reason: string): void;
@@ -57,7 +59,7 @@ export interface ConnectionDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Told how each call went: whether the server can be reached is seen by that. */
-  onOutcome(outcome: CallOutcome): void;
+  onOutcome(outcome: CallOutcome, isHandshake: boolean): void;
   onFailure(failure: unknown): void;
 }
 
@@ -126,7 +128,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
       };
       try {
         const outcome = await runCall({ dispatcher, clock }, call);
-        deps.onOutcome(outcome);
+        deps.onOutcome(outcome, sending.isHandshake === true);
         return outcome;
       } catch (failure) {
         deps.onFailure(failure);

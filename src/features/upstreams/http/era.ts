@@ -53,6 +53,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
         toParams: (id) => toStatelessParams(DISCOVER, id, caller.capabilities),
         headers: describeInHeaders(DISCOVER),
         timeoutMs,
+        isHandshake: true,
       });
       if (outcome.kind === 'refused' && isFinal(outcome.status)) {
         throw toRefusal(outcome.status, outcome.headers);

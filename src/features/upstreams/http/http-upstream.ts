@@ -37,11 +37,11 @@ export function createHttpUpstream(
   });
   const protocol = createProtocol(config, { ...deps, connection, availability, dependsOnUser });
 
-  function judgeOutcome(outcome: CallOutcome): void {
+  function judgeOutcome(outcome: CallOutcome, isHandshake: boolean): void {
     const refusal = findDownRefusal(outcome);
     if (refusal !== undefined) availability.noteDown(refusal);
     // Of 401 and 403 nobody knows whom they concern.
-    else if (outcome.kind !== 'refused' || ![401, 403].includes(outcome.status)) {
+    else if (!isHandshake && !(outcome.kind === 'refused' && [401, 403].includes(outcome.status))) {
       availability.noteUp();
     }
   }

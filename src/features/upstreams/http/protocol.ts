@@ -105,6 +105,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   async function shakeHands(caller: UpstreamCaller): Promise<void> {
     try {
       await begin(caller);
+      availability.noteUp();
     } catch (error) {
       if (error instanceof UpstreamError && !dependsOnUser) availability.noteDown(error);
       throw error;

@@ -64,6 +64,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       }),
       headers: [],
       timeoutMs: handshakeMs,
+      isHandshake: true,
     });
     if (findError(outcome) !== undefined) {
       throw new UpstreamError('unavailable', 'it refuses to begin (initialize)');

@@ -1,0 +1,253 @@
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer } from 'node:net';
+import { generate } from 'selfsigned';
+import { describe, expect, test } from 'vitest';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { callTool, sessionCaller } from '../../support/upstreams/requests.ts';
+import {
+  type Respond,
+  sendJson,
+  startScriptedHttp,
+  toError,
+} from '../../support/upstreams/scripted-http.ts';
+
+const caller = sessionCaller();
+
+async function openTo(
+  given: Parameters<typeof openHttpUpstream>[0],
+  deps?: Parameters<typeof openHttpUpstream>[1],
+) {
+  const opened = closeAfterTest(await openHttpUpstream(given, deps));
+  const states: string[] = [];
+  opened.upstream.onStateChange((isUp, reason) => void states.push(`${isUp}: ${reason}`));
+  return { ...opened, states };
+}
+
+/** A port on which nothing listens. */
+async function findFreePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+const isDownLine = ({ msg }: { readonly msg: string }) => msg.includes('is not available');
+
+describe('a server that is not there', () => {
+  test('§18.4 its calls fail, one log line says why, and calls meanwhile do not look for it', async () => {
+    const port = await findFreePort();
+    const { upstream, lines, states } = await openTo({ url: `http://127.0.0.1:${port}/mcp` });
+    for (let call = 0; call < 3; call += 1) {
+      await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+        failure: 'unavailable',
+        message: 'it refuses connections',
+      });
+    }
+    expect(upstream.isUp).toBe(false);
+    expect(states).toEqual(['false: it refuses connections']);
+    expect(lines.filter(isDownLine)).toHaveLength(1);
+  });
+
+  test('§18.4 it is looked for after 1, 2, 4 … 30 seconds, and calls work once it is found', async () => {
+    const clock = manualClock();
+    const port = await findFreePort();
+    const { upstream, states } = await openTo({ url: `http://127.0.0.1:${port}/mcp` }, { clock });
+    await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+      failure: 'unavailable',
+    });
+    const server = closeAfterTest(await startScriptedHttp('session', { port }));
+    await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+      failure: 'unavailable',
+    });
+    expect(server.received).toEqual([]);
+    clock.advance(1000);
+    await expect.poll(() => upstream.isUp).toBe(true);
+    expect(await callTool(upstream, caller, 'any')).toEqual({ content: [] });
+    expect(states).toEqual(['false: it refuses connections', 'true: it answers']);
+  });
+
+  test('§18.4 probes come slower, up to one in 30 seconds', async () => {
+    const clock = manualClock();
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    server.answer('server/discover', (res) => void res.writeHead(503).end());
+    const { upstream } = await openTo({ url: server.url }, { clock });
+    await expect(upstream.describe(caller)).rejects.toMatchObject({ failure: 'unavailable' });
+    const probes = () => server.count('server/discover') - 1;
+    for (const [at, pauseMs] of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
+      clock.advance(pauseMs - 1);
+      // What it could have sent is on its way by then.
+      for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate);
+      expect(probes()).toBe(at);
+      clock.advance(1);
+      await expect.poll(probes).toBe(at + 1);
+      // The answer has been read, and the next pause has begun.
+      for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+    }
+  });
+
+  test('§18.4 a server that takes the connection and says nothing is given up on', async () => {
+    const sockets = new Set<Socket>();
+    const silent = createServer((socket) => void sockets.add(socket.on('error', () => {})));
+    await new Promise<void>((listening) => silent.listen(0, '127.0.0.1', listening));
+    const { port } = silent.address() as AddressInfo;
+    const { upstream } = await openTo({ url: `https://127.0.0.1:${port}/mcp` });
+    await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+      failure: 'unavailable',
+      message: 'it does not answer',
+    });
+    for (const socket of sockets) socket.destroy();
+    await new Promise((closed) => silent.close(closed));
+  });
+
+  test('§18.4 a server that was killed is noticed by the call that breaks', async () => {
+    const server = await startScriptedHttp('session');
+    const { upstream } = await openTo({ url: server.url });
+    expect(await callTool(upstream, caller, 'any')).toEqual({ content: [] });
+    await server.close();
+    await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+      failure: 'unavailable',
+    });
+    await expect.poll(() => upstream.isUp).toBe(false);
+  });
+});
+
+const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegExp])[] = [
+  [
+    'a redirect',
+    (res) => void res.writeHead(307, { location: 'http://127.0.0.2/x' }).end(),
+    /redirects/,
+  ],
+  [
+    '401',
+    (res) => void res.writeHead(401, { 'www-authenticate': 'Bearer' }).end(),
+    /refuses the credentials/,
+  ],
+  [
+    '401 of a server with its own log-in',
+    (res) =>
+      void res
+        .writeHead(401, { 'www-authenticate': 'Bearer resource_metadata="http://127.0.0.2/x"' })
+        .end(),
+    /log in at it \(401\), which this version does not do/,
+  ],
+  ['403', (res) => void res.writeHead(403).end(), /refuses the credentials/],
+  ['404', (res) => void res.writeHead(404).end('nothing'), /nothing at its address/],
+  ['500', (res) => void res.writeHead(500).end(), /fails \(500\)/],
+  ['503', (res) => void res.writeHead(503).end(), /fails \(503\)/],
+  [
+    'an error to initialize',
+    (res, request) => sendJson(res, toError(request, -32603, 'secret')),
+    /refuses to begin/,
+  ],
+];
+
+describe('a server that refuses the gateway', () => {
+  const server = useFresh(() => startScriptedHttp('session'));
+
+  test.each(REFUSALS)(
+    '§18.4 with %s: it is not available, in words without its own',
+    async (_what, respond, words) => {
+      server.answer('initialize', respond);
+      const { upstream, states, lines } = await openTo({ url: server.url });
+      const failure = await callTool(upstream, caller, 'any').catch((error: unknown) => error);
+      expect(failure).toMatchObject({
+        failure: 'unavailable',
+        message: expect.stringMatching(words),
+      });
+      expect(String(failure)).not.toMatch(/127\.0\.0|secret/);
+      expect(upstream.isUp).toBe(false);
+      expect(states).toHaveLength(1);
+      expect(lines.filter(isDownLine)).toHaveLength(1);
+    },
+  );
+
+  test('§18.4 a redirect is not followed', async () => {
+    const other = closeAfterTest(await startScriptedHttp('session'));
+    const redirect: Respond = (res) => void res.writeHead(307, { location: other.url }).end();
+    const { upstream } = await openTo({ url: server.url });
+    await upstream.describe(caller);
+    server.answer('tools/call', redirect);
+    await expect(callTool(upstream, caller, 'any')).rejects.toThrow(/redirects/);
+    expect(other.received).toEqual([]);
+  });
+
+  test('§18.4 initialize with a version that nobody knows', async () => {
+    server.answer('initialize', (res, { message: { id } }) =>
+      sendJson(res, { jsonrpc: '2.0', id, result: { protocolVersion: '2031-01-01' } }),
+    );
+    const { upstream } = await openTo({ url: server.url });
+    await expect(upstream.describe(caller)).rejects.toThrow(/no version of MCP/);
+  });
+
+  test('§18.4 where credentials are those of users, a refusal concerns that user alone', async () => {
+    const auth = { type: 'forward', audience: 'a' } as const;
+    const { upstream } = await openTo(
+      { url: server.url, auth },
+      { getHeaders: async ({ user }) => ({ authorization: user?.sub ?? '' }) },
+    );
+    const respond: Respond = (res, request) =>
+      request.headers.authorization === 'bob'
+        ? void res.writeHead(401).end()
+        : sendJson(res, { jsonrpc: '2.0', id: request.message.id, result: { content: [] } });
+    await upstream.describe(caller);
+    server.answer('tools/call', respond);
+    const bob = sessionCaller({ user: { sub: 'bob', claims: {}, token: 't' } });
+    await expect(callTool(upstream, bob, 'any')).rejects.toMatchObject({ failure: 'unavailable' });
+    expect(await callTool(upstream, caller, 'any')).toEqual({ content: [] });
+    expect(upstream.isUp).toBe(true);
+  });
+
+  test('§18.4 a 403 of one request is no state of the server', async () => {
+    const { upstream } = await openTo({ url: server.url });
+    await upstream.describe(GATEWAY_CALLER);
+    server.answer('tools/call', (res) => void res.writeHead(403).end());
+    await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+      failure: 'unavailable',
+    });
+    expect(upstream.isUp).toBe(true);
+  });
+});
+
+describe('a server with TLS', () => {
+  const issue = async (name: string) => {
+    const altNames = [
+      name === '127.0.0.1' ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
+    ];
+    const made = await generate([{ name: 'commonName', value: name }], {
+      keySize: 2048,
+      extensions: [
+        { name: 'basicConstraints', cA: true },
+        { name: 'subjectAltName', altNames },
+      ],
+    });
+    return { key: made.private, cert: made.cert };
+  };
+
+  test('§18.3 its certificate may be signed by the authority of the configuration', async () => {
+    const tls = await issue('127.0.0.1');
+    const server = closeAfterTest(await startScriptedHttp('session', { tls }));
+    const { upstream } = await openTo({ url: server.url, ca: tls.cert });
+    expect(await callTool(upstream, caller, 'any')).toEqual({ content: [] });
+  });
+
+  test.each([
+    ['an unknown authority', '127.0.0.1', false],
+    ['another host', 'other.example', true],
+  ])(
+    '§18.4 a certificate of %s is refused, and nothing is sent',
+    async (_what, name, isTrusted) => {
+      const tls = await issue(name);
+      const server = closeAfterTest(await startScriptedHttp('session', { tls }));
+      const { upstream } = await openTo({ url: server.url, ca: isTrusted ? tls.cert : undefined });
+      await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+        failure: 'unavailable',
+        message: expect.stringMatching(/its certificate is refused/),
+      });
+      expect(server.received).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,168 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import type { UpstreamRequest } from '../../../src/features/upstreams/upstream.ts';
+import { useFresh } from '../../support/lifetimes.ts';
+import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { callTool, sessionCaller, statelessCaller } from '../../support/upstreams/requests.ts';
+import {
+  type Respond,
+  sendJson,
+  startEvents,
+  startScriptedHttp,
+  toEvent,
+  toResult,
+} from '../../support/upstreams/scripted-http.ts';
+
+const MAX_BYTES = 100_000;
+const RESULT = { content: [{ type: 'text', text: 'right' }] };
+
+/** Far more than is allowed, for as long as anybody reads. */
+const flood =
+  (contentType: string, begin: string): Respond =>
+  (res) => {
+    const piece = 'x'.repeat(65_536);
+    res.writeHead(200, { 'content-type': contentType }).write(begin);
+    let left = 1600;
+    const write = () => {
+      while (left > 0 && !res.destroyed) {
+        left -= 1;
+        if (!res.write(piece)) return;
+      }
+    };
+    res.on('drain', write);
+    write();
+  };
+
+const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
+  ['what is no JSON', (res) => sendJson(res, '<html>')],
+  ['no UTF-8', (res) => void res.writeHead(200).end(Buffer.from([0x22, 0xff, 0x22]))],
+  ['nothing', (res) => sendJson(res, '')],
+  ['202, as if it were a notification', (res) => void res.writeHead(202).end()],
+  ['JSON that is no message', (res) => sendJson(res, '[]')],
+  [
+    'a result that is no object',
+    (res, { message: { id } }) => sendJson(res, { jsonrpc: '2.0', id, result: 1 }),
+  ],
+  [
+    'result and error',
+    (res, { message: { id } }) =>
+      sendJson(res, { jsonrpc: '2.0', id, result: {}, error: { code: 1, message: '' } }),
+  ],
+  ['another id', (res, request) => sendJson(res, { ...toResult(request, RESULT), id: 987_654 })],
+  [
+    'its id as text',
+    (res, request) =>
+      sendJson(res, { ...toResult(request, RESULT), id: String(request.message.id) }),
+  ],
+  ['no id', (res) => sendJson(res, { jsonrpc: '2.0', result: {} })],
+  [
+    'another id in a stream',
+    (res, request) => void startEvents(res, { ...toResult(request, RESULT), id: 987_654 }),
+  ],
+  ['an event that is no JSON', (res) => void startEvents(res, '{"jsonrpc":')],
+  [
+    'a stream that ends too early',
+    (res) =>
+      void startEvents(res, { jsonrpc: '2.0', method: 'notifications/message', params: {} }).end(),
+  ],
+  [
+    'half a message',
+    (res, request) => {
+      const text = JSON.stringify(toResult(request, RESULT));
+      res.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
+      res.write(text.slice(0, 20), () => res.destroy());
+    },
+  ],
+  [
+    'half an event',
+    (res, request) => {
+      startEvents(res).write(toEvent(toResult(request, RESULT)).slice(0, 30), () => res.destroy());
+    },
+  ],
+  ['100 MB', flood('application/json', '{"jsonrpc":"2.0","result":{"text":"')],
+  ['an event of 100 MB', flood('text/event-stream', 'data: ')],
+  ['JSON that nests too deep', (res) => sendJson(res, '['.repeat(40_000) + ']'.repeat(40_000))],
+  [
+    'compressed bytes that nobody asked for',
+    (res, request) => {
+      res.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+      res.end(gzipSync(JSON.stringify(toResult(request, RESULT))));
+    },
+  ],
+];
+
+describe.each(['session', 'stateless'] as const)('a server of the %s era', (era) => {
+  const server = useFresh(() => startScriptedHttp(era));
+  const opened = useFresh(() => openHttpUpstream({ url: server.url }, { maxBytes: MAX_BYTES }));
+  const caller = era === 'session' ? sessionCaller() : statelessCaller();
+  const call = (name: string, given: Partial<UpstreamRequest> = {}) =>
+    callTool(opened.upstream, caller, name, {}, given);
+
+  test.each(WRONG)(`§18.4 %s ends the call alone that it answers`, async (_what, respond) => {
+    server.answer('tools/call', (res, request) => {
+      const isRight = Object(request.message.params).name === 'right';
+      if (isRight) sendJson(res, toResult(request, RESULT));
+      else respond(res, request);
+    });
+    const [right, wrong] = await Promise.allSettled([call('right'), call('wrong')]);
+    expect(right).toEqual({ status: 'fulfilled', value: RESULT });
+    expect(wrong).toMatchObject({ status: 'rejected', reason: { failure: 'invalid' } });
+    expect(await call('right')).toEqual(RESULT);
+    expect(opened.upstream.isUp).toBe(true);
+  });
+
+  test('§18.4 a second answer to a request changes nothing, and is logged', async () => {
+    server.answer('tools/call', (res, request) => {
+      startEvents(res, toResult(request, RESULT), toResult(request, { content: [] })).end();
+    });
+    expect(await Promise.all([call('one'), call('other')])).toEqual([RESULT, RESULT]);
+    const isTold = ({ msg, level }: { msg: string; level: string }) =>
+      level === 'warn' && msg.includes('after its answer');
+    await expect.poll(() => opened.lines.filter(isTold)).toHaveLength(1);
+  });
+
+  test('§18.4 the answer to another request that is under way ends the call that it came to', async () => {
+    const ids: unknown[] = [];
+    let answerFirst = () => {};
+    server.answer('tools/call', (res, request) => {
+      ids.push(request.message.id);
+      if (Object(request.message.params).name === 'first') {
+        answerFirst = () => sendJson(res, toResult(request, RESULT));
+      } else {
+        sendJson(res, { ...toResult(request, { content: ['stolen'] }), id: ids[0] });
+        answerFirst();
+      }
+    });
+    const first = call('first');
+    await expect.poll(() => ids).toHaveLength(1);
+    await expect(call('second')).rejects.toMatchObject({ failure: 'invalid' });
+    expect(await first).toEqual(RESULT);
+  });
+
+  test('§18.4 a server that goes away in the middle of a call ends that call', async () => {
+    server.answer('tools/call', (res) => void startEvents(res));
+    await opened.upstream.describe(caller);
+    const ended = expect(call('any')).rejects.toMatchObject({ failure: 'invalid' });
+    await expect.poll(() => server.count('tools/call')).toBe(1);
+    server.server.closeAllConnections();
+    await ended;
+  });
+
+  test('§18.4 what the server writes after the client has left reaches nobody', async () => {
+    const stop = new AbortController();
+    let late = () => {};
+    server.answer('tools/call', (res, request) => {
+      startEvents(res);
+      late = () => void res.end(toEvent(toResult(request, RESULT)));
+    });
+    const left = expect(call('left', { signal: stop.signal })).rejects.toMatchObject({
+      failure: 'aborted',
+    });
+    await expect.poll(() => server.count('tools/call')).toBe(1);
+    stop.abort();
+    await left;
+    late();
+    server.answer('tools/call', (res, request) => sendJson(res, toResult(request, RESULT)));
+    expect(await call('next')).toEqual(RESULT);
+  });
+});
