@@ -16,8 +16,12 @@ export interface OpenUpstream {
   readonly upstream: Upstream;
   readonly lines: readonly LogLine[];
   readonly store: Store;
+  /** What was written to the store: keys and values. */
+  readonly written: readonly (readonly [key: string, value: string])[];
+  /** How often the store was asked. */
+  trips(): number;
   /** Another replica: the same store, nothing else in common. */
-  openReplica(): Upstream;
+  openReplica(other?: Partial<HttpUpstreamConfig>): Upstream;
   close(): Promise<void>;
 }
 
@@ -30,13 +34,14 @@ export async function openHttpUpstream(
   const { log, lines } = collectLog();
   const clock = given.clock ?? systemClock;
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-upstream-'));
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: KEY_PREFIX, clock, log });
+  const opening = { dataDir, sessionKeyPrefix: KEY_PREFIX, clock, log };
+  const { store, written, trips } = watchStore(await openEmbeddedStore(opening));
   const seal = createSeal(['a secret of thirty-two characters']);
   const opened: Upstream[] = [];
 
-  function openReplica(): Upstream {
+  function openReplica(other: Partial<HttpUpstreamConfig> = {}): Upstream {
     const upstream = createHttpUpstream(
-      { ...DEFAULTS, ...config },
+      { ...DEFAULTS, ...config, ...other },
       {
         clock,
         log,
@@ -58,6 +63,8 @@ export async function openHttpUpstream(
     upstream: openReplica(),
     lines,
     store,
+    written,
+    trips,
     openReplica,
     async close() {
       await Promise.all(opened.map((upstream) => upstream.close(0)));
@@ -65,6 +72,29 @@ export async function openHttpUpstream(
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+function watchStore(opened: Store) {
+  const written: (readonly [key: string, value: string])[] = [];
+  let count = 0;
+  const store: Store = {
+    ...opened,
+    get(key) {
+      count += 1;
+      return opened.get(key);
+    },
+    set(key, value, ttlSeconds) {
+      count += 1;
+      written.push([key, value]);
+      return opened.set(key, value, ttlSeconds);
+    },
+    getOrSet(key, value, ttlSeconds) {
+      count += 1;
+      written.push([key, value]);
+      return opened.getOrSet(key, value, ttlSeconds);
+    },
+  };
+  return { store, written, trips: () => count };
 }
 
 const DEFAULTS = {

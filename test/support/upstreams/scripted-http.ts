@@ -17,6 +17,8 @@ export interface ScriptedHttp extends Pick<ListeningServer, 'url' | 'port' | 'se
   readonly received: readonly ScriptedRequest[];
   /** Answers a method from now on; `GET` and `DELETE` are methods, too. */
   answer(method: string, respond: Respond): void;
+  /** Is another server from now on, at the same address. */
+  become(era: keyof typeof DEFAULTS): void;
   /** How often a method has come. */
   count(method: string): number;
 }
@@ -92,7 +94,7 @@ export async function startScriptedHttp(
     readonly tls?: { readonly key: string; readonly cert: string };
   } = {},
 ): Promise<ScriptedHttp> {
-  const answers = new Map<string, Respond>(Object.entries(DEFAULTS[era]));
+  let answers = new Map<string, Respond>(Object.entries(DEFAULTS[era]));
   const received: ScriptedRequest[] = [];
   const listening = await listenOnLoopback(
     async (req, res) => {
@@ -108,6 +110,9 @@ export async function startScriptedHttp(
     ...listening,
     received,
     answer: (method, respond) => void answers.set(method, respond),
+    become(other) {
+      answers = new Map(Object.entries(DEFAULTS[other]));
+    },
     count: (method) => received.filter((request) => nameMethod(request) === method).length,
   };
 }

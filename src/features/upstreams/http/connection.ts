@@ -7,13 +7,14 @@ import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { type Call, type CallOutcome, runCall } from './call.ts';
+import { type CallOutcome, runCall } from './call.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
   type ExchangeRequest,
   startExchange,
 } from './exchange.ts';
+import { isBrokenConnection } from './failures.ts';
 import { type HeaderList, toHeaderList } from './request-headers.ts';
 
 export interface Connection {
@@ -102,21 +103,16 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
       : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
   }
 
-  const toExchange = (
-    method: ExchangeRequest['method'],
-    headers: string[],
-    body: string | null,
-  ): ExchangeRequest => ({ origin, path, method, headers, body, maxBytes });
-
-  return {
-    async call(caller, sending) {
-      const headers = await prepare(caller, posted, sending.headers);
-      const dispatcher = opened ?? (await openDispatcher());
-      lastId += 1;
-      const id = lastId;
-      const { method, signal, timeoutMs } = sending;
-      const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
-      const call: Call = {
+  async function callOnce(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
+    const headers = await prepare(caller, posted, sending.headers);
+    const dispatcher = opened ?? (await openDispatcher());
+    lastId += 1;
+    const id = lastId;
+    const { method, signal, timeoutMs } = sending;
+    const message = { jsonrpc: '2.0', id, method, params: sending.toParams(id) };
+    return runCall(
+      { dispatcher, clock },
+      {
         exchange: toExchange('POST', headers, JSON.stringify(message)),
         id,
         timeoutMs,
@@ -125,9 +121,23 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
         onNotification: (notification) => sending.onNotification?.(notification, id),
         onAbandon: (reason) => sending.onAbandon?.(id, reason),
         onStray: warnOfStray,
-      };
+      },
+    );
+  }
+
+  const toExchange = (
+    method: ExchangeRequest['method'],
+    headers: string[],
+    body: string | null,
+  ): ExchangeRequest => ({ origin, path, method, headers, body, maxBytes });
+
+  return {
+    async call(caller, sending) {
       try {
-        const outcome = await runCall({ dispatcher, clock }, call);
+        const outcome = await callOnce(caller, sending).catch((failure: unknown) => {
+          if (!isWorthRepeating(sending, failure)) throw failure;
+          return callOnce(caller, sending);
+        });
         deps.onOutcome(outcome, sending.isHandshake === true);
         return outcome;
       } catch (failure) {
@@ -169,6 +179,17 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     },
   };
 }
+
+/**
+ * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
+ * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
+ */
+const isWorthRepeating = ({ method, signal }: Sending, failure: unknown): boolean =>
+  method !== 'tools/call' &&
+  signal?.aborted !== true &&
+  failure instanceof UpstreamError &&
+  failure.failure === 'unavailable' &&
+  isBrokenConnection(failure);
 
 /** Credentials win over what the configuration says. */
 function withoutNames(headers: HeaderList, names: readonly string[]): HeaderList {

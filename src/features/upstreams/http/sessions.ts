@@ -108,7 +108,10 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
 
   async function read(sessionId: string): Promise<ServerSession | undefined> {
     const text = await records.read(sessionId);
-    return text === undefined ? undefined : fromRecord(text, clock.monotonic());
+    if (text === undefined) return undefined;
+    // It may have been written long ago.
+    void records.write(sessionId, text);
+    return fromRecord(text, clock.monotonic());
   }
 
   async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
@@ -129,7 +132,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
 
   async function openAgain(caller: UpstreamCaller, lost: ServerSession): Promise<ServerSession> {
     const { sessionId } = caller;
-    const stored = sessionId === undefined ? undefined : await read(sessionId);
+    const text = sessionId === undefined ? undefined : await records.read(sessionId);
+    const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
     // Another replica has noticed before.
     if (stored !== undefined && stored.id !== lost.id) return stored;
     const session = await initialize(caller);
