@@ -11,6 +11,8 @@ const text = (value) => ({
 });
 /** Requests that are never answered, by which later ones are answered. */
 const held = [];
+/** Those that wait for the tool goOn. */
+const goOn = [];
 const cancelled = [];
 const answers = new Map();
 let lastId = 0;
@@ -96,6 +98,21 @@ const tools = {
     }
     return 'done';
   },
+  slowly: async ({ steps }, { _meta }) => {
+    for (let done = 1; done <= steps; done += 1) {
+      send({
+        method: 'notifications/progress',
+        params: { progressToken: _meta?.progressToken, progress: done },
+      });
+      await new Promise((resolve) => goOn.push(resolve));
+    }
+    return 'done';
+  },
+  soon: ({ ms }) => new Promise((resolve) => setTimeout(resolve, ms, 'done')),
+  goOn: () => {
+    goOn.shift()?.();
+    return 'done';
+  },
   log: ({ level = 'info', data = 'said' }) => {
     send({ method: 'notifications/message', params: { level, data } });
     return 'done';
@@ -170,7 +187,10 @@ async function receive({ id, method, params = {}, result, error }) {
     return;
   }
   if (method === 'server/discover' && modes.has('dies-of-discover')) process.exit(9);
-  if (method === 'server/discover' && modes.has('ignores-discover')) return;
+  if (method === 'server/discover' && modes.has('ignores-discover')) {
+    process.stderr.write('ignored server/discover\n');
+    return;
+  }
   if (method === 'initialize' && modes.has('refuses-initialize')) {
     send({ id, error: { code: -32000, message: 'Log in first: run "scripted login".' } });
     return;

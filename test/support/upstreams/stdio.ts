@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../../src/core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
@@ -12,6 +11,9 @@ import {
   type UpstreamRequest,
 } from '../../../src/features/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
+import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
+
+export { scripted, supportFile, textOf, toCall, toCaller, toRequest } from './stdio-calls.ts';
 
 export interface StdioTest {
   readonly upstream: Upstream<StdioUpstreamConfig>;
@@ -28,14 +30,6 @@ export interface StdioTestOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-/** The server of scripted-server.mjs, begun with these modes. */
-export const scripted = (...modes: readonly string[]): Partial<StdioUpstreamConfig> => ({
-  command: process.execPath,
-  args: [supportFile('scripted-server.mjs'), ...modes],
-});
-
-export const supportFile = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
-
 /** Ends its processes when the test does. */
 export function useStdio(
   config: Partial<StdioUpstreamConfig> = scripted(),
@@ -49,73 +43,26 @@ export function useStdio(
   const counts: number[] = [];
   const states: (readonly [boolean, string])[] = [];
   const upstream = createStdioUpstream(
-    { ...DEFAULTS, ...config },
+    { ...STDIO_DEFAULTS, ...config },
     { clock, log, maxBytes, environment, onProcessCount: (count) => void counts.push(count) },
   );
   upstream.onStateChange((isUp, reason) => void states.push([isUp, reason]));
-  onTestFinished(() => endUpstream(upstream, clock));
+  onTestFinished(() => advanceUntil(clock, upstream.close(0)));
   return { upstream, lines, counts, states };
 }
 
-/** A clock that a test moves has to move on for that, too. */
-async function endUpstream(upstream: Upstream, clock: Clock): Promise<void> {
-  let isClosed = false;
-  const closed = upstream.close(0).finally(() => {
-    isClosed = true;
+/** What waits for a clock that the test moves. */
+export async function advanceUntil(clock: Clock, awaited: Promise<void>): Promise<void> {
+  let isOver = false;
+  const over = awaited.finally(() => {
+    isOver = true;
   });
-  while (!isClosed && 'advance' in clock && typeof clock.advance === 'function') {
+  while (!isOver && 'advance' in clock && typeof clock.advance === 'function') {
     clock.advance(100);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await closed;
+  await over;
 }
-
-const DEFAULTS: StdioUpstreamConfig = {
-  kind: 'stdio',
-  name: 'files',
-  prefix: 'files',
-  timeoutMs: 60_000,
-  required: false,
-  tools: { include: ['*'], exclude: [], describe: {} },
-  command: process.execPath,
-  args: [],
-  env: {},
-  cwd: undefined,
-  isolation: 'shared',
-  maxProcesses: 20,
-  idleSeconds: 300,
-  roots: false,
-};
-
-export const NO_CAPABILITIES = GATEWAY_CALLER.capabilities;
-
-export const toCaller = (
-  sub: string | undefined,
-  members: Partial<UpstreamCaller> = {},
-): UpstreamCaller => ({
-  ...GATEWAY_CALLER,
-  user: sub === undefined ? undefined : { sub, claims: {}, token: '' },
-  ...members,
-});
-
-export const toRequest = (
-  method: string,
-  params: JsonObject = {},
-  members: Partial<UpstreamRequest> = {},
-): UpstreamRequest => ({
-  method,
-  params,
-  signal: new AbortController().signal,
-  trace: {},
-  logLevel: undefined,
-  ...members,
-});
-
-export const toCall = (
-  name: string,
-  args: JsonObject = {},
-  members: Partial<UpstreamRequest> = {},
-): UpstreamRequest => toRequest('tools/call', { name, arguments: args }, members);
 
 /** The text of a tool's result. */
 export async function callTool(
@@ -128,12 +75,6 @@ export async function callTool(
   }: Partial<UpstreamRequest> & { caller?: UpstreamCaller } = {},
 ): Promise<string> {
   return textOf(await upstream.request(caller, toCall(name, args, members)));
-}
-
-export function textOf(result: JsonObject): string {
-  const { content } = result;
-  const [first]: unknown[] = Array.isArray(content) ? content : [];
-  return typeof first === 'object' && first !== null && 'text' in first ? String(first.text) : '';
 }
 
 /** Whether the process is there; one that has ended, and that nobody asked after, does not count. */

@@ -22,7 +22,6 @@ export interface Calls {
   open(id: number, handlers: CallHandlers, end: CallEnd): Promise<JsonObject>;
   find(id: unknown): Call | undefined;
   list(): readonly Call[];
-  readonly count: number;
   /** All of them end with this error. */
   failAll(error: UpstreamError): void;
   /** Resolves when none is under way. */
@@ -82,9 +81,6 @@ export function createCalls(clock: Clock): Calls {
       }),
     find: (id) => (typeof id === 'number' ? byId.get(id) : undefined),
     list: () => [...byId.values()],
-    get count() {
-      return byId.size;
-    },
     failAll(error) {
       for (const call of [...byId.values()]) call.reject(error);
     },

@@ -1,6 +1,6 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import type { Clock } from '../../../core/clock.ts';
+import { type Clock, pause } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
 import { createLineSplitter } from './line-splitter.ts';
@@ -38,7 +38,7 @@ export interface ChildDeps {
 const INPUT_ENDED_MS = 500;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const TERM_MS = 2000;
-/** Milliseconds after its end in which its last words may arrive. */
+/** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
 const LAST_WORDS_MS = 250;
 /** Bytes of a line of its error output that are looked at. */
 const MAX_ERROR_LINE = 4096;
@@ -87,9 +87,10 @@ function watchChild(
   }
 
   async function waitForEnd(): Promise<void> {
+    const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
     const exit = await waitForExit(child);
     const groupEnded = endGroup(pid, clock, TERM_MS);
-    await waitForLastWords(child, clock);
+    await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     handlers.onEnd(killedFor ?? explainExit(exit));
     await groupEnded;
@@ -141,14 +142,4 @@ function watchChild(
 const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> =>
   new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
-  });
-
-/** What it wrote before its end may still be on its way; a process that it left may hold the streams open. */
-const waitForLastWords = (child: ChildProcessWithoutNullStreams, clock: Clock): Promise<void> =>
-  new Promise((resolve) => {
-    const cancel = clock.after(LAST_WORDS_MS, resolve);
-    child.once('close', () => {
-      cancel();
-      resolve();
-    });
   });

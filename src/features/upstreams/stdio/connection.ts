@@ -15,7 +15,13 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import { attribute } from './attribution.ts';
-import { type CallEnd, type CallHandlers, createAbortedError, createCalls } from './calls.ts';
+import {
+  type Call,
+  type CallEnd,
+  type CallHandlers,
+  createAbortedError,
+  createCalls,
+} from './calls.ts';
 import { createQuestions } from './questions.ts';
 
 export interface Connection {
@@ -35,11 +41,13 @@ export interface Connection {
    * @throws UpstreamError
    */
   ask(method: string, params: JsonObject, timeoutMs: number): Promise<JsonObject>;
+  /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
+  openSubscription(params: JsonObject): () => void;
   notify(method: string, params: JsonObject): void;
   /** Takes a line of the process; false for what is no message. */
   receive(line: Buffer): boolean;
   /** Requests under way. */
-  readonly callCount: number;
+  listCalls(): readonly Call[];
   waitUntilIdle(): Promise<void>;
   /** The process has ended: requests under way fail. */
   fail(error: UpstreamError): void;
@@ -158,6 +166,14 @@ export function createConnection(deps: ConnectionDeps): Connection {
       }),
     ask: (method, params, within) =>
       request(method, () => params, OWN, { signal: undefined, timeoutMs: within, cancel: forget }),
+    openSubscription(params) {
+      lastId += 1;
+      const id = lastId;
+      // Its answer, when the server ends it, says nothing.
+      forget(id);
+      send({ id, method: 'subscriptions/listen', params });
+      return () => cancelCall(id, 'other changes are wanted');
+    },
     notify: (method, params) => void send({ method, params }),
     receive(line) {
       const value = parseLine(line);
@@ -165,9 +181,7 @@ export function createConnection(deps: ConnectionDeps): Connection {
       const messages = Array.isArray(value) ? value : [value];
       return messages.map(receiveValue).every((isMessage) => isMessage);
     },
-    get callCount() {
-      return calls.count;
-    },
+    listCalls: calls.list,
     waitUntilIdle: calls.waitUntilNone,
     fail: calls.failAll,
   };

@@ -1,6 +1,7 @@
-// §18.3: an MCP server that is a process on this machine.
+// §18.3: an MCP server whose processes run on this machine.
 import type { Clock } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
@@ -9,9 +10,20 @@ import {
   type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
+  type UpstreamRequest,
 } from '../upstream.ts';
+import { createEnvironment } from './environment.ts';
+import type { FirstRequest } from './handshake.ts';
+import { createListeners } from './listeners.ts';
+import { createWantLogLevel } from './log-level.ts';
 import { createOutputLog } from './output-log.ts';
-import { createSupervisedServer, type ServerDeps } from './supervised-server.ts';
+import { findOwner, findProcessKey, GATEWAY_KEY } from './process-key.ts';
+import { receiveNotification } from './receive-notification.ts';
+import { createServerPool } from './server-pool.ts';
+import type { RunDeps, RunningServer } from './server-run.ts';
+import { createServerState } from './server-state.ts';
+import { createSubscriptionWire } from './subscription-wire.ts';
+import { createSupervisedServer } from './supervised-server.ts';
 
 export interface StdioUpstreamDeps {
   readonly clock: Clock;
@@ -24,39 +36,142 @@ export interface StdioUpstreamDeps {
   onProcessCount?(count: number): void;
 }
 
-const PASSED_ON = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];
-
+/** Starts the first process in the background. */
 export function createStdioUpstream(
   config: StdioUpstreamConfig,
-  { clock, log, maxBytes, environment, onProcessCount }: StdioUpstreamDeps,
+  deps: StdioUpstreamDeps,
 ): Upstream<StdioUpstreamConfig> {
-  const { name: server } = config;
-  const listeners = new Set<(isUp: boolean, reason: string) => void>();
+  const { clock, log } = deps;
+  const { name, isolation, timeoutMs } = config;
+  const memory: { first: FirstRequest } = { first: 'server/discover' };
+  const runDeps = createRunDeps(config, deps);
+  const state = createServerState();
+  const listeners = createListeners();
+  const wantLogLevel = createWantLogLevel();
   let description: UpstreamDescription | undefined;
-  let isUp: boolean | undefined;
-  let processes = 0;
-  let strayAnswers = 0;
 
-  const warnOfStrayAnswers = createWarnThrottle(clock, () => {
-    log.warn(
-      `The server ${server} answered requests that nobody waits for, or twice. These answers were dropped.`,
-      { server, count: strayAnswers },
-    );
+  const pool = createServerPool({
+    config,
+    clock,
+    isNeeded: listeners.hasSubscriptions,
+    onEmpty: state.forgetFailure,
+    onFull: createWarnThrottle(clock, () =>
+      log.warn(
+        `All ${config.maxProcesses} processes of the server ${name} are busy, so a call was refused. If that happens often, raise "maxProcesses".`,
+        { server: name },
+      ),
+    ),
+    createServer: (key, capabilities) =>
+      createSupervisedServer(
+        { ...runDeps, memory },
+        {
+          capabilities,
+          onUp(running) {
+            description = running.description;
+            listeners.findSubscriptions(key).connect(createSubscriptionWire(running, timeoutMs));
+            state.setUp();
+            // What has changed while no process was there was missed.
+            listeners.tellAllListsChanged(key);
+          },
+          onDown(reason, retryMs) {
+            listeners.findSubscriptions(key).disconnect();
+            if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+          },
+          onNotification: (method, params) => receiveNotification(listeners, key, method, params),
+        },
+      ),
   });
 
-  function setUp(value: boolean, reason: string): void {
-    if (isUp === value) return;
-    isUp = value;
-    for (const listener of listeners) listener(value, reason);
+  const use = <Result>(
+    caller: UpstreamCaller,
+    signal: AbortSignal | undefined,
+    task: (running: RunningServer) => Result | Promise<Result>,
+  ): Promise<Result> =>
+    pool.use(findProcessKey(isolation, caller), offerCapabilities(caller, config), signal, task);
+
+  function send(
+    { connection, description: { era } }: RunningServer,
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject> {
+    return connection.call(caller, request, (token) =>
+      era === 'session'
+        ? toSessionParams(request, token)
+        : toStatelessParams(request, token, withoutRoots(caller, config)),
+    );
   }
 
-  const deps: ServerDeps = {
+  /** Subscriptions of the session era are one for all who share a process. */
+  async function setSubscribed(caller: UpstreamCaller, { method, params }: UpstreamRequest) {
+    const subscriptions = listeners.findSubscriptions(findProcessKey(isolation, caller));
+    const uri = String(params.uri);
+    if (method === 'resources/subscribe') await subscriptions.add(findOwner(caller), uri);
+    else subscriptions.remove(findOwner(caller), uri);
+    return {};
+  }
+
+  pool.open(GATEWAY_KEY, GATEWAY_CALLER.capabilities);
+  return {
+    config,
+    get isUp() {
+      return state.isUp;
+    },
+    async describe(caller) {
+      return description ?? use(caller, undefined, (running) => running.description);
+    },
+    request: (caller, request) =>
+      use(caller, request.signal, (running) => {
+        const isSubscription =
+          running.description.era === 'session' && SUBSCRIPTION_METHODS.includes(request.method);
+        if (isSubscription) return setSubscribed(caller, request);
+        if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
+        return send(running, caller, request);
+      }),
+    listen: (caller, listener, uris = []) =>
+      listeners.add(findProcessKey(isolation, caller), caller.sessionId, listener, uris),
+    onStateChange: state.onChange,
+    async endSession(caller) {
+      const key = findProcessKey(isolation, caller);
+      if (caller.sessionId !== undefined) {
+        listeners.findSubscriptions(key).removeAll(caller.sessionId);
+      }
+      if (key.isOfSession) await pool.end(key);
+    },
+    close: pool.close,
+  };
+}
+
+const SUBSCRIPTION_METHODS: readonly string[] = ['resources/subscribe', 'resources/unsubscribe'];
+
+/** A shared process does not say whose call its question belongs to. */
+const offerCapabilities = (caller: UpstreamCaller, config: StdioUpstreamConfig) =>
+  config.isolation === 'shared' ? GATEWAY_CALLER.capabilities : withoutRoots(caller, config);
+
+/** Roots would replace what the server may read. */
+const withoutRoots = ({ capabilities }: UpstreamCaller, { roots }: StdioUpstreamConfig) => ({
+  ...capabilities,
+  roots: capabilities.roots && roots,
+});
+
+function createRunDeps(
+  config: StdioUpstreamConfig,
+  { clock, log, maxBytes, environment, onProcessCount }: StdioUpstreamDeps,
+): RunDeps {
+  const { name: server } = config;
+  let processes = 0;
+  let strayAnswers = 0;
+  const warnOfStrayAnswers = createWarnThrottle(clock, () =>
+    log.warn(
+      `The server ${server} sent answers to no request, or second ones. They were dropped.`,
+      { server, count: strayAnswers },
+    ),
+  );
+  return {
     config,
     clock,
     maxBytes,
-    environment: createEnvironment(environment, config),
+    environment: createEnvironment(environment, config.env),
     output: createOutputLog(config, log, clock),
-    memory: { first: 'server/discover' },
     onStrayAnswer() {
       strayAnswers += 1;
       warnOfStrayAnswers();
@@ -66,56 +181,4 @@ export function createStdioUpstream(
       onProcessCount?.(processes);
     },
   };
-
-  const shared = createSupervisedServer(deps, {
-    isKept: true,
-    capabilities: GATEWAY_CALLER.capabilities,
-    onUp(running) {
-      description = running.description;
-      setUp(true, 'it answers');
-    },
-    onDown({ what, advice = '' }, retryMs) {
-      setUp(false, `${what}; it is started again in ${retryMs / 1000} s. ${advice}`.trim());
-    },
-    onNotification() {},
-  });
-
-  return {
-    config,
-    get isUp() {
-      return isUp;
-    },
-    async describe() {
-      return description ?? (await shared.getRunning()).description;
-    },
-    async request(caller, request) {
-      const { connection, description: running } = await shared.getRunning(request.signal);
-      return connection.call(caller, request, (token) =>
-        running.era === 'session'
-          ? toSessionParams(request, token)
-          : toStatelessParams(request, token, withoutRoots(caller, config)),
-      );
-    },
-    listen: () => () => {},
-    onStateChange: (listener) => void listeners.add(listener),
-    endSession: async () => {},
-    close: (graceMs) => shared.close(graceMs),
-  };
 }
-
-/** Roots would replace what the server may read. */
-const withoutRoots = ({ capabilities }: UpstreamCaller, { roots }: StdioUpstreamConfig) => ({
-  ...capabilities,
-  roots: capabilities.roots && roots,
-});
-
-const createEnvironment = (
-  environment: Readonly<Record<string, string | undefined>>,
-  { env }: StdioUpstreamConfig,
-): Readonly<Record<string, string>> => {
-  const passedOn = PASSED_ON.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return { ...Object.fromEntries(passedOn), ...env };
-};

@@ -1,0 +1,141 @@
+// §18.3: the processes of a server: one for all, one for each user, or one for each session.
+import type { Clock } from '../../../core/clock.ts';
+import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { UpstreamError } from '../upstream.ts';
+import type { ProcessKey } from './process-key.ts';
+import type { RunningServer } from './server-run.ts';
+import type { SupervisedServer } from './supervised-server.ts';
+
+export interface ServerPool {
+  /** Starts the process in the background. */
+  open(key: ProcessKey, capabilities: ClientCapabilities): void;
+  /**
+   * Runs the task with the process, which is started where there is none, and not ended meanwhile.
+   *
+   * @throws UpstreamError
+   */
+  use<Result>(
+    key: ProcessKey,
+    capabilities: ClientCapabilities,
+    signal: AbortSignal | undefined,
+    task: (running: RunningServer) => Result | Promise<Result>,
+  ): Promise<Result>;
+  /** Ends the process, if there is one. */
+  end(key: ProcessKey): Promise<void>;
+  isAnyRunning(): boolean;
+  close(graceMs: number): Promise<void>;
+}
+
+export interface ServerPoolDeps {
+  readonly config: StdioUpstreamConfig;
+  readonly clock: Clock;
+  createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
+  /** Whether it is needed though nobody calls it. */
+  isNeeded(key: ProcessKey): boolean;
+  /** No place for a process is left. */
+  onEmpty(): void;
+  /** All processes are busy, and one more was wanted. */
+  onFull(): void;
+}
+
+/** A process, or the place for one. */
+interface Place {
+  readonly key: ProcessKey;
+  readonly server: SupervisedServer;
+  /** When a process that had to end for it has ended. */
+  readonly isFree: Promise<void>;
+  uses: number;
+  idleSince: number;
+  cancelCheck: () => void;
+}
+
+export function createServerPool(deps: ServerPoolDeps): ServerPool {
+  const { config, clock, createServer, isNeeded, onEmpty, onFull } = deps;
+  const places = new Map<string, Place>();
+  const ending = new Set<Promise<void>>();
+  const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
+  const idleMs = config.idleSeconds * 1000;
+  let isClosed = false;
+
+  function endPlace(place: Place, graceMs: number): Promise<void> {
+    places.delete(place.key.id);
+    place.cancelCheck();
+    if (places.size === 0) onEmpty();
+    const ended = place.server.close(graceMs).finally(() => ending.delete(ended));
+    ending.add(ended);
+    return ended;
+  }
+
+  /** Ends the process that was idle the longest. @throws UpstreamError where all are busy. */
+  function makeRoom(): Promise<void> {
+    if (places.size < max) return Promise.resolve();
+    const [longestIdle] = [...places.values()]
+      .filter(({ uses }) => uses === 0)
+      .sort((a, b) => a.idleSince - b.idleSince);
+    if (longestIdle !== undefined) return endPlace(longestIdle, 0);
+    onFull();
+    throw new UpstreamError('unavailable', `all of its ${max} processes are busy`);
+  }
+
+  function findPlace(key: ProcessKey, capabilities: ClientCapabilities): Place {
+    const found = places.get(key.id);
+    if (found !== undefined) return found;
+    if (isClosed) throw new UpstreamError('unavailable', 'the gateway has ended it');
+    const place: Place = {
+      key,
+      isFree: makeRoom(),
+      server: createServer(key, capabilities),
+      uses: 0,
+      idleSince: clock.monotonic(),
+      cancelCheck: () => {},
+    };
+    places.set(key.id, place);
+    if (config.isolation !== 'shared') checkLater(place, idleMs);
+    return place;
+  }
+
+  function checkLater(place: Place, ms: number): void {
+    place.cancelCheck = clock.after(ms, () => {
+      const left = mayEnd(place) ? place.idleSince + idleMs - clock.monotonic() : idleMs;
+      if (left > 0) checkLater(place, left);
+      else void endPlace(place, 0);
+    });
+  }
+
+  const mayEnd = ({ key, uses, server }: Place): boolean =>
+    uses === 0 && !(server.running && (key.isOfSession || isNeeded(key)));
+
+  async function use<Result>(
+    key: ProcessKey,
+    capabilities: ClientCapabilities,
+    signal: AbortSignal | undefined,
+    task: (running: RunningServer) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const place = findPlace(key, capabilities);
+    place.uses += 1;
+    try {
+      await place.isFree;
+      return await task(await place.server.getRunning(signal));
+    } finally {
+      place.uses -= 1;
+      place.idleSince = clock.monotonic();
+    }
+  }
+
+  return {
+    // Its failures are told by the server.
+    open: (key, capabilities) => void use(key, capabilities, undefined, () => {}).catch(() => {}),
+    use,
+    async end(key) {
+      const place = places.get(key.id);
+      if (place !== undefined) await endPlace(place, 0);
+    },
+    isAnyRunning: () => [...places.values()].some(({ server }) => server.running !== undefined),
+    async close(graceMs) {
+      isClosed = true;
+      for (const place of [...places.values()]) void endPlace(place, graceMs);
+      await Promise.all(ending);
+    },
+  };
+}

@@ -1,0 +1,118 @@
+// §18.3: one process of a server, from its start over the first messages to its end.
+import type { Clock } from '../../../core/clock.ts';
+import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { quote } from '../../../core/quote.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { type UpstreamDescription, UpstreamError } from '../upstream.ts';
+import { startChild } from './child.ts';
+import { type Connection, createConnection } from './connection.ts';
+import type { EndReason } from './end-reason.ts';
+import { type FirstRequest, shakeHands } from './handshake.ts';
+import type { OutputLog } from './output-log.ts';
+
+export interface ServerRun {
+  /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
+  end(): Promise<void>;
+}
+
+/** A process that requests can be sent to. */
+export interface RunningServer {
+  readonly description: UpstreamDescription;
+  readonly connection: Connection;
+}
+
+/** What is the same for all processes of a server. */
+export interface RunDeps {
+  readonly config: StdioUpstreamConfig;
+  readonly clock: Clock;
+  readonly maxBytes: number;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly output: OutputLog;
+  onStrayAnswer(): void;
+  /** A process was started (1), or has ended (-1). */
+  countProcess(change: 1 | -1): void;
+}
+
+export interface RunOptions {
+  readonly first: FirstRequest;
+  /** What the clients behind it can be asked. */
+  readonly capabilities: ClientCapabilities;
+  onReady(running: RunningServer): void;
+  /** Also where it could not be started; called once. */
+  onEnd(end: RunEnd): void;
+  onNotification(method: string, params: JsonObject): void;
+}
+
+export interface RunEnd {
+  readonly reason: EndReason;
+  /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
+  readonly readyMs: number | undefined;
+  /** False where there was no process. */
+  readonly isStarted: boolean;
+}
+
+export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
+  const { config, clock, output } = deps;
+  let readyAt: number | undefined;
+  let hasEnded = false;
+
+  const connection = createConnection({
+    clock,
+    timeoutMs: config.timeoutMs,
+    canAttribute: config.isolation !== 'shared',
+    write: (line) => child.write(line),
+    onNotification: options.onNotification,
+    onStrayAnswer: deps.onStrayAnswer,
+  });
+
+  const child = startChild(
+    config,
+    {
+      onLine(line) {
+        if (!connection.receive(line)) output.writeStrayLine(line);
+      },
+      onErrorLine: output.writeErrorLine,
+      onEnd(reason) {
+        hasEnded = true;
+        deps.countProcess(-1);
+        connection.fail(new UpstreamError(reason.failure ?? 'unavailable', reason.what));
+        const readyMs = readyAt === undefined ? undefined : clock.monotonic() - readyAt;
+        options.onEnd({ reason, readyMs, isStarted: child.isStarted });
+      },
+    },
+    deps,
+  );
+
+  async function connect(): Promise<void> {
+    try {
+      const description = await shakeHands(connection, options.first, options.capabilities);
+      if (hasEnded) return;
+      readyAt = clock.monotonic();
+      options.onReady({ description, connection });
+    } catch (error) {
+      child.kill(explainHandshake(error));
+    }
+  }
+
+  deps.countProcess(1);
+  void connect();
+  return { end: child.end };
+}
+
+function explainHandshake(error: unknown): EndReason {
+  if (!(error instanceof UpstreamError)) return { what: 'it could not be connected to' };
+  const { failure, message } = error;
+  return {
+    what: EXPLANATIONS[failure],
+    ...(failure === 'error' && { advice: `The server said: ${quote(message)}` }),
+  };
+}
+
+const EXPLANATIONS = {
+  unavailable: 'it does not read what is sent to it',
+  timeout: 'it did not answer initialize in time',
+  invalid: 'it speaks no revision of MCP that the gateway knows',
+  aborted: 'it was ended',
+  error: 'it refused initialize',
+} as const;

@@ -1,0 +1,109 @@
+// §18.3: the resources of one process that somebody subscribed to, counted: the server is asked once for each.
+import { UpstreamError } from '../upstream.ts';
+
+export interface Subscriptions {
+  /** Resources that somebody subscribed to. */
+  readonly count: number;
+  readonly isConnected: boolean;
+  /** Resolves when the server has agreed. @throws UpstreamError */
+  add(owner: SubscriptionOwner, uri: string): Promise<void>;
+  remove(owner: SubscriptionOwner, uri: string): void;
+  /** The owner is gone. */
+  removeAll(owner: SubscriptionOwner): void;
+  /** Whether the owner wants to know that the resource, or a part of it, has changed. */
+  isWanted(owner: SubscriptionOwner, uri: string): boolean;
+  /** A process has started, which knows of no subscription. */
+  connect(wire: SubscriptionWire): void;
+  disconnect(): void;
+}
+
+/** A client's session by its ID, or a listener. */
+export type SubscriptionOwner = string | object;
+
+/** How a process of either era is told. */
+export interface SubscriptionWire {
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): void;
+}
+
+interface Wanted {
+  readonly owners: Set<SubscriptionOwner>;
+  agreed: Promise<void>;
+}
+
+/** URIs that are wanted at one process, and characters of each. */
+const MAX_URIS = 10_000;
+const MAX_URI = 8192;
+/** A server chooses how many slashes there are. */
+const MAX_PARENTS = 60;
+
+export function createSubscriptions(): Subscriptions {
+  const wanted = new Map<string, Wanted>();
+  let wire: SubscriptionWire | undefined;
+
+  async function ask(uri: string): Promise<void> {
+    await wire?.subscribe(uri);
+  }
+
+  function remove(owner: SubscriptionOwner, uri: string): void {
+    const found = wanted.get(uri);
+    if (!found?.owners.delete(owner) || found.owners.size > 0) return;
+    wanted.delete(uri);
+    wire?.unsubscribe(uri);
+  }
+
+  function createWanted(uri: string): Wanted {
+    if (wanted.size >= MAX_URIS || uri.length > MAX_URI) {
+      throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
+    }
+    const created = { owners: new Set<SubscriptionOwner>(), agreed: ask(uri) };
+    created.agreed.catch(() => {
+      if (wanted.get(uri) === created) wanted.delete(uri);
+    });
+    wanted.set(uri, created);
+    return created;
+  }
+
+  return {
+    get count() {
+      return wanted.size;
+    },
+    get isConnected() {
+      return wire !== undefined;
+    },
+    async add(owner, uri) {
+      const found = wanted.get(uri) ?? createWanted(uri);
+      found.owners.add(owner);
+      await found.agreed;
+    },
+    remove,
+    removeAll(owner) {
+      for (const uri of [...wanted.keys()]) remove(owner, uri);
+    },
+    isWanted: (owner, uri) =>
+      uri.length <= MAX_URI &&
+      listParents(uri).some((parent) => wanted.get(parent)?.owners.has(owner)),
+    connect(newWire) {
+      wire = newWire;
+      // What it no longer has is not told of.
+      for (const [uri, found] of wanted) {
+        found.agreed = ask(uri);
+        found.agreed.catch(() => {});
+      }
+    },
+    disconnect() {
+      wire = undefined;
+    },
+  };
+}
+
+/** The URI, and those that it is a part of, with and without the slash at their end. */
+function listParents(uri: string): readonly string[] {
+  const parents = [uri];
+  let at = uri.lastIndexOf('/');
+  while (at > 0 && parents.length < MAX_PARENTS) {
+    parents.push(uri.slice(0, at), uri.slice(0, at + 1));
+    at = uri.lastIndexOf('/', at - 1);
+  }
+  return parents;
+}

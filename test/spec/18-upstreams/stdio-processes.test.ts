@@ -1,0 +1,167 @@
+// §18.3: the processes of a server: their environment, what they write, and their end.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
+import {
+  advanceUntil,
+  callTool,
+  isAlive,
+  scripted,
+  supportFile,
+  toCall,
+  useStdio,
+} from '../../support/upstreams/stdio.ts';
+
+/** A child of a server: says when it is there, and stays. */
+const STAYS = "process.stdout.write('here'); setInterval(() => {}, 1000);";
+const STAYS_IN_SPITE = `process.on('SIGTERM', () => {}); ${STAYS}`;
+
+test('§18.3 stdio: a server finds five variables of the gateway and its own, and nothing else', async () => {
+  const stdio = useStdio(
+    { ...scripted(), env: { TOKEN: 'of the server', LANG: 'C' } },
+    {
+      environment: {
+        PATH: process.env.PATH,
+        HOME: '/home/of-gateway',
+        USER: 'gateway',
+        LANG: 'en_US.UTF-8',
+        TMPDIR: '/tmp',
+        OIDC_CLIENT_SECRET: 'of the gateway',
+        NODE_OPTIONS: '--no-warnings',
+      },
+    },
+  );
+  expect(JSON.parse(await callTool(stdio, 'env'))).toEqual({
+    PATH: process.env.PATH,
+    HOME: '/home/of-gateway',
+    USER: 'gateway',
+    TMPDIR: '/tmp',
+    LANG: 'C',
+    TOKEN: 'of the server',
+  });
+});
+
+test('§18.3 stdio: a command runs in "cwd", and no shell reads its arguments', async () => {
+  const args = ['-e', 'console.error(process.cwd(), process.argv[1])', '$HOME; echo *'];
+  const { lines } = useStdio({ args, cwd: '/usr' }, { clock: manualClock() });
+  await expect.poll(() => lines.map(({ msg }) => msg)).toContain('files: /usr $HOME; echo *');
+});
+
+test('§18.3 stdio: the error output is logged line by line, shortened, harmless and without secrets', async () => {
+  const stdio = useStdio({
+    ...scripted(),
+    env: { TOKEN: 'secret-token', KEY: '-----BEGIN\nkey-material\n-----END', DEBUG: 'yes' },
+  });
+  const written = [
+    'ready, yes',
+    '\u001b[31mred\u001b[0m \u0007 \u009b2J \u202etxt\r',
+    'with secret-token and key-material',
+    'x'.repeat(10_000),
+    '',
+    'last',
+  ];
+  await callTool(stdio, 'stderr', { lines: written });
+  const ofServer = () => stdio.lines.filter(({ server }) => server === 'files');
+  await expect.poll(() => ofServer().at(-1)?.msg).toBe('files: last');
+  expect(ofServer().map(({ level, msg }) => [level, msg])).toEqual([
+    ['info', 'files: ready, yes'],
+    ['info', 'files: red     2J  txt'],
+    ['info', 'files: with [secret] and [secret]'],
+    ['info', `files: ${'x'.repeat(1000)}…`],
+    ['info', 'files: last'],
+  ]);
+});
+
+test('§18.3 stdio: of the error output 100 lines a minute are logged, the others counted', async () => {
+  const clock = manualClock();
+  const stdio = useStdio(scripted(), { clock });
+  await callTool(stdio, 'stderr', { lines: Array.from({ length: 250 }, (_, at) => `line ${at}`) });
+  const read = () => stdio.lines.filter(({ msg }) => msg.startsWith('files: line'));
+  await expect.poll(read).toHaveLength(100);
+  // All that it wrote before has come when the answer to this has.
+  await callTool(stdio, 'stderr', { lines: ['end'] });
+  await callTool(stdio, 'echo', { value: '' });
+  clock.advance(60_000);
+  const leftOut = stdio.lines.find(({ msg }) => msg.includes('were left out'));
+  expect(leftOut).toMatchObject({ level: 'warn', server: 'files' });
+});
+
+test('§18.3 stdio: what a server started ends with it', async () => {
+  const stdio = useStdio();
+  const child = Number(await callTool(stdio, 'fork', { script: STAYS }));
+  const pid = Number(await callTool(stdio, 'pid'));
+  expect([isAlive(pid), isAlive(child)]).toEqual([true, true]);
+  await stdio.upstream.close(0);
+  expect([isAlive(pid), isAlive(child)]).toEqual([false, false]);
+});
+
+test('§18.3 stdio: what a killed server started ends with it', async () => {
+  const stdio = useStdio();
+  const child = Number(await callTool(stdio, 'fork', { script: STAYS }));
+  process.kill(Number(await callTool(stdio, 'pid')), 'SIGKILL');
+  await expect.poll(() => isAlive(child)).toBe(false);
+});
+
+test('§18.3 stdio: what does not end by SIGTERM is ended by SIGKILL after 2 s', async () => {
+  const clock = manualClock();
+  const stdio = useStdio(scripted('stays'), { clock });
+  const child = Number(await callTool(stdio, 'fork', { script: STAYS_IN_SPITE }));
+  const pid = Number(await callTool(stdio, 'pid'));
+  const closed = stdio.upstream.close(0);
+  await callToolIgnored(stdio);
+  clock.advance(500);
+  clock.advance(1999);
+  expect([isAlive(pid), isAlive(child)]).toEqual([true, true]);
+  clock.advance(1);
+  await expect.poll(() => isAlive(pid)).toBe(false);
+  // One kill is for the whole group.
+  await expect.poll(() => isAlive(child)).toBe(false);
+  await advanceUntil(clock, closed);
+  expect(stdio.counts.at(-1)).toBe(0);
+});
+
+/** Once a server is closed it takes no calls. */
+async function callToolIgnored({ upstream }: ReturnType<typeof useStdio>): Promise<void> {
+  await expect(upstream.request(GATEWAY_CALLER, toCall('pid'))).rejects.toMatchObject({
+    failure: 'unavailable',
+  });
+}
+
+test('§18.3 stdio: calls under way end before their process does', async () => {
+  const stdio = useStdio();
+  const answer = callTool(stdio, 'soon', { ms: 200 });
+  await callTool(stdio, 'echo', { value: '' });
+  const closed = stdio.upstream.close(20_000);
+  await callToolIgnored(stdio);
+  expect(await answer).toBe('done');
+  await closed;
+  expect(stdio.counts).toEqual([1, 0]);
+});
+
+test('§18.3 stdio: a gateway that is killed leaves no server that ends with its input', async () => {
+  const gateway = spawn(process.execPath, ['--import', 'tsx', supportFile('stdio-gateway.ts')], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const [line]: unknown[] = await once(gateway.stdout, 'data');
+  const pid = Number(String(line));
+  expect(isAlive(pid)).toBe(true);
+  gateway.kill('SIGKILL');
+  await expect.poll(() => isAlive(pid)).toBe(false);
+});
+
+test('§18.3 stdio: a gateway that ends without closing takes its servers with it', async () => {
+  const gateway = spawn(
+    process.execPath,
+    ['--import', 'tsx', supportFile('stdio-gateway.ts'), 'stays'],
+    { stdio: ['pipe', 'pipe', 'inherit'] },
+  );
+  const [line]: unknown[] = await once(gateway.stdout, 'data');
+  const pid = Number(String(line));
+  expect(isAlive(pid)).toBe(true);
+  // It calls process.exit then.
+  gateway.stdin.end();
+  await once(gateway, 'exit');
+  await expect.poll(() => isAlive(pid)).toBe(false);
+});

@@ -1,0 +1,15 @@
+// A program with one server on stdio, which prints its process ID and ends, without closing, when its input does.
+import { systemClock } from '../../../src/core/clock.ts';
+import { createStdioUpstream } from '../../../src/features/upstreams/stdio/stdio-upstream.ts';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { collectLog } from '../gateway/log.ts';
+import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
+
+const upstream = createStdioUpstream(
+  { ...STDIO_DEFAULTS, ...scripted(...process.argv.slice(2)) },
+  { clock: systemClock, log: collectLog().log, maxBytes: 1_000_000, environment: process.env },
+);
+process.stdin.on('end', () => process.exit(1)).resume();
+// Nothing else keeps it alive where its input is not open.
+setInterval(() => {}, 1000);
+process.stdout.write(textOf(await upstream.request(GATEWAY_CALLER, toCall('pid'))));
