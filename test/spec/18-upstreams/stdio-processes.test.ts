@@ -63,11 +63,11 @@ test('§18.3 stdio: the error output is logged line by line, shortened, harmless
     'last',
   ];
   await callTool(stdio, 'stderr', { lines: written });
-  const ofServer = () => stdio.lines.filter(({ server }) => server === 'files');
+  const ofServer = () => stdio.lines.filter(({ msg }) => msg.startsWith('files: '));
   await expect.poll(() => ofServer().at(-1)?.msg).toBe('files: last');
   expect(ofServer().map(({ level, msg }) => [level, msg])).toEqual([
     ['info', 'files: ready, yes'],
-    ['info', 'files: red     2J  txt'],
+    ['info', 'files: red    2J  txt'],
     ['info', 'files: with [secret] and [secret]'],
     ['info', `files: ${'x'.repeat(1000)}…`],
     ['info', 'files: last'],

@@ -32,6 +32,15 @@ export interface StdioTestOptions {
 
 /** Ends its processes when the test does. */
 export function useStdio(
+  config?: Partial<StdioUpstreamConfig>,
+  options?: StdioTestOptions,
+): StdioTest {
+  const stdio = openStdio(config, options);
+  onTestFinished(() => advanceUntil(options?.clock ?? systemClock, stdio.upstream.close(0)));
+  return stdio;
+}
+
+export function openStdio(
   config: Partial<StdioUpstreamConfig> = scripted(),
   {
     clock = systemClock,
@@ -47,7 +56,6 @@ export function useStdio(
     { clock, log, maxBytes, environment, onProcessCount: (count) => void counts.push(count) },
   );
   upstream.onStateChange((isUp, reason) => void states.push([isUp, reason]));
-  onTestFinished(() => advanceUntil(clock, upstream.close(0)));
   return { upstream, lines, counts, states };
 }
 

@@ -62,7 +62,7 @@ export interface ConnectionDeps {
   /** False where the process does not read what was written before. */
   write(line: string): boolean;
   /** Any notification but of progress, log messages and cancellation. */
-  onNotification(method: string, params: JsonObject): void;
+  onNotification(message: ServerNotification): void;
   /** An answer came that nobody waits for. */
   onStrayAnswer(): void;
 }
@@ -74,12 +74,19 @@ export function createConnection(deps: ConnectionDeps): Connection {
   const { clock, timeoutMs, canAttribute, write, onNotification, onStrayAnswer } = deps;
   const cancelled = new Set<number>();
   const calls = createCalls(clock);
-  const questions = createQuestions({ listCalls: calls.list, canAsk: canAttribute, send });
+  const questions = createQuestions({
+    listCalls: calls.list,
+    canAsk: canAttribute,
+    send: sendMessage,
+  });
   let lastId = 0;
+  let failure: UpstreamError | undefined;
 
-  function send(message: JsonObject): boolean {
-    return write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  function sendMessage(message: JsonObject): boolean {
+    return write(`${JSON.stringify(message)}\n`);
   }
+
+  const send = (members: JsonObject): boolean => sendMessage({ jsonrpc: '2.0', ...members });
 
   /** Sends a request and resolves to its result; `toParams` gets its id. */
   function request(
@@ -89,6 +96,7 @@ export function createConnection(deps: ConnectionDeps): Connection {
     end: CallEnd,
   ): Promise<JsonObject> {
     if (end.signal?.aborted) return Promise.reject(createAbortedError());
+    if (failure !== undefined) return Promise.reject(failure);
     lastId += 1;
     const id = lastId;
     return send({ id, method, params: toParams(id) })
@@ -151,9 +159,10 @@ export function createConnection(deps: ConnectionDeps): Connection {
     else receiveAnswer(message);
   }
 
-  function receiveNotification({ method, params }: ServerNotification): void {
+  function receiveNotification(message: ServerNotification): void {
+    const { method, params } = message;
     const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
-    if (receive === undefined) onNotification(method, params);
+    if (receive === undefined) onNotification(message);
     else receive(params);
   }
 
@@ -183,7 +192,10 @@ export function createConnection(deps: ConnectionDeps): Connection {
     },
     listCalls: calls.list,
     waitUntilIdle: calls.waitUntilNone,
-    fail: calls.failAll,
+    fail(error) {
+      failure = error;
+      calls.failAll(error);
+    },
   };
 }
 

@@ -1,12 +1,11 @@
 // §18.3: which era a process speaks, and what it says of itself.
-import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import { readDiscoverResult, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
   declareCapabilities,
-  isSessionVersion,
   SESSION_VERSION,
-  STATELESS_VERSION,
   toStatelessParams,
 } from '../messages/envelope.ts';
 import { GATEWAY_CALLER, type UpstreamDescription, UpstreamError } from '../upstream.ts';
@@ -53,10 +52,7 @@ async function discover(connection: Connection): Promise<UpstreamDescription | u
     if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
     return undefined;
   }
-  const { supportedVersions: versions, _meta: meta } = result;
-  if (!Array.isArray(versions) || !versions.includes(STATELESS_VERSION)) return undefined;
-  const serverInfo = isObject(meta) ? meta['io.modelcontextprotocol/serverInfo'] : undefined;
-  return { era: 'stateless', protocolVersion: STATELESS_VERSION, ...describe(result, serverInfo) };
+  return readDiscoverResult(result);
 }
 
 const OWN_REQUEST = {
@@ -77,16 +73,10 @@ async function initialize(
     clientInfo: CLIENT_INFO,
   };
   const result = await connection.ask('initialize', params, INITIALIZE_MS);
-  const { protocolVersion, serverInfo } = result;
-  if (!isSessionVersion(protocolVersion)) {
+  const description = readInitializeResult(result);
+  if (description === undefined) {
     throw new UpstreamError('invalid', 'it speaks no revision of MCP that the gateway knows');
   }
   connection.notify('notifications/initialized', {});
-  return { era: 'session', protocolVersion, ...describe(result, serverInfo) };
+  return description;
 }
-
-const describe = ({ capabilities, instructions }: JsonObject, serverInfo: unknown) => ({
-  capabilities: isObject(capabilities) ? capabilities : {},
-  serverInfo: isObject(serverInfo) ? serverInfo : {},
-  instructions: typeof instructions === 'string' ? instructions : undefined,
-});

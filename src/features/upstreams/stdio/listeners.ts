@@ -1,6 +1,10 @@
 // §18.3: who is told what changes at a server, and of which resources.
-import type { ListName, UpstreamListener } from '../upstream.ts';
+import { routeToListener } from '../messages/route-notification.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import type { UpstreamListener } from '../upstream.ts';
 import type { ProcessKey } from './process-key.ts';
+import type { RunningServer } from './server-run.ts';
+import { createSubscriptionWire, findListsThatChange } from './subscription-wire.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
 export interface Listeners {
@@ -11,10 +15,11 @@ export interface Listeners {
     listener: UpstreamListener,
     uris: readonly string[],
   ): () => void;
-  tellListChanged(key: ProcessKey, list: ListName): void;
-  tellAllListsChanged(key: ProcessKey): void;
-  /** To those who subscribed to it. */
-  tellUpdated(key: ProcessKey, uri: string): void;
+  /** A notification of the key's process that belongs to no request. */
+  notify(key: ProcessKey, message: ServerNotification): void;
+  /** The key's process has started. */
+  connect(key: ProcessKey, running: RunningServer, timeoutMs: number): void;
+  disconnect(key: ProcessKey): void;
   /** Of the process of this key. */
   findSubscriptions(key: ProcessKey): Subscriptions;
   /** Whether somebody subscribed to a resource of it. */
@@ -29,6 +34,8 @@ interface Listening {
 interface Room {
   readonly listening: Set<Listening>;
   readonly subscriptions: Subscriptions;
+  /** Whether there ever was a process. */
+  wasConnected: boolean;
 }
 
 export function createListeners(): Listeners {
@@ -36,7 +43,7 @@ export function createListeners(): Listeners {
 
   function findRoom({ id }: ProcessKey): Room {
     dropEmpty();
-    const room = rooms.get(id) ?? { listening: new Set(), subscriptions: createSubscriptions() };
+    const room = rooms.get(id) ?? createRoom();
     rooms.set(id, room);
     return room;
   }
@@ -49,8 +56,20 @@ export function createListeners(): Listeners {
     }
   }
 
-  function tellListChanged({ id }: ProcessKey, list: ListName): void {
-    for (const { listener } of rooms.get(id)?.listening ?? []) listener.listChanged(list);
+  function toListener({ id }: ProcessKey): UpstreamListener {
+    const { listening = [], subscriptions } = rooms.get(id) ?? {};
+    return {
+      listChanged(list) {
+        for (const { listener } of listening) listener.listChanged(list);
+      },
+      resourceUpdated(uri) {
+        for (const entry of listening) {
+          const owners = entry.sessionId === undefined ? [entry] : [entry, entry.sessionId];
+          const isWanted = owners.some((owner) => subscriptions?.isWanted(owner, uri));
+          if (isWanted) entry.listener.resourceUpdated(uri);
+        }
+      },
+    };
   }
 
   return {
@@ -65,24 +84,27 @@ export function createListeners(): Listeners {
         subscriptions.removeAll(entry);
       };
     },
-    tellListChanged,
-    tellAllListsChanged(key) {
-      for (const list of LISTS) tellListChanged(key, list);
+    notify: (key, message) => routeToListener(message, toListener(key)),
+    connect(key, running, timeoutMs) {
+      const room = findRoom(key);
+      const wasConnected = room.wasConnected;
+      room.wasConnected = true;
+      room.subscriptions.connect(createSubscriptionWire(running, timeoutMs));
+      // What has changed while no process was there was missed.
+      if (wasConnected)
+        for (const list of findListsThatChange(running)) toListener(key).listChanged(list);
     },
-    tellUpdated(key, uri) {
-      const room = rooms.get(key.id);
-      for (const entry of room?.listening ?? []) {
-        const owners = [entry, ...(entry.sessionId === undefined ? [] : [entry.sessionId])];
-        const isWanted = owners.some((owner) => room?.subscriptions.isWanted(owner, uri));
-        if (isWanted) entry.listener.resourceUpdated(uri);
-      }
-    },
+    disconnect: ({ id }) => rooms.get(id)?.subscriptions.disconnect(),
     findSubscriptions: (key) => findRoom(key).subscriptions,
     hasSubscriptions: ({ id }) => (rooms.get(id)?.subscriptions.count ?? 0) > 0,
   };
 }
 
-const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
+const createRoom = (): Room => ({
+  listening: new Set(),
+  subscriptions: createSubscriptions(),
+  wasConnected: false,
+});
 
 /** Rooms; with so many it is worth looking for empty ones. */
 const MANY = 100;

@@ -33,8 +33,8 @@ export interface ServerPoolDeps {
   createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
   /** Whether it is needed though nobody calls it. */
   isNeeded(key: ProcessKey): boolean;
-  /** No place for a process is left. */
-  onEmpty(): void;
+  /** The process ends, and is not started again until it is needed. */
+  onEnd(key: ProcessKey, isLast: boolean): void;
   /** All processes are busy, and one more was wanted. */
   onFull(): void;
 }
@@ -51,7 +51,7 @@ interface Place {
 }
 
 export function createServerPool(deps: ServerPoolDeps): ServerPool {
-  const { config, clock, createServer, isNeeded, onEmpty, onFull } = deps;
+  const { config, clock, createServer, isNeeded, onEnd, onFull } = deps;
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
@@ -61,7 +61,7 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
   function endPlace(place: Place, graceMs: number): Promise<void> {
     places.delete(place.key.id);
     place.cancelCheck();
-    if (places.size === 0) onEmpty();
+    onEnd(place.key, places.size === 0);
     const ended = place.server.close(graceMs).finally(() => ending.delete(ended));
     ending.add(ended);
     return ended;

@@ -1,9 +1,9 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 import type { Clock } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
-import type { JsonObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import { type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { startChild } from './child.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -41,7 +41,7 @@ export interface RunOptions {
   onReady(running: RunningServer): void;
   /** Also where it could not be started; called once. */
   onEnd(end: RunEnd): void;
-  onNotification(method: string, params: JsonObject): void;
+  onNotification(message: ServerNotification): void;
 }
 
 export interface RunEnd {

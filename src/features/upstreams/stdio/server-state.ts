@@ -1,4 +1,5 @@
 // §18.4: whether a server is up, as its callers and the operator are told.
+import type { Log } from '../../../core/log.ts';
 import type { EndReason } from './end-reason.ts';
 
 export interface ServerState {
@@ -13,7 +14,7 @@ export interface ServerState {
   onChange(listener: (isUp: boolean, reason: string) => void): void;
 }
 
-export function createServerState(): ServerState {
+export function createServerState(server: string, log: Log): ServerState {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
   let isUp: boolean | undefined;
 
@@ -27,10 +28,16 @@ export function createServerState(): ServerState {
     get isUp() {
       return isUp;
     },
-    setUp: () => set(true, 'it answers'),
+    setUp() {
+      if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
+      set(true, 'it answers');
+    },
     setDown({ what, advice }, retryMs) {
-      const reason = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
-      set(false, advice === undefined ? reason : `${reason}. ${advice}`);
+      const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
+      const reason = advice === undefined ? said : `${said}. ${advice}`;
+      if (isUp !== false)
+        log.warn(`The MCP server ${server} is not available: ${reason}`, { server });
+      set(false, reason);
     },
     forgetFailure() {
       if (isUp === false) isUp = undefined;

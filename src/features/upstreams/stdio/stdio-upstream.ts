@@ -18,11 +18,9 @@ import { createListeners } from './listeners.ts';
 import { createWantLogLevel } from './log-level.ts';
 import { createOutputLog } from './output-log.ts';
 import { findOwner, findProcessKey, GATEWAY_KEY } from './process-key.ts';
-import { receiveNotification } from './receive-notification.ts';
 import { createServerPool } from './server-pool.ts';
 import type { RunDeps, RunningServer } from './server-run.ts';
 import { createServerState } from './server-state.ts';
-import { createSubscriptionWire } from './subscription-wire.ts';
 import { createSupervisedServer } from './supervised-server.ts';
 
 export interface StdioUpstreamDeps {
@@ -45,7 +43,7 @@ export function createStdioUpstream(
   const { name, isolation, timeoutMs } = config;
   const memory: { first: FirstRequest } = { first: 'server/discover' };
   const runDeps = createRunDeps(config, deps);
-  const state = createServerState();
+  const state = createServerState(name, log);
   const listeners = createListeners();
   const wantLogLevel = createWantLogLevel();
   let description: UpstreamDescription | undefined;
@@ -54,7 +52,10 @@ export function createStdioUpstream(
     config,
     clock,
     isNeeded: listeners.hasSubscriptions,
-    onEmpty: state.forgetFailure,
+    onEnd(key, isLast) {
+      listeners.disconnect(key);
+      if (isLast) state.forgetFailure();
+    },
     onFull: createWarnThrottle(clock, () =>
       log.warn(
         `All ${config.maxProcesses} processes of the server ${name} are busy, so a call was refused. If that happens often, raise "maxProcesses".`,
@@ -68,16 +69,14 @@ export function createStdioUpstream(
           capabilities,
           onUp(running) {
             description = running.description;
-            listeners.findSubscriptions(key).connect(createSubscriptionWire(running, timeoutMs));
+            listeners.connect(key, running, timeoutMs);
             state.setUp();
-            // What has changed while no process was there was missed.
-            listeners.tellAllListsChanged(key);
           },
           onDown(reason, retryMs) {
-            listeners.findSubscriptions(key).disconnect();
+            listeners.disconnect(key);
             if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
           },
-          onNotification: (method, params) => receiveNotification(listeners, key, method, params),
+          onNotification: (message) => listeners.notify(key, message),
         },
       ),
   });
@@ -101,7 +100,7 @@ export function createStdioUpstream(
     );
   }
 
-  /** Subscriptions of the session era are one for all who share a process. */
+  /** Subscriptions are one for all who share a process. */
   async function setSubscribed(caller: UpstreamCaller, { method, params }: UpstreamRequest) {
     const subscriptions = listeners.findSubscriptions(findProcessKey(isolation, caller));
     const uri = String(params.uri);
@@ -121,9 +120,7 @@ export function createStdioUpstream(
     },
     request: (caller, request) =>
       use(caller, request.signal, (running) => {
-        const isSubscription =
-          running.description.era === 'session' && SUBSCRIPTION_METHODS.includes(request.method);
-        if (isSubscription) return setSubscribed(caller, request);
+        if (SUBSCRIPTION_METHODS.includes(request.method)) return setSubscribed(caller, request);
         if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
         return send(running, caller, request);
       }),

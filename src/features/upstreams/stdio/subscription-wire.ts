@@ -1,11 +1,15 @@
 // MCP "Resources", "Subscriptions": how a server of either era is told which changes are wanted.
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
-import { GATEWAY_CALLER } from '../upstream.ts';
+import { GATEWAY_CALLER, type ListName } from '../upstream.ts';
 import type { RunningServer } from './server-run.ts';
 import type { SubscriptionWire } from './subscriptions.ts';
 
-const LISTS = ['tools', 'prompts', 'resources'];
+const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
+
+/** Lists of which the server says when they change. */
+export const findListsThatChange = ({ description }: RunningServer): readonly ListName[] =>
+  LISTS.filter((list) => has(description.capabilities[list], 'listChanged'));
 
 /** From now on it tells of its lists, too. */
 export const createSubscriptionWire = (
@@ -26,9 +30,9 @@ function createSessionWire({ connection }: RunningServer, timeoutMs: number): Su
 }
 
 /** One subscription says all that is wanted; a change of it is a new one. */
-function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {
-  const { capabilities } = description;
-  const lists = LISTS.filter((list) => has(capabilities[list], 'listChanged'));
+function createStatelessWire(running: RunningServer): SubscriptionWire {
+  const { connection } = running;
+  const lists = findListsThatChange(running);
   const uris = new Set<string>();
   let cancel = () => {};
   let isOpening = false;

@@ -1,6 +1,6 @@
 // §18.3: a place for one process of a server, which is started again when it ends.
-import type { JsonObject } from '../../../core/json.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
 import { createBackOff } from './back-off.ts';
 import type { EndReason } from './end-reason.ts';
@@ -19,7 +19,7 @@ export interface SupervisedServer {
   /** The process, where requests can be sent to it. */
   readonly running: RunningServer | undefined;
   /**
-   * Waits until requests can be sent: for a first start as long as a request may take, for a restart a second.
+   * Waits until requests can be sent: for a first start a minute, for a restart a second.
    *
    * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
    */
@@ -39,10 +39,12 @@ export interface ServerOptions {
   onUp(running: RunningServer): void;
   /** It ended, or could not be started; it is tried again in `retryMs`. */
   onDown(reason: EndReason, retryMs: number): void;
-  onNotification(method: string, params: JsonObject): void;
+  onNotification(message: ServerNotification): void;
 }
 
-/** Milliseconds that a request waits for a process that is started again. */
+/** Milliseconds that a request waits for a first start: it may have much to do, such as a download. */
+const START_WAIT_MS = 60_000;
+/** Milliseconds that it waits for a process that is started again. */
 const RESTART_WAIT_MS = 1000;
 /** Milliseconds after which a process ran well: its end is no failure to start. */
 const RAN_WELL_MS = 30_000;
@@ -51,7 +53,7 @@ export function createSupervisedServer(
   deps: SupervisedServerDeps,
   { capabilities, onUp, onDown, onNotification }: ServerOptions,
 ): SupervisedServer {
-  const { config, clock, memory } = deps;
+  const { clock, memory } = deps;
   const backOff = createBackOff();
   const waiters = createWaiters<RunningServer>(clock);
   let run: ServerRun | undefined;
@@ -105,9 +107,8 @@ export function createSupervisedServer(
     return new UpstreamError('unavailable', `${what}; it is ${when}`);
   }
 
-  /** The first start is waited for: it may have much to do, and nothing says that it fails. */
   function findPatienceMs(): number {
-    if (lastEnd === undefined) return config.timeoutMs;
+    if (lastEnd === undefined) return START_WAIT_MS;
     const isFar = retry !== undefined && retry.at - clock.monotonic() > RESTART_WAIT_MS;
     return isFar ? 0 : RESTART_WAIT_MS;
   }
