@@ -48,7 +48,7 @@ function scalar<T>(
   function read(node: FileNode, place: Place): T | undefined {
     const given = node.kind === 'scalar' ? node.value : undefined;
     const isExpanded = typeof given === 'string' && hasVariable(given);
-    const isShown = !isSecret && !isExpanded;
+    const isShown = !isSecret;
     if (!isExpanded && typeof given !== type)
       return report(place, node.line, describeWrongType(node, type, rule.allowed, isShown));
     const expanded = isExpanded
@@ -60,7 +60,7 @@ function scalar<T>(
     const explanation = rule.explain?.(expanded.text);
     const shown = isShown ? quote(given, 100) : 'The value given (not shown)';
     const sentences = [
-      `${shown} is not valid.`,
+      isShown && isExpanded ? `What ${shown} stands for is not valid.` : `${shown} is not valid.`,
       ...(explanation === undefined ? [] : [explanation]),
       `It must be ${rule.allowed}.`,
     ];
