@@ -33,6 +33,8 @@ export interface Tokens {
 export interface ServiceOptions {
   /** As by default: proxy. */
   readonly mode?: 'broker';
+  /** A free one unless given. */
+  readonly port?: number;
   readonly provider?: Omit<ProviderOptions, 'gatewayUrl'>;
   readonly env?: Readonly<Record<string, string>>;
   readonly deps?: Partial<Deps>;
@@ -51,7 +53,7 @@ export const GENEROUS = {
 } as const;
 
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   const baseUrl = `http://localhost:${port}`;
   const provider = await startProvider({ gatewayUrl: baseUrl, ...options.provider });
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-service-'));
