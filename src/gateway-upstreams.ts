@@ -3,20 +3,14 @@ import type { Clock } from './core/clock.ts';
 import type { Config } from './core/config/config.ts';
 import type { Endpoint } from './core/endpoint.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
-import type { GatewayFile, UpstreamConfig } from './core/gateway-file/gateway-file.ts';
+import type { GatewayFile } from './core/gateway-file/gateway-file.ts';
 import type { Log } from './core/log.ts';
 import type { Metrics } from './core/metrics/metrics.ts';
-import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
 import type { ProviderMetadata } from './core/provider/provider-metadata.ts';
 import type { Seal } from './core/seal/seal.ts';
 import type { Store } from './core/store/store.ts';
 import type { Catalogs } from './features/mcp/calls/views.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
-import {
-  createExchangeToken,
-  type ExchangeToken,
-} from './features/oauth/provider/exchange-token.ts';
-import { createProviderApi } from './features/oauth/provider/provider-api.ts';
 import { createClientOf } from './features/rules/client-of.ts';
 import { createRules } from './features/rules/create-rules.ts';
 import type { Rules } from './features/rules/rules.ts';
@@ -24,16 +18,11 @@ import {
   type CatalogSetup,
   createUpstreamCatalogs,
 } from './features/upstreams/catalog/upstream-catalogs.ts';
-import { createCredentials } from './features/upstreams/credentials/credentials.ts';
 import { createIdentityEndpoints } from './features/upstreams/credentials/endpoints.ts';
-import { createIdentity } from './features/upstreams/credentials/identity.ts';
-import { createIdentityKeys } from './features/upstreams/credentials/identity-keys.ts';
-import { createHttpUpstream } from './features/upstreams/http/http-upstream.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
 import { createRelayCall } from './features/upstreams/relay/relay-call.ts';
 import { createSuspendedCalls } from './features/upstreams/relay/suspended/suspended-calls.ts';
-import { createStdioUpstream } from './features/upstreams/stdio/stdio-upstream.ts';
-import type { Upstream } from './features/upstreams/upstream.ts';
+import { createUpstreamOpener } from './open-upstream.ts';
 
 /** What may change while the gateway runs: the configuration file, and the lock beside it. */
 export interface GatewaySetup {
@@ -78,29 +67,10 @@ export async function openUpstreams(
   let setup = first;
   let rules = await createRules(first.file.rules, { clock });
   const suspendedCalls = createSuspendedCalls({ store, getSeal, clock, log, metrics, keyPrefix });
-  const keys = createIdentityKeys({ store, getSeal, clock, log });
-  const identity = createIdentity({ baseUrl: config.server.baseUrl, keys, clock });
-  const exchangeToken = createExchange(config, parts);
-
-  function openUpstream(server: UpstreamConfig): Upstream {
-    const { maxUpstreamBytes: maxBytes } = config.mcp;
-    if (server.kind === 'stdio') {
-      const { environment } = parts;
-      const onProcessCount = (count: number) => metrics.recordUpstreamProcesses(server.name, count);
-      return createStdioUpstream(server, { clock, log, maxBytes, environment, onProcessCount });
-    }
-    return createHttpUpstream(server, {
-      store,
-      getSeal,
-      getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
-      maxBytes,
-      outbound: config.outbound,
-      sessionKeyPrefix: keyPrefix,
-      sessionTtlSeconds: ttlSeconds,
-      clock,
-      log,
-    });
-  }
+  const { openUpstream, identity } = createUpstreamOpener(config, {
+    ...parts,
+    onProcessCount: metrics.recordUpstreamProcesses,
+  });
 
   const toCatalogSetup = ({ file, lock }: GatewaySetup, compiled: Rules): CatalogSetup => ({
     file,
@@ -150,18 +120,4 @@ export async function openUpstreams(
       await catalogs.close(graceMs);
     },
   };
-}
-
-/** The provider's token endpoint, by the gateway's own client (RFC 8693). */
-function createExchange(config: Config, { fetch, metadata }: UpstreamParts): ExchangeToken {
-  const { oauth } = config;
-  if (metadata === undefined || oauth.provider === undefined) {
-    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
-  }
-  return createExchangeToken({
-    providerClient: oauth.providerClient,
-    subjectTokenType: oauth.provider.accessToken,
-    endpoints: createProviderEndpoints(oauth.endpoints, metadata),
-    api: createProviderApi(fetch),
-  });
 }

@@ -1,7 +1,6 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
 import type { Clock } from './core/clock.ts';
 import type { Config } from './core/config/config.ts';
-import { fail } from './core/errors/gateway-error.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
 import type { UpstreamConfig } from './core/gateway-file/gateway-file.ts';
 import type { Log } from './core/log.ts';
@@ -23,7 +22,7 @@ import type { Upstream } from './features/upstreams/upstream.ts';
 
 export interface OpenUpstreamDeps {
   readonly store: Store;
-  readonly getSeal: () => Promise<Seal>;
+  getSeal(): Promise<Seal>;
   readonly fetch: Fetch;
   /** Undefined without an issuer: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
@@ -80,14 +79,14 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
   };
 }
 
-function createExchange(
-  { oauth, auth }: Config,
-  { metadata, fetch }: OpenUpstreamDeps,
-): ExchangeToken {
-  if (metadata === undefined) return async () => fail('not_configured');
+/** The provider's token endpoint, by the gateway's own client (RFC 8693). */
+function createExchange({ oauth }: Config, { metadata, fetch }: OpenUpstreamDeps): ExchangeToken {
+  if (metadata === undefined || oauth.provider === undefined) {
+    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
+  }
   return createExchangeToken({
     providerClient: oauth.providerClient,
-    subjectTokenType: auth.required ? auth.provider.accessToken : 'access_token',
+    subjectTokenType: oauth.provider.accessToken,
     endpoints: createProviderEndpoints(oauth.endpoints, metadata),
     api: createProviderApi(fetch),
   });

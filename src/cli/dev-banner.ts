@@ -11,7 +11,7 @@ export interface BannerFacts {
   /** The file of `--catalog`. */
   readonly catalog: string | undefined;
   /** The file of `--config`. */
-  readonly configFile: Pick<ConfigFile, 'path' | 'file'> | undefined;
+  readonly configFile: Pick<ConfigFile, 'path' | 'setup'> | undefined;
   readonly envFile: EnvFile | undefined;
 }
 
@@ -56,7 +56,7 @@ function describeCatalog(
   catalog: string | undefined,
   configFile: BannerFacts['configFile'],
 ): string {
-  if (configFile?.file.builtIn === false) return `none ("builtIn": false)`;
+  if (configFile?.setup.file.builtIn === false) return `none ("builtIn": false)`;
   return catalog ?? 'built in (--catalog FILE serves your own)';
 }
 
@@ -64,7 +64,10 @@ function describeCatalog(
 function describeServers(configFile: BannerFacts['configFile']): readonly (readonly string[])[] {
   if (configFile === undefined)
     return [['Servers', 'none (--config FILE puts your MCP servers behind the gateway)']];
-  const { path, file } = configFile;
+  const {
+    path,
+    setup: { file },
+  } = configFile;
   const [first = `none in ${path}`, ...others] = file.servers.map(
     (server) => `${server.name} (${describeServer(server)})`,
   );

@@ -2,6 +2,7 @@ import type { Config } from '../core/config/config.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
 import type { ConfigFile } from './config-file/open-config-file.ts';
+import type { Setup } from './config-file/read-setup.ts';
 import { describeListenError, StartError } from './start-error.ts';
 
 export interface RunOptions {
@@ -24,11 +25,10 @@ export async function runGateway(
   handleEnd(() => close());
   const gateway = await openGateway(config, {
     ...deps,
-    ...(configFile && { file: configFile.file }),
+    ...(configFile && toDeps(configFile.setup)),
   });
-  // The gateway takes what it serves from the catalogue alone so far.
   const stopFollowing = configFile?.follow({
-    load: async () => {},
+    load: (setup) => gateway.reload(setup),
     close: () => close(),
     log: deps.log,
   });
@@ -39,6 +39,12 @@ export async function runGateway(
   };
   await startListening(gateway, config.server);
 }
+
+const toDeps = ({ file, lock }: Setup): Partial<Deps> => ({
+  file,
+  ...(lock && { lock }),
+  environment: process.env,
+});
 
 async function openGateway(config: Config, deps: Partial<Deps>): Promise<Gateway> {
   try {

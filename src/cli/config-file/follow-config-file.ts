@@ -1,12 +1,12 @@
-import type { ParsedGatewayFile } from '../../core/gateway-file/parse-gateway-file.ts';
 import type { Log } from '../../core/log.ts';
 import { onHangUp } from './hang-up.ts';
-import { type LoadFile, summarizeFile } from './load-file.ts';
+import { type LoadSetup, summarizeSetup } from './load-setup.ts';
+import type { ReadSetup } from './read-setup.ts';
 import { watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
 export interface FollowActions {
-  readonly load: LoadFile;
+  readonly load: LoadSetup;
   /** Before the process ends because its terminal was closed. */
   readonly close: () => Promise<void>;
   readonly log: Log;
@@ -14,14 +14,20 @@ export interface FollowActions {
 
 export interface FollowOptions extends FollowActions {
   readonly path: string;
-  /** `computeStamp` from before the file was first read. */
-  readonly stamp: string;
-  read(): Promise<ParsedGatewayFile>;
+  /** The file, and the lock beside it. */
+  readonly watched: readonly WatchedFile[];
+  read(): Promise<ReadSetup>;
 }
 
-/** Loads the file anew when it changes, and at SIGHUP, until the result is called. */
+export interface WatchedFile {
+  readonly path: string;
+  /** `computeStamp` from before the file was first read. */
+  readonly stamp: string;
+}
+
+/** Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. */
 export function followConfigFile(options: FollowOptions): () => void {
-  const { path, stamp, read, load, close, log } = options;
+  const { path, watched, read, load, close, log } = options;
   let isLoading = false;
   let isOutdated = false;
   let hasEnded = false;
@@ -53,15 +59,15 @@ export function followConfigFile(options: FollowOptions): () => void {
       );
       return;
     }
-    await load(parsed.file);
+    await load(parsed.setup);
     for (const warning of parsed.warnings) log.warn(warning);
-    log.info('Loaded the configuration file anew.', { path, ...summarizeFile(parsed.file) });
+    log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
   }
 
-  const stopWatching = watchFile({ path, stamp, onChange: () => void reload() });
+  const stops = watched.map((one) => watchFile({ ...one, onChange: () => void reload() }));
   onHangUp({ reload: () => void reload(), close });
   return () => {
     hasEnded = true;
-    stopWatching();
+    for (const stop of stops) stop();
   };
 }

@@ -1,18 +1,18 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
 import type { Config } from '../../core/config/config.ts';
-import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import type { Log } from '../../core/log.ts';
 import { StartError } from '../start-error.ts';
 import type { FollowActions } from './follow-config-file.ts';
-import { summarizeFile } from './load-file.ts';
+import { summarizeSetup } from './load-setup.ts';
+import type { Setup } from './read-setup.ts';
 
 export interface ConfigFile {
   readonly path: string;
-  readonly file: GatewayFile;
+  readonly setup: Setup;
   /** For the log. */
   readonly warnings: readonly string[];
   /**
-   * Loads the file anew when it changes, and at SIGHUP, until the result is called. A file with problems
+   * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
    * is not loaded: the log says what is wrong with it.
    */
   follow(actions: FollowActions): () => void;
@@ -27,24 +27,28 @@ export async function openConfigFile(config: Config): Promise<ConfigFile | undef
   const { configFile: path } = config.server;
   if (path === undefined) return undefined;
   // The parsers are loaded only where there is something to parse.
-  const { readConfigFile } = await import('./read-config-file.ts');
+  const { readSetup } = await import('./read-setup.ts');
   const { computeStamp } = await import('./watch-file.ts');
   const { followConfigFile } = await import('./follow-config-file.ts');
-  const stamp = computeStamp(path);
-  const read = () => readConfigFile(path, config);
+  const { findLockPath } = await import('../lock/lock-file-on-disk.ts');
+  const watched = [path, findLockPath(path)].map((one) => ({
+    path: one,
+    stamp: computeStamp(one),
+  }));
+  const read = () => readSetup(path, config);
   const parsed = await read();
   if (parsed.kind === 'problems') throw new StartError(parsed.problems);
-  const { file, warnings } = parsed;
+  const { setup, warnings } = parsed;
   return {
     path,
-    file,
+    setup,
     warnings,
-    follow: (actions) => followConfigFile({ path, stamp, read, ...actions }),
+    follow: (actions) => followConfigFile({ path, watched, read, ...actions }),
   };
 }
 
 /** What the log says of the file at start. */
-export function logConfigFile(log: Log, { path, file, warnings }: ConfigFile): void {
+export function logConfigFile(log: Log, { path, setup, warnings }: ConfigFile): void {
   for (const warning of warnings) log.warn(warning);
-  log.info('Read the configuration file.', { path, ...summarizeFile(file) });
+  log.info('Read the configuration file.', { path, ...summarizeSetup(setup) });
 }

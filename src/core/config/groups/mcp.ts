@@ -9,8 +9,6 @@ export interface McpConfig {
   readonly streams: boolean;
   /** Calls of one user that run for over a second; 0 for any number. */
   readonly maxCallsPerUser: number;
-  /** Of one answer, or one message, of a server behind the gateway. */
-  readonly maxUpstreamBytes: number;
 }
 
 export interface SessionsConfig {
@@ -57,14 +55,6 @@ export const mcpSettings = {
     details:
       'Calls count once they have run for a second. Event streams do not count. One more call gets a 429.',
   }),
-  maxUpstreamBytes: defineSetting({
-    variable: 'MAX_UPSTREAM_BYTES',
-    rule: integer(65_536, 1_073_741_824),
-    default: { value: 8_388_608 },
-    summary: 'The most bytes of one answer of a server behind the gateway.',
-    details:
-      'A longer one ends its call with an error that says so. Only with a configuration file.',
-  }),
 };
 
 export const readMcpConfig = (read: Read): McpConfig => ({
@@ -75,5 +65,4 @@ export const readMcpConfig = (read: Read): McpConfig => ({
   },
   streams: read(mcpSettings.streams),
   maxCallsPerUser: read(mcpSettings.maxCallsPerUser),
-  maxUpstreamBytes: read(mcpSettings.maxUpstreamBytes),
 });
