@@ -90,7 +90,9 @@ test('§18.4 down from the start: nothing waits for it', async () => {
   const session = await gateway.open();
   expect(await gateway.listNames('tools/list', session)).toEqual(['other__t']);
   const { error } = await call(gateway, session, 'tools/call', { name: 'gone__t' });
-  expect(error.message).toBe('gone is not available now; try again in a moment.');
+  expect(error.message).toBe(
+    'gone is not available now; try again in a moment. The reason: it refuses connections.',
+  );
   expect(await seriesOf(gateway, 'mcp_tool_invocations_total', { tool: 'gone__t' })).toBe(0);
 });
 

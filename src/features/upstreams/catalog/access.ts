@@ -9,7 +9,7 @@ import type { FoundResource, Who } from './view.ts';
 
 export interface Access {
   /** What only a scope is missing for is listed. */
-  mayList(kind: ListKind, entry: Entry, who: Who): boolean;
+  mayList(kind: ListKind, entry: Pick<Entry, 'name' | 'server' | 'annotations'>, who: Who): boolean;
   /** @throws GatewayError as for what is unknown, or `insufficient_scope`. */
   checkUse(kind: ListKind, item: UsedItem, who: Who, args?: JsonObject): void;
   /** Whether its changes may be told. */

@@ -38,7 +38,8 @@ export function createChangeHub(clock: Clock): ChangeHub {
     announce(server, list, audience) {
       for (const [listener, tell] of listeners) {
         if (!listener.hears(server)) continue;
-        if (audience === undefined || audience === server.getAudience(listener.caller)) tell(list);
+        if (audience === undefined || audience === server.lists.getAudience(listener.caller))
+          tell(list);
       }
     },
     announceServers() {

@@ -7,17 +7,15 @@ import type {
   Context,
   RawResult,
 } from '../../mcp/catalog/catalog.ts';
-import type { RelayedRequest } from '../relay/relayed-call.ts';
-import { BUILT_IN, type Entry } from './entry.ts';
-import type { ListKind } from './list-kinds.ts';
-import type { FoundResource, View, Who } from './view.ts';
+import type { FindItem } from './find-item.ts';
+import type { PassOn } from './pass-on.ts';
+import type { View, Who } from './view.ts';
 
-export interface CompletionDeps {
+export interface CompletionDeps extends FindItem {
   readonly view: View;
-  getBuiltIn(): Catalog | undefined;
-  findEntry(kind: ListKind, name: string, who: Who, context: Context): Promise<Entry>;
-  findResource(uri: string, who: Who, context: Context): Promise<FoundResource>;
-  send(server: string, who: Who, request: RelayedRequest, context: Context): Promise<RawResult>;
+  readonly passOn: PassOn;
+  /** The built-in catalogue, where this is its name. */
+  pickBuiltIn(server: string): Catalog | undefined;
 }
 
 /** MCP, completion: at most 100 values per answer. */
@@ -30,16 +28,16 @@ export async function complete(
   context: Context,
 ): Promise<Completion> {
   const { server, ref } = await findReference(deps, completion.ref, who, context);
-  const builtIn = server === BUILT_IN ? deps.getBuiltIn() : undefined;
+  const builtIn = deps.pickBuiltIn(server);
   if (builtIn) return builtIn.complete(completion, context);
-  const description = await deps.view.findServer(server)?.describe(who.upstream);
+  const description = await deps.view.findServer(server)?.lists.describe(who.upstream);
   if (description && !isObject(description.capabilities.completions)) return NOTHING;
   const params = {
     ref,
     argument: completion.argument,
     ...(Object.keys(completion.known).length > 0 && { context: { arguments: completion.known } }),
   };
-  const result = await deps.send(server, who, { method: 'completion/complete', params }, context);
+  const result = await deps.passOn(server, who, { method: 'completion/complete', params }, context);
   return readCompletion(result);
 }
 

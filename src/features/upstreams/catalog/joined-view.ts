@@ -93,7 +93,7 @@ export async function loadPrepared(
   kind: ListKind,
   who: Who,
 ): Promise<LoadedList | undefined> {
-  const fetched = await server.load(kind, who.upstream);
+  const fetched = await server.lists.load(kind, who.upstream);
   return fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
 }
 

@@ -54,13 +54,14 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   }
 
   function keep(fetched: FetchedList, changesBefore: number): void {
-    const isOther = list === undefined ? wasMissed : list.fingerprint !== fetched.fingerprint;
+    const isOther = list?.fingerprint !== fetched.fingerprint;
+    const isNews = wasMissed || (isOther && list !== undefined);
     // The same object as long as it is the same list: what was made of it is found by it.
-    if (list === undefined || isOther) list = fetched;
+    if (isOther) list = fetched;
     changesSeen = changesBefore;
     expiresAt = clock.monotonic() + fetched.ttlMs;
     wasMissed = false;
-    if (isOther) onChange();
+    if (isNews) onChange();
   }
 
   async function run(changesBefore: number, before: Promise<void> | undefined): Promise<void> {

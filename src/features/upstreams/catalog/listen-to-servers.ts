@@ -70,7 +70,7 @@ export function listenToServers(
       who.upstream,
       {
         listChanged(list) {
-          if (server.isPersonal) server.invalidate(list, who.upstream);
+          if (server.isPersonal) server.lists.invalidate(list, who.upstream);
         },
         resourceUpdated: (ownUri) => void tellOfResource(server, ownUri, who).catch(() => {}),
       },
@@ -80,7 +80,7 @@ export function listenToServers(
   }
 
   function mayTellOfResources(server: Server, who: Who, own: readonly string[] | undefined) {
-    const description = server.peekDescription(who.upstream);
+    const description = server.lists.peekDescription(who.upstream);
     if (description !== undefined && !canSubscribe(description.capabilities)) return false;
     return own === undefined || own.length > 0;
   }

@@ -20,7 +20,7 @@ export function createWatching(deps: ListenDeps): Watching {
     const found = await resolveResource(uri, who, undefined);
     const server = found && view.findServer(found.server);
     if (!server || !access.mayRead(found, who)) return false;
-    const description = await server.describe(who.upstream);
+    const description = await server.lists.describe(who.upstream);
     return description !== undefined && canSubscribe(description.capabilities);
   }
 
@@ -46,19 +46,16 @@ export function createWatching(deps: ListenDeps): Watching {
           trace: {},
           logLevel: undefined,
         })
-        .catch((error: unknown) => failWithUpstreamError(server.config.name, error));
+        .catch((error: unknown) => failWithUpstreamError(error, server.config.name));
     },
 
     listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),
   };
 }
 
-/** @throws GatewayError with the error of the server, or one that says that it failed. */
-function failWithUpstreamError(server: string, error: unknown): never {
+/** @throws GatewayError with the error of the server, or one that says how it failed. */
+function failWithUpstreamError(error: unknown, server: string): never {
   if (!(error instanceof UpstreamError)) throw error;
-  const jsonRpc = error.jsonRpcError ?? {
-    code: -32603,
-    message: `${server} is not available now; try again in a moment.`,
-  };
-  return fail('upstream_error', { jsonRpc, cause: error });
+  const message = `${server} could not be told of it: ${error.message}.`;
+  return fail('upstream_error', { jsonRpc: error.jsonRpcError ?? { code: -32603, message } });
 }

@@ -1,0 +1,56 @@
+// §18.2, §18.5: what a caller asks for: found, and allowed.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { Context } from '../../mcp/catalog/catalog.ts';
+import { type Access, failUnknown, toUsedResource } from './access.ts';
+import type { Entry } from './entry.ts';
+import type { ListKind } from './list-kinds.ts';
+import type { ResolveResource } from './resolve-resource.ts';
+import type { Server } from './server.ts';
+import type { FoundResource, View, Who } from './view.ts';
+
+/** @throws GatewayError for what the caller does not see, or may not use. */
+export interface FindItem {
+  findEntry(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    context: Context,
+    args?: JsonObject,
+  ): Promise<Entry>;
+  findResource(uri: string, who: Who, context: Context): Promise<FoundResource>;
+}
+
+export function createFindItem(
+  view: View,
+  access: Access,
+  resolveResource: ResolveResource,
+): FindItem {
+  return {
+    async findEntry(kind, name, who, context, args) {
+      const found = await view.find(kind, name, who, context);
+      if (found === undefined) return failUnknown(kind, name);
+      if (found.kind === 'entry') {
+        access.checkUse(kind, { ...found.entry, asked: name }, who, args);
+        return found.entry;
+      }
+      const server = found.server.config.name;
+      access.checkUse(kind, { asked: name, name, server, annotations: {} }, who, args);
+      return failAbsent(found.server, who);
+    },
+    async findResource(uri, who, context) {
+      const found = await resolveResource(uri, who, context);
+      if (found === undefined) return failUnknown('resources', uri);
+      access.checkUse('resources', toUsedResource(uri, found), who);
+      return found;
+    },
+  };
+}
+
+/** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
+function failAbsent({ config, lists }: Server, who: Who): never {
+  const problem = lists.peekProblem(who.upstream);
+  const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
+  const message = `${config.name} is not available now; try again in a moment.${reason}`;
+  return fail('upstream_error', { jsonRpc: { code: -32603, message } });
+}

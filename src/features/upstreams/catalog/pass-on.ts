@@ -1,0 +1,41 @@
+// §18.3: a call goes to its server; what its result links to is remembered.
+import { fail } from '../../../core/errors/gateway-error.ts';
+import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
+import type { RelayCall, RelayedRequest } from '../relay/relayed-call.ts';
+import { type LinkedResources, listLinkedUris } from './linked-resources.ts';
+import type { View, Who } from './view.ts';
+
+export type PassOn = (
+  server: string,
+  who: Who,
+  request: RelayedRequest,
+  context: Context,
+) => Promise<RawResult>;
+
+/** Of one result. */
+const MAX_LINKS = 100;
+
+export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
+  async function rememberLinks(server: string, result: RawResult, who: Who, context: Context) {
+    const { sessionId } = who.upstream;
+    const uris = sessionId === undefined ? [] : listLinkedUris(result);
+    if (sessionId === undefined || uris.length === 0) return result;
+    const unlisted: string[] = [];
+    for (const uri of uris.slice(0, MAX_LINKS)) {
+      if ((await view.findResource(uri, who, context)) === undefined) unlisted.push(uri);
+    }
+    await links.remember(sessionId, server, unlisted);
+    return result;
+  }
+
+  return function passOn(server, who, request, context) {
+    const upstream = view.findServer(server)?.upstream ?? failGone(server);
+    return relayCall(upstream, who.upstream, request, context).then((result) =>
+      rememberLinks(server, result, who, context),
+    );
+  };
+}
+
+/** The configuration has changed since it was found. */
+const failGone = (server: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });

@@ -1,0 +1,180 @@
+// §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
+import { hash } from 'node:crypto';
+import type { Clock } from '../../../core/clock.ts';
+import type { Log } from '../../../core/log.ts';
+import {
+  GATEWAY_CALLER,
+  type ListName,
+  type Upstream,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../upstream.ts';
+import { type FetchedList, fetchList } from './fetch-list.ts';
+import { createListCache, type ListCache } from './list-cache.ts';
+import { ALL_KINDS, LIST_KINDS, type ListKind } from './list-kinds.ts';
+import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
+
+export interface ServerLists {
+  /** See `ListCache.load`. */
+  load(
+    kind: ListKind,
+    caller: UpstreamCaller,
+  ): FetchedList | undefined | Promise<FetchedList | undefined>;
+  /** What it says of itself; undefined where it did not in time. */
+  describe(caller: UpstreamCaller): Promise<UpstreamDescription | undefined>;
+  /** The same, as far as it is known. */
+  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** Why its lists could not be had last. */
+  peekProblem(caller: UpstreamCaller): string | undefined;
+  /** The server says that a list has changed: for this caller, or for all. */
+  invalidate(list: ListName, caller: UpstreamCaller): void;
+  /** All that was used lately is asked for anew. */
+  refresh(): void;
+  /** Whose lists they are: the same for all who share them. */
+  getAudience(caller: UpstreamCaller): string;
+}
+
+export interface ServerListsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly isPersonal: boolean;
+  readonly maxUsers: number;
+  readonly signal: AbortSignal;
+  isLocked(): boolean;
+  onChange(list: ListName, audience: string): void;
+}
+
+/** §18.4: a first `npx -y` downloads. */
+const FIRST_WAIT_MS = 15_000;
+/** The same, of a server that has kept somebody waiting for nothing. */
+const NEXT_WAIT_MS = 1_000;
+/** Of the lists of all users of a server, as JSON text. */
+const MAX_USERS_BYTES = 67_108_864;
+/** Of users with lists of their own, whose are asked for anew when the server is back. */
+const MAX_REFRESHED = 10;
+
+/** What is kept for one user, or for all. */
+interface Holder {
+  /** The last that came; with its token lists are fetched. */
+  caller: UpstreamCaller;
+  readonly lists: Readonly<Record<ListKind, ListCache>>;
+  readonly firstWait: WaitingTime;
+  description: UpstreamDescription | undefined;
+  problem: string | undefined;
+}
+
+export function createServerLists(upstream: Upstream, deps: ServerListsDeps): ServerLists {
+  const { clock, log, isPersonal, maxUsers, signal } = deps;
+  /** Least recently used first. */
+  const holders = new Map<string, Holder>();
+  let hasKeptWaiting = false;
+
+  /** Users choose their names; as a hash all keys are of one length. */
+  const getAudience = ({ user, clientId }: UpstreamCaller): string =>
+    isPersonal ? hash('sha256', JSON.stringify([user?.sub, clientId]), 'base64url') : '';
+
+  function findHolder(caller: UpstreamCaller): Holder {
+    const audience = getAudience(caller);
+    const asking = isPersonal ? caller : GATEWAY_CALLER;
+    const known = holders.get(audience);
+    const holder = known ?? createHolder(audience, asking);
+    holder.caller = asking;
+    holders.delete(audience);
+    holders.set(audience, holder);
+    if (known === undefined) dropOldHolders(holder);
+    return holder;
+  }
+
+  function createHolder(audience: string, caller: UpstreamCaller): Holder {
+    const firstWait = createWaitingTime(clock, hasKeptWaiting ? NEXT_WAIT_MS : FIRST_WAIT_MS);
+    const createList = (kind: ListKind): ListCache =>
+      createListCache({
+        clock,
+        firstWait,
+        isStrict: deps.isLocked,
+        fetch: () => fetchFor(holder, kind),
+        onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
+      });
+    const holder: Holder = {
+      caller,
+      firstWait,
+      description: undefined,
+      problem: undefined,
+      lists: {
+        tools: createList('tools'),
+        prompts: createList('prompts'),
+        resources: createList('resources'),
+        templates: createList('templates'),
+      },
+    };
+    return holder;
+  }
+
+  async function fetchFor(holder: Holder, kind: ListKind): Promise<FetchedList> {
+    try {
+      const list = await fetchList(upstream, kind, holder.caller, signal);
+      dropOldHolders(holder);
+      holder.problem = undefined;
+      hasKeptWaiting = false;
+      return list;
+    } catch (error) {
+      if (error instanceof UpstreamError) holder.problem = error.message;
+      log.debug(`Server ${upstream.config.name}: its ${kind} could not be listed.`, {
+        cause: error,
+      });
+      throw error;
+    }
+  }
+
+  function dropOldHolders(kept: Holder): void {
+    if (!isPersonal) return;
+    let bytes = 0;
+    for (const holder of holders.values()) bytes += countBytes(holder);
+    for (const [audience, holder] of holders) {
+      if (holders.size <= maxUsers && bytes <= MAX_USERS_BYTES) return;
+      if (holder === kept) continue;
+      holders.delete(audience);
+      bytes -= countBytes(holder);
+    }
+  }
+
+  async function readDescription(holder: Holder): Promise<void> {
+    holder.description = await upstream.describe(holder.caller);
+  }
+
+  return {
+    load(kind, caller) {
+      const { lists, firstWait } = findHolder(caller);
+      const loading = lists[kind].load();
+      if (!(loading instanceof Promise)) return loading;
+      return loading.then((list) => {
+        hasKeptWaiting ||= list === undefined && firstWait.left() === 0;
+        return list;
+      });
+    },
+    async describe(caller) {
+      const holder = findHolder(caller);
+      await waitAtMost(clock, holder.firstWait.left(), readDescription(holder));
+      return holder.description;
+    },
+    peekDescription: (caller) => findHolder(caller).description,
+    peekProblem: (caller) => findHolder(caller).problem,
+    invalidate(list, caller) {
+      const { lists } = findHolder(caller);
+      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
+      deps.onChange(list, getAudience(caller));
+    },
+    refresh() {
+      if (!isPersonal) findHolder(GATEWAY_CALLER);
+      for (const { lists, firstWait } of [...holders.values()].slice(-MAX_REFRESHED)) {
+        firstWait.restart();
+        for (const kind of ALL_KINDS) lists[kind].refresh();
+      }
+    },
+    getAudience,
+  };
+}
+
+const countBytes = ({ lists }: Holder): number =>
+  ALL_KINDS.reduce((sum, kind) => sum + (lists[kind].peek()?.bytes ?? 0), 0);
