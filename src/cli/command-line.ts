@@ -1,5 +1,6 @@
 // What may stand after `postern`.
 import { parseArgs } from 'node:util';
+import { isStringArray } from '../core/json.ts';
 import { findNearestName } from '../core/nearest-name.ts';
 import { PACKAGE_NAME } from '../core/version.ts';
 
@@ -21,11 +22,27 @@ export interface Options {
   readonly isJson: boolean;
 }
 
-export interface CommandLine extends Options {
+/** Options of `rules test`. */
+export interface RulesTestOptions extends Pick<Options, 'config' | 'port' | 'isJson'> {
+  /** A file with the claims of a token, as JSON. */
+  readonly claims: string | undefined;
+  /** OAuth client ID. */
+  readonly client: string | undefined;
+  /** Names to ask about, as patterns of rules name them, in place of all that there is. */
+  readonly items: readonly string[];
+  /** A call to ask about, in place of all that there is. */
+  readonly tool: string | undefined;
+  /** Its arguments, as JSON. */
+  readonly args: string | undefined;
+  /** What servers say of the names or the tool that are asked about, as JSON. */
+  readonly annotations: string | undefined;
+}
+
+export interface CommandLine extends Options, RulesTestOptions {
   readonly command: CommandName;
 }
 
-export type CommandName = 'start' | 'dev' | 'lock' | 'help' | 'version';
+export type CommandName = 'start' | 'dev' | 'lock' | 'rules test' | 'help' | 'version';
 
 export const USAGE = `Usage: ${PACKAGE_NAME} [command] [options]
 
@@ -33,6 +50,7 @@ Commands:
   start            run the service (the default)
   dev              run it for development: anybody can log in, with any name
   lock             approve what the MCP servers of --config say of their tools now: postern.lock
+  rules test       say what a user sees by the rules of --config, and which rule says so
   help             print this text (also -h, --help)
   version          print the version (also -v, --version)
 
@@ -51,8 +69,19 @@ Options of lock:
   --token TOKEN    an access token, for servers that answer users only; adds what this user sees
   --json           print JSON
 
-Settings are environment variables. start, dev and lock also read the file .env in the current folder;
-variables of the environment take precedence over it.
+Options of rules test:
+  --config FILE    the file that has the rules
+  --claims FILE    the claims of the user's access token, as a JSON object
+  --client ID      the OAuth client, where the claims do not name it
+  --item NAME      ask about NAME alone: a tool, prompt:NAME or resource:URI; may be repeated
+  --tool NAME      ask about a call of this tool; exit code 1 if it is not allowed
+  --args JSON      the arguments of that call
+  --annotations JSON
+                   what a server says of --item or --tool, for example {"readOnlyHint": true}
+  --json           print JSON
+
+Settings are environment variables. All but help and version also read the file .env in the current
+folder; variables of the environment take precedence over it.
 `;
 
 /** A command line that cannot be understood: a sentence for the user. */
@@ -67,6 +96,12 @@ const OPTIONS = {
   watch: { type: 'boolean' },
   token: { type: 'string' },
   check: { type: 'boolean' },
+  claims: { type: 'string' },
+  client: { type: 'string' },
+  item: { type: 'string', multiple: true },
+  tool: { type: 'string' },
+  args: { type: 'string' },
+  annotations: { type: 'string' },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'v' },
@@ -77,6 +112,7 @@ const COMMANDS: Readonly<Record<CommandName, readonly string[]>> = {
   start: ['catalog', 'config', 'port'],
   dev: ['catalog', 'config', 'port', 'watch'],
   lock: ['config', 'token', 'check', 'json'],
+  'rules test': ['config', 'claims', 'client', 'item', 'tool', 'args', 'annotations', 'json'],
   help: [],
   version: [],
 };
@@ -118,17 +154,29 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     isWatching: values.watch === true,
     token: asText(values.token),
     isChecking: values.check === true,
+    claims: asText(values.claims),
+    client: asText(values.client),
+    items: asTexts(values.item),
+    tool: asText(values.tool),
+    args: asText(values.args),
+    annotations: asText(values.annotations),
     isJson: values.json === true,
   };
 }
 
-const NO_OPTIONS: Options = {
+const NO_OPTIONS: Options & RulesTestOptions = {
   catalog: undefined,
   config: undefined,
   port: undefined,
   isWatching: false,
   token: undefined,
   isChecking: false,
+  claims: undefined,
+  client: undefined,
+  items: [],
+  tool: undefined,
+  args: undefined,
+  annotations: undefined,
   isJson: false,
 };
 
@@ -138,11 +186,24 @@ const EXAMPLES: ReadonlyMap<string, string> = new Map([
   ['config', '--config mcp.json'],
   ['port', '--port 3010'],
   ['token', '--token "$TOKEN"'],
+  ['claims', '--claims ann.json'],
+  ['client', '--client cursor'],
+  ['item', '--item github__search'],
+  ['tool', '--tool files__read_file'],
+  ['args', `--args '{"path": "/docs/a.txt"}'`],
+  ['annotations', `--annotations '{"readOnlyHint": true}'`],
 ]);
 
 const isCommand = (name: string): name is CommandName => Object.hasOwn(COMMANDS, name);
 
-function parseCommand([name = 'start', ...more]: readonly string[]): CommandName {
+function parseCommand([first = 'start', ...others]: readonly string[]): CommandName {
+  const pair = Object.keys(COMMANDS).find((command) => command.startsWith(`${first} `));
+  if (pair !== undefined && others.length === 0)
+    throw new UsageError(`postern ${first} is not complete. There is: postern ${pair}.`);
+  const [name, more] =
+    pair !== undefined
+      ? [[first, ...others.slice(0, 1)].join(' '), others.slice(1)]
+      : [first, others];
   if (!isCommand(name)) {
     throw new UsageError(`Unknown command: ${name}.${suggestName(name, Object.keys(COMMANDS))}`);
   }
@@ -160,6 +221,8 @@ function suggestName(name: string, known: readonly string[], prefix = ''): strin
 
 const asText = (value: string | boolean | undefined): string | undefined =>
   typeof value === 'string' ? value : undefined;
+
+const asTexts = (value: unknown): readonly string[] => (isStringArray(value) ? value : []);
 
 const MAX_PORT = 65_535;
 

@@ -24,7 +24,7 @@ import { readUser } from './read-user.ts';
 export async function lock(options: Options): Promise<void> {
   prepareEnvironment(options);
   const user = options.token === undefined ? undefined : readUser(options.token, systemClock.now());
-  const { path, file } = await readConfiguration();
+  const { path, file } = await readConfiguration('lock');
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);
   const found = await readServers(file, user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER);

@@ -1,12 +1,12 @@
-// The configuration file that `postern lock` is about.
+// The configuration file that a command is about.
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { CommandError } from '../command-error.ts';
-import { UsageError } from '../command-line.ts';
+import { type CommandName, UsageError } from '../command-line.ts';
 import { readConfigFile } from '../config-file/read-config-file.ts';
 import { loadSettings } from './load-settings.ts';
 
 /** @throws UsageError or CommandError */
-export async function readConfiguration(): Promise<{
+export async function readConfiguration(command: CommandName): Promise<{
   readonly path: string;
   readonly file: GatewayFile;
 }> {
@@ -14,7 +14,7 @@ export async function readConfiguration(): Promise<{
   const { configFile: path } = config.server;
   if (path === undefined) {
     throw new UsageError(
-      'postern lock needs the configuration file, for example --config mcp.json.',
+      `postern ${command} needs the configuration file, for example --config mcp.json.`,
     );
   }
   const parsed = await readConfigFile(path, config);

@@ -49,7 +49,7 @@ export function createClientOf({
   const warn = createWarnThrottle(clock, (error: unknown) => {
     log.warn(
       'The store could not say which client a token was made for: rules about clients allow nothing meanwhile.',
-      { error },
+      { cause: error },
     );
   });
 
@@ -88,7 +88,7 @@ export function createClientOf({
   };
 }
 
-function readClaimedClient(claims: JsonObject): string | undefined {
+export function readClaimedClient(claims: JsonObject): string | undefined {
   for (const name of CLIENT_CLAIMS) {
     const value = Object.hasOwn(claims, name) ? claims[name] : undefined;
     if (typeof value === 'string' && value !== '') return value;

@@ -28,7 +28,7 @@ export function createNoteClient({ store, isNeeded, clock, log }: NoteClientDeps
     } catch (error) {
       log.warn(
         'The store could not note which client got a token: rules about clients allow it nothing until it is refreshed.',
-        { client: clientId, error },
+        { client: clientId, cause: error },
       );
     }
   };

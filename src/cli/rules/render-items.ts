@@ -1,0 +1,71 @@
+// What `postern rules test` prints.
+import type { UserContext } from '../../core/user-context.ts';
+import type { RuleDecision, RuledItem } from '../../features/rules/rules.ts';
+
+export interface JudgedItem {
+  readonly item: RuledItem;
+  readonly decision: RuleDecision;
+}
+
+export interface Asked {
+  readonly path: string;
+  readonly user: UserContext;
+  readonly clientId: string | undefined;
+}
+
+/** For programs: one object for each item. */
+export function toJson(items: readonly JudgedItem[]): string {
+  const rows = items.map(({ item: { kind, name, server }, decision }) => ({
+    kind,
+    name,
+    server,
+    decision: decision.kind,
+    ...(decision.kind === 'allowed' && decision.isByArgs === true && { byArguments: true }),
+    ...(decision.kind === 'scopes_missing' && { scopes: decision.scopes }),
+    rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
+  }));
+  return JSON.stringify(rows, undefined, 2);
+}
+
+export function renderItems(items: readonly JudgedItem[], asked: Asked): string {
+  const rows = items.map(({ item, decision }) => [
+    describeDecision(decision),
+    describeItem(item),
+    describeRule(decision),
+  ]);
+  const widths = [0, 1].map((column) =>
+    Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  return [describeAsked(items, asked), '', ...lines].join('\n');
+}
+
+function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {
+  const seen = items.filter(({ decision }) => decision.kind !== 'denied').length;
+  const who = toVisible(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
+  const client = clientId === undefined ? 'an unknown client' : `client ${toVisible(clientId)}`;
+  return `${who} with ${client} sees ${seen} of ${items.length}, by ${path}:`;
+}
+
+function describeDecision(decision: RuleDecision): string {
+  if (decision.kind === 'denied') return 'denied';
+  if (decision.kind === 'scopes_missing') return `needs scope ${decision.scopes.join(' ')}`;
+  return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
+}
+
+function describeRule(decision: RuleDecision): string {
+  if (decision.kind === 'denied') return 'no rule allows it';
+  return decision.rule ?? 'there are no rules';
+}
+
+/** As a pattern would name it. */
+const describeItem = ({ kind, name }: RuledItem): string =>
+  toVisible(kind === 'tool' ? name : `${kind}:${name}`);
+
+/** Servers and clients choose names: nothing of them moves the cursor of a terminal. */
+const toVisible = (text: string): string => (/\p{C}/u.test(text) ? JSON.stringify(text) : text);

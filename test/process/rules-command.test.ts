@@ -1,0 +1,181 @@
+// §18.5: postern rules test.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
+import { writeFileIn } from '../support/catalogs/catalog-files.ts';
+import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { buildTool, startListingServer } from '../support/upstreams/listing-server.ts';
+
+afterEach(endPosterns);
+
+const page = readFileSync(new URL('../../docs/rules.md', import.meta.url), 'utf8');
+/** File, claims, and what is printed. */
+const [, file = '', claims = '', printed = ''] =
+  /## Try them\n.*?```json\n(.*?)```.*?```json\n(.*?)```.*?```text\n\$ [^\n]*\n(.*?)```/s.exec(
+    page,
+  ) ?? [];
+
+async function run(args: readonly string[], files: Readonly<Record<string, string>> = {}) {
+  const folder = await makeFolder();
+  const all = { 'mcp.json': file, 'ann.json': claims, ...files };
+  for (const [name, text] of Object.entries(all)) await writeFileIn(folder, name, text);
+  const { code, stdout, stderr } = await runPostern(
+    {},
+    { args: ['rules', 'test', ...args], cwd: folder },
+  );
+  return { code, stdout, stderr: stderr.replaceAll(join(folder, '/'), '') };
+}
+
+const BOTH = ['--config', 'mcp.json', '--claims', 'ann.json'] as const;
+
+describe('postern rules test', () => {
+  test('§18.5 prints what a user sees, and which rule says so, as the page shows', async () => {
+    expect(await run(BOTH)).toEqual({ code: 0, stdout: printed, stderr: '' });
+  });
+
+  test('§18.5 prints the same as JSON', async () => {
+    const { code, stdout } = await run([
+      ...BOTH,
+      '--json',
+      '--item',
+      'files__read_file',
+      '--item',
+      'resource:config://x',
+      '--item',
+      'prompt:x',
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual([
+      {
+        kind: 'tool',
+        name: 'files__read_file',
+        server: '',
+        decision: 'allowed',
+        byArguments: true,
+        rule: 'mcp.json:6, rules[2]',
+      },
+      {
+        kind: 'resource',
+        name: 'config://x',
+        server: '',
+        decision: 'scopes_missing',
+        scopes: ['config'],
+        rule: 'mcp.json:5, rules[1]',
+      },
+      { kind: 'prompt', name: 'x', server: '', decision: 'denied', rule: null },
+    ]);
+  });
+
+  test.each([
+    ['/docs/a', 0, /^allowed {2}files__read_file {2}mcp\.json:6, rules\[2\]$/m],
+    ['/etc', 1, /^denied {2}files__read_file {2}no rule allows it$/m],
+  ])('§18.5 a call with the path %s ends with exit code %s', async (path, code, says) => {
+    const args = ['--tool', 'files__read_file', '--args', JSON.stringify({ path })];
+    const found = await run([...BOTH, ...args]);
+    expect(found.stdout).toMatch(says);
+    expect(found.code).toBe(code);
+  });
+
+  test('§18.5 the client and what the server says can be given', async () => {
+    const rules = [
+      { who: { clients: ['build-*'] }, may: ['ci__*'] },
+      { when: "tool.annotations.readOnlyHint && tool.server == 'wiki'", may: ['wiki__*'] },
+    ];
+    const mcpServers = { wiki: { url: 'https://wiki.example/mcp' } };
+    const files = {
+      'mcp.json': JSON.stringify({ mcpServers, rules }),
+      'ann.json': '{"sub":"ann"}',
+    };
+    const hint = ['--annotations', '{"readOnlyHint": true}'];
+    const codes = [
+      await run([...BOTH, '--tool', 'ci__start'], files),
+      await run([...BOTH, '--tool', 'ci__start', '--client', 'build-7'], files),
+      await run([...BOTH, '--tool', 'wiki__read'], files),
+      await run([...BOTH, '--tool', 'wiki__read', ...hint], files),
+      await run([...BOTH, '--tool', 'other__read', ...hint], files),
+    ].map(({ code }) => code);
+    expect(codes).toEqual([1, 0, 1, 0, 1]);
+  });
+
+  test('§18.5 what servers offer is asked of them, without what the lock hides', async () => {
+    const hint = { annotations: { readOnlyHint: true } };
+    const tools = [buildTool('search', hint), buildTool('edit'), buildTool('new', hint)];
+    const wiki = await startListingServer({ tools, prompts: [{ name: 'greet' }] });
+    const config = {
+      builtIn: false,
+      mcpServers: { wiki: { url: wiki.url, prefix: 'w' }, gone: { url: 'http://127.0.0.1:1/mcp' } },
+      rules: [{ when: 'tool.annotations.readOnlyHint', may: ['w__*'] }],
+    };
+    const files = { 'mcp.json': JSON.stringify(config) };
+    const namesIn = async (more: Readonly<Record<string, string>>) => {
+      const { code, stdout, stderr } = await run([...BOTH, '--json'], { ...files, ...more });
+      expect(code, stderr).toBe(0);
+      const rows: readonly { readonly name: string; readonly decision: string }[] =
+        JSON.parse(stdout);
+      return Object.fromEntries(rows.map(({ name, decision }) => [name, decision]));
+    };
+    expect(await namesIn({})).toEqual({
+      w__search: 'allowed',
+      w__edit: 'denied',
+      w__new: 'allowed',
+      w__greet: 'denied',
+    });
+    const approved = tools.filter(({ name }) => name !== 'new');
+    const fingerprints = approved.map((tool) => [tool.name, [computeFingerprint('tool', tool)]]);
+    const server = { prompts: {}, tools: Object.fromEntries(fingerprints) };
+    const lock = JSON.stringify({ version: 1, servers: { wiki: server } });
+    expect(await namesIn({ 'postern.lock': lock })).toEqual({
+      w__search: 'allowed',
+      w__edit: 'denied',
+    });
+  });
+
+  test('§18.5 names cannot move the cursor of the terminal', async () => {
+    const { stdout } = await run([...BOTH, '--item', 'a\u001b[2Jb']);
+    expect(stdout).toContain('"a\\u001b[2Jb"');
+    expect(stdout).not.toContain('\u001b');
+  });
+
+  test('§18.5 all problems of the rules are told with their places', async () => {
+    const rules = [
+      { who: 'everyone', may: ['tool:x'] },
+      { when: 'usr.sub == 1', may: ['prompt:'] },
+    ];
+    const found = await run(BOTH, { 'mcp.json': JSON.stringify({ rules }, undefined, 1) });
+    expect(found.code).toBe(1);
+    expect(found.stdout).toBe('');
+    expect(found.stderr).toMatch(/mcp\.json:\d+: rules\[0\].*tools have none/);
+    expect(found.stderr).toMatch(/mcp\.json:\d+: rules\[1\].*"usr" is unknown/);
+    expect(found.stderr).toMatch(/mcp\.json:\d+: rules\[1\].*names nothing/);
+  });
+
+  test.each<[readonly string[], string]>([
+    [['--claims', 'ann.json'], 'needs the configuration file, for example --config mcp.json'],
+    [['--config', 'mcp.json'], 'needs the claims of a token, for example --claims ann.json'],
+    [['--config', 'mcp.json', '--claims', 'nobody.json'], '--claims: nobody.json cannot be read'],
+    [
+      ['--config', 'mcp.json', '--claims', 'list.json'],
+      '--claims must be a file with a JSON object',
+    ],
+    [[...BOTH, '--tool', 'x', '--args', '[]'], '--args must be a JSON object'],
+    [[...BOTH, '--annotations', 'x'], '--annotations must be a JSON object'],
+    [[...BOTH, '--client'], '--client needs a value, for example --client cursor'],
+    [[...BOTH, 'now'], 'Too many arguments: now.'],
+    [[...BOTH, '--catalog', 'x'], 'postern rules test has no option --catalog.'],
+  ])('§18.5 %j is refused: %s', async (args, says) => {
+    const { code, stdout, stderr } = await run(args, { 'list.json': '[]' });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(says);
+    expect(stderr).toContain('\nUsage: postern ');
+  });
+
+  test.each([
+    [['rules'], 'postern rules is not complete. There is: postern rules test.'],
+    [['rules', 'tset'], 'Unknown command: rules tset. Did you mean rules test?'],
+  ])('§18.5 postern %j is refused: %s', async (args, says) => {
+    const { code, stderr } = await runPostern({}, { args });
+    expect(code).toBe(2);
+    expect(stderr.startsWith(says), stderr).toBe(true);
+  });
+});
