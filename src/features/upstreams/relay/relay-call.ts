@@ -22,8 +22,8 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
   const relay = (call: RelayedCall, context: Context): Promise<JsonObject> => {
     const { relay: client } = context;
     return client.era === 'session'
-      ? relayToSessionClient(deps, call, client, context)
-      : relayToStatelessClient(deps, call, client, context);
+      ? relayToSessionClient(call, client, context)
+      : relayToStatelessClient(deps.suspendedCalls, call, client, context);
   };
 
   return async function relayCall(upstream, caller, request, context) {

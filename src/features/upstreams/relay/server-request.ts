@@ -1,11 +1,8 @@
-// §18.3: one request to a server, with all that belongs to it until its result: progress, log messages, questions,
-// cancellation and the time-out.
-import type { Clock } from '../../../core/clock.ts';
+// §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
 import type { JsonObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
 import type { TraceContext } from '../../mcp/protocol/trace-context.ts';
-import { UpstreamError, type UpstreamQuestion, type UpstreamRequest } from '../upstream.ts';
-import { type IdleTimeout, startIdleTimeout } from './idle-timeout.ts';
+import type { UpstreamQuestion, UpstreamRequest } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';
 
@@ -30,89 +27,42 @@ export interface RequestClient {
  * @throws UpstreamError
  */
 export function sendToServer(
-  clock: Clock,
   { upstream, caller, request }: RelayedCall,
   params: JsonObject,
   client: RequestClient,
 ): Promise<JsonObject> {
-  const { timeoutMs } = upstream.config;
-  const controller = new AbortController();
-  const { signal } = controller;
-  return new Promise<JsonObject>((resolve, reject) => {
-    const timeout = startIdleTimeout(clock, timeoutMs, () =>
-      giveUp('timeout', `it neither answered nor reported progress for ${timeoutMs / 1000} s`),
-    );
-    const giveUpOnAbort = () => giveUp('aborted', 'nobody waits for its answer any more');
-
-    // The server is told; how long that takes is nothing to the client.
-    function giveUp(failure: 'timeout' | 'aborted', message: string): void {
-      reject(new UpstreamError(failure, message));
-      end();
-      controller.abort();
-    }
-
-    function end(): void {
-      timeout.end();
-      client.signal.removeEventListener('abort', giveUpOnAbort);
-    }
-
-    if (client.signal.aborted) {
-      giveUpOnAbort();
-      return;
-    }
-    client.signal.addEventListener('abort', giveUpOnAbort);
-    upstream
-      .request(caller, {
-        ...request,
-        params,
-        signal,
-        trace: client.trace,
-        logLevel: client.logLevel,
-        ...listenTo(client, timeout, signal),
-      })
-      .then(resolve, reject)
-      .finally(end);
-  });
-}
-
-/** What the server says before its result. Nothing passes once the call is over. */
-function listenTo(
-  client: RequestClient,
-  timeout: IdleTimeout,
-  signal: AbortSignal,
-): Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest'> {
-  let questions = 0;
-
-  async function askClient(question: UpstreamQuestion): Promise<JsonObject> {
-    if (signal.aborted || questions >= MAX_QUESTIONS) throw tooManyQuestions();
-    questions += 1;
-    timeout.pause();
-    try {
-      return await client.answer(question);
-    } finally {
-      questions -= 1;
-      timeout.resume();
-    }
-  }
-
-  return {
-    onRequest: askClient,
-    ...(client.wantsProgress && {
-      onProgress(params) {
-        timeout.restart();
-        if (!signal.aborted) client.progress(params);
-      },
-    }),
-    ...(client.logLevel !== undefined && {
-      onLog(params) {
-        if (!signal.aborted) client.log(params);
-      },
-    }),
+  const { signal, trace, logLevel, wantsProgress, progress, log, answer } = client;
+  const listeners: Pick<UpstreamRequest, 'onProgress' | 'onLog'> = {
+    ...(wantsProgress && { onProgress: progress }),
+    ...(logLevel !== undefined && { onLog: log }),
   };
+  const onRequest = limitQuestions(answer);
+  return upstream.request(caller, {
+    ...request,
+    params,
+    signal,
+    trace,
+    logLevel,
+    onRequest,
+    ...listeners,
+  });
 }
 
 /** Of one call that wait for an answer at the same time. */
 const MAX_QUESTIONS = 16;
 
-const tooManyQuestions = () =>
-  refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once, and none when it is over.`);
+function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'] {
+  let questions = 0;
+
+  return async function answerQuestion(question) {
+    if (questions >= MAX_QUESTIONS) {
+      throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
+    }
+    questions += 1;
+    try {
+      return await answer(question);
+    } finally {
+      questions -= 1;
+    }
+  };
+}

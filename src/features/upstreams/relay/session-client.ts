@@ -1,5 +1,4 @@
 // §18.3: clients of the session era are asked while their call goes on.
-import type { Clock } from '../../../core/clock.ts';
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, SessionRelay } from '../../mcp/catalog/catalog.ts';
@@ -12,7 +11,6 @@ import { type Questions, runRounds } from './rounds.ts';
 import { sendToServer } from './server-request.ts';
 
 export function relayToSessionClient(
-  { clock }: { readonly clock: Clock },
   call: RelayedCall,
   relay: SessionRelay,
   context: Context,
@@ -26,7 +24,7 @@ export function relayToSessionClient(
     server,
     capabilities,
     first: {},
-    send: (answers) => sendToServer(clock, call, { ...request.params, ...answers }, client),
+    send: (answers) => sendToServer(call, { ...request.params, ...answers }, client),
     ask: askAll,
   });
 

@@ -1,5 +1,4 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
-import type { Clock } from '../../../core/clock.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { CallRefusedError } from './call-refused.ts';
@@ -11,16 +10,11 @@ import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
 import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
 import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 
-export interface StatelessClientDeps {
-  readonly clock: Clock;
-  readonly suspendedCalls: SuspendedCalls;
-}
-
 /** Where a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
 export async function relayToStatelessClient(
-  { clock, suspendedCalls }: StatelessClientDeps,
+  suspendedCalls: SuspendedCalls,
   call: RelayedCall,
   relay: StatelessRelay,
   context: Context,
@@ -32,7 +26,7 @@ export async function relayToStatelessClient(
   const waiting = readReply(server, sub, relay);
 
   async function send(answers: RoundAnswers): Promise<JsonObject> {
-    const newCall = { sub, server, capabilities, send: createSend(clock, call, answers, context) };
+    const newCall = { sub, server, capabilities, send: createSend(call, answers, context) };
     const { outcome, ...place } = suspendedCalls.begin(newCall, listener);
     return toResult(await outcome, place);
   }
@@ -75,14 +69,12 @@ export async function relayToStatelessClient(
 
 /** Keeps nothing of the request that began the call: it is over when the call is suspended. */
 function createSend(
-  clock: Clock,
   call: RelayedCall,
   answers: RoundAnswers,
   { trace, relay: { logLevel, wantsProgress } }: Context,
 ): NewCall['send'] {
   const params = { ...call.request.params, ...answers };
-  return (client) =>
-    sendToServer(clock, call, params, { ...client, trace, logLevel, wantsProgress });
+  return (client) => sendToServer(call, params, { ...client, trace, logLevel, wantsProgress });
 }
 
 function toListener(context: Context): Listener {
