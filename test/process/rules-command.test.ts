@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
-import { buildTool, startListingServer } from '../support/upstreams/listing-server.ts';
+import { buildTool, serveForTest } from '../support/upstreams/listing-server.ts';
 
 afterEach(endPosterns);
 
@@ -101,7 +101,7 @@ describe('postern rules test', () => {
   test('§18.5 what servers offer is asked of them, without what the lock hides', async () => {
     const hint = { annotations: { readOnlyHint: true } };
     const tools = [buildTool('search', hint), buildTool('edit'), buildTool('new', hint)];
-    const wiki = await startListingServer({ tools, prompts: [{ name: 'greet' }] });
+    const wiki = await serveForTest({ tools, prompts: [{ name: 'greet' }] });
     const config = {
       builtIn: false,
       mcpServers: { wiki: { url: wiki.url, prefix: 'w' }, gone: { url: 'http://127.0.0.1:1/mcp' } },
