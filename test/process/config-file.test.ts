@@ -1,7 +1,9 @@
 // §18.1: the configuration file of a process: read at start, and again when it changes.
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { callTool } from '../support/catalogs/catalog-files.ts';
 import {
   endPosterns,
   makeFolder,
@@ -12,6 +14,8 @@ import {
 import { startWorkers } from '../support/gateway/workers.ts';
 
 afterEach(endPosterns);
+
+const SERVER = fileURLToPath(new URL('../support/upstreams/scripted-server.mjs', import.meta.url));
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
 
@@ -115,6 +119,24 @@ test('§18.1 file: a change is loaded by itself, also when another file replaces
     .toEqual([expect.objectContaining({ rules: 1 })]);
 });
 
+test('§18.1 file: the servers of a changed file are served, and those that it lacks are gone', async () => {
+  const server = { command: process.execPath, args: [SERVER], env: { MINE: '${SECRET}' } };
+  const cwd = await makeFolderWith(JSON.stringify({ mcpServers: { one: server } }));
+  const env = { ...ANONYMOUS, SECRET: 'hunter2', OTHER: 'x' };
+  const postern = await startPostern(env, { args: ['start', '--config', 'mcp.json'], cwd });
+  await expect.poll(() => callTool(postern.url, 'one__env')).toContain('"MINE":"hunter2"');
+  expect(await callTool(postern.url, 'one__env')).not.toContain('OTHER');
+  expect(await callTool(postern.url, 'service_ping')).toContain('pong');
+
+  const changed = { mcpServers: { two: { ...server, prefix: '2' } }, builtIn: false };
+  await writeFile(join(cwd, 'mcp.json'), JSON.stringify(changed));
+  postern.kill('SIGHUP');
+  await expect.poll(() => callTool(postern.url, '2__env')).toContain('"MINE":"hunter2"');
+  for (const name of ['one__env', 'service_ping'])
+    expect(await callTool(postern.url, name)).toMatchObject({ code: -32602 });
+  expect(postern.stdout).not.toContain('hunter2');
+});
+
 test('§18.1 file: what is wrong with a rule is told with its place', async () => {
   const rules = [{ when: 'nonsense(', may: ['tool:x'] }];
   const cwd = await makeFolderWith(JSON.stringify({ rules }));
@@ -124,6 +146,30 @@ test('§18.1 file: what is wrong with a rule is told with its place', async () =
     / {2}- mcp\.json:1: rules\[0\]: may: "tool:x" begins with no kind/,
   );
   expect(postern.stderr).toMatch(/ {2}- mcp\.json:1: rules\[0\]: when: /);
+});
+
+test('§18.7 lock: one that cannot be read stops the start, and keeps the running one', async () => {
+  const cwd = await makeFolderWith(GOOD);
+  const args = ['start', '--config', 'mcp.json'];
+  const postern = await startPostern(ANONYMOUS, { args, cwd });
+  await writeFile(join(cwd, 'postern.lock'), 'nonsense');
+  await expect
+    .poll(() => linesWith(postern, 'The configuration file has problems'))
+    .toEqual([expect.objectContaining({ problems: [expect.stringContaining('postern.lock')] })]);
+  const other = await runPostern(ANONYMOUS, { args, cwd });
+  expect(other.code).toBe(1);
+  expect(other.stderr).toMatch(/^Postern cannot start:\n {2}- .*postern\.lock/);
+});
+
+test('§18.6 file: what auth needs of the settings is told at start', async () => {
+  const auth = { type: 'token-exchange', audience: 'wiki' };
+  const servers = { wiki: { url: 'https://wiki.example', auth } };
+  const cwd = await makeFolderWith(JSON.stringify({ mcpServers: servers }));
+  const postern = await runPostern({ ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json' }, { cwd });
+  expect(postern.code).toBe(1);
+  expect(postern.stderr).toMatch(
+    / {2}- mcp\.json: Server wiki: auth token-exchange needs the token/,
+  );
 });
 
 test('§18.1 file: without one, SIGHUP ends the process, as it ever did', async () => {

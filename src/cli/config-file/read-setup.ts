@@ -29,7 +29,7 @@ export async function readSetup(path: string, config: Config): Promise<ReadSetup
   const problems = [
     ...(parsed.kind === 'problems'
       ? parsed.problems
-      : findAuthProblems(parsed.file.servers, config)),
+      : findAuthProblems(parsed.file.servers, config).map((problem) => `${path}: ${problem}`)),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
