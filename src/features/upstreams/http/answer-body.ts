@@ -51,25 +51,29 @@ export function createJsonBody({ maxBytes, onValue, complete }: BodyOptions): An
 
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
 export function createEventBody(
-  options: BodyOptions & { readonly onEventId?: ((id: string) => void) | undefined },
+  options: BodyOptions & {
+    readonly onNamedEvent?: ((name: string, data: string) => void) | undefined;
+  },
 ): AnswerBody {
-  const { maxBytes, onValue, complete, onEventId } = options;
+  const { maxBytes, onValue, complete, onNamedEvent } = options;
   const decoder = new StringDecoder('utf8');
   let problem: string | undefined;
   /** Bytes of the event that has begun. */
   let pending = 0;
 
+  function takeMessage(data: string): void {
+    // The first event of a stream may be empty (MCP 2025-11-25, resuming).
+    if (data === '' || problem !== undefined) return;
+    const parsed = parseServerJson(data);
+    if (parsed === undefined) problem = NO_JSON;
+    else onValue(parsed.value);
+  }
+
   const parser = createParser({
-    onEvent({ event, data, id }) {
+    onEvent({ event = 'message', data }) {
       pending = 0;
-      if (id !== undefined) onEventId?.(id);
-      // The first event of a stream may be empty (MCP 2025-11-25, resuming).
-      if (data === '' || (event !== undefined && event !== 'message') || problem !== undefined) {
-        return;
-      }
-      const parsed = parseServerJson(data);
-      if (parsed === undefined) problem = NO_JSON;
-      else onValue(parsed.value);
+      if (event === 'message') takeMessage(data);
+      else onNamedEvent?.(event, data);
     },
     onComment() {
       pending = 0;

@@ -24,11 +24,12 @@ export interface Connection {
    * @throws UpstreamError
    */
   call(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome>;
-  /** Sends what has no answer: a notification, a response of ours, DELETE. */
+  /** Sends what has no answer: a notification, a response of ours, DELETE; elsewhere at the server where a path is given. */
   send(
     caller: UpstreamCaller,
     message: JsonObject | null,
     headers: HeaderList,
+    path?: string,
   ): Promise<ExchangeEnd>;
   /** GET: a stream of messages, until the result is called. */
   stream(
@@ -129,7 +130,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     method: ExchangeRequest['method'],
     headers: string[],
     body: string | null,
-  ): ExchangeRequest => ({ origin, path, method, headers, body, maxBytes });
+  ): ExchangeRequest => ({ origin, path, method, headers, body, maxBytes, isAnswered: true });
 
   return {
     async call(caller, sending) {
@@ -146,11 +147,12 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
       }
     },
 
-    async send(caller, message, given) {
+    async send(caller, message, given, elsewhere = path) {
       const headers = await prepare(caller, message === null ? configured : posted, given);
       const dispatcher = opened ?? (await openDispatcher());
       const body = message === null ? null : JSON.stringify(message);
-      const exchange = toExchange(message === null ? 'DELETE' : 'POST', headers, body);
+      const method = message === null ? 'DELETE' : 'POST';
+      const exchange = { ...toExchange(method, headers, body), path: elsewhere, isAnswered: false };
       return new Promise((resolve) => {
         const onMessage = () => {};
         const onEnd = (end: ExchangeEnd) => {

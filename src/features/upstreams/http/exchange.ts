@@ -20,6 +20,8 @@ export interface ExchangeRequest {
   readonly body: string | null;
   /** Bytes of the answer; of a stream, of each of its events. */
   readonly maxBytes: number;
+  /** What has no answer is accepted by its status, whatever the body. */
+  readonly isAnswered: boolean;
 }
 
 export interface ExchangeListener {
@@ -29,8 +31,8 @@ export interface ExchangeListener {
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
   onStart?(headers: IncomingHttpHeaders): void;
-  /** ID of an event, after which a stream could be resumed. */
-  onEventId?(id: string): void;
+  /** An event of another name than that of messages. */
+  onNamedEvent?(name: string, data: string): void;
 }
 
 export type ExchangeEnd =
@@ -48,7 +50,7 @@ export type ExchangeEnd =
 /** Sends the request; the result ends it, whatever has come by then. */
 export function startExchange(
   dispatcher: Dispatcher,
-  { maxBytes, ...request }: ExchangeRequest,
+  { maxBytes, isAnswered, ...request }: ExchangeRequest,
   listener: ExchangeListener,
 ): () => void {
   let controller: Dispatcher.DispatchController | undefined;
@@ -93,8 +95,12 @@ export function startExchange(
       }
       listener.onStart?.(headers);
       const complete = () => end({ kind: 'complete', status, headers });
+      if (!isAnswered) {
+        body = createRefusalBody(complete);
+        return;
+      }
       body = isEventStream(headers)
-        ? createEventBody({ maxBytes, onValue, complete, onEventId: listener.onEventId })
+        ? createEventBody({ maxBytes, onValue, complete, onNamedEvent: listener.onNamedEvent })
         : createJsonBody({ maxBytes, onValue, complete });
     },
     onResponseData: (_controller, chunk) => readBody((started) => started.add(chunk)),

@@ -8,6 +8,8 @@ import { createConnection } from './connection.ts';
 import { isBrokenConnection, isDownStatus, toRefusal } from './failures.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 import { createProtocol } from './protocol.ts';
+import type { Protocol } from './protocol-types.ts';
+import { createSseProtocol } from './sse-protocol.ts';
 import { createUsage } from './usage.ts';
 
 /** Under the second within which a call of a server that is gone has its answer. */
@@ -35,7 +37,8 @@ export function createHttpUpstream(
     onOutcome: judgeOutcome,
     onFailure: judgeFailure,
   });
-  const protocol = createProtocol(config, { ...deps, connection, availability, dependsOnUser });
+  const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
+  const protocol: Protocol = create(config, { ...deps, connection, availability, dependsOnUser });
 
   function judgeOutcome(outcome: CallOutcome, isHandshake: boolean): void {
     const refusal = findDownRefusal(outcome);

@@ -5,36 +5,20 @@ import { hashSha256 } from '../../../core/sha256.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../../core/store/keys.ts';
 import {
   GATEWAY_CALLER,
-  type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
-import type { Availability } from './availability.ts';
-import type { Connection } from './connection.ts';
 import { createEraMemory } from './era.ts';
-import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 import { type Audience, createListeners } from './listeners.ts';
+import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
 import { createSessionRecords } from './session-records.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createStatelessEra } from './stateless-era.ts';
 import { createSubscriptionMemory, hashSession } from './subscription-memory.ts';
 import { createOpenSubscriptionStream } from './subscription-stream.ts';
-
-export interface Protocol extends Pick<Upstream, 'describe' | 'request' | 'listen' | 'endSession'> {
-  /** @throws UpstreamError while the server cannot be used. */
-  probe(): Promise<void>;
-  close(): Promise<void>;
-}
-
-export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
-  readonly connection: Connection;
-  readonly availability: Availability;
-  /** Whether the server knows users, so that a refusal concerns one of them, and not the gateway. */
-  readonly dependsOnUser: boolean;
-}
 
 const AN_HOUR_SECONDS = 3600;
 

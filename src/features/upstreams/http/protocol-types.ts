@@ -1,0 +1,18 @@
+import type { Upstream } from '../upstream.ts';
+import type { Availability } from './availability.ts';
+import type { Connection } from './connection.ts';
+import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
+
+/** What is said to a server, by whichever transport of HTTP. */
+export interface Protocol extends Pick<Upstream, 'describe' | 'request' | 'listen' | 'endSession'> {
+  /** @throws UpstreamError while the server cannot be used. */
+  probe(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
+  readonly connection: Connection;
+  readonly availability: Availability;
+  /** Whether the server knows users, so that a refusal concerns one of them, and not the gateway. */
+  readonly dependsOnUser: boolean;
+}

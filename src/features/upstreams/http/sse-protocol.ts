@@ -1,0 +1,160 @@
+// §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
+import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
+import { toSessionParams } from '../messages/envelope.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  type UpstreamDescription,
+  UpstreamError,
+} from '../upstream.ts';
+import { type Audience, createListeners } from './listeners.ts';
+import type { Protocol, ProtocolDeps } from './protocol-types.ts';
+import { nameSharer } from './server-session.ts';
+import { openSseChannel, type SseChannel } from './sse-channel.ts';
+import { hashSession } from './subscription-memory.ts';
+
+interface Entry {
+  readonly opening: Promise<SseChannel>;
+  readonly isShared: boolean;
+  usedAt: number;
+  logLevel: LogSeverity | undefined;
+}
+
+const SWEEP_MS = 60_000;
+const SHARED_IDLE_MS = 900_000;
+/** Each is a connection that stays. */
+const MAX_CHANNELS = 10_000;
+const SET_LEVEL_MS = 10_000;
+
+export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
+  const { connection, availability, clock, log, dependsOnUser } = deps;
+  const { name, url, timeoutMs } = config;
+  const entries = new Map<string, Entry>();
+  let description: UpstreamDescription | undefined;
+  let cancelSweep: (() => void) | undefined;
+  const onStrayAnswer = createWarnThrottle(clock, () =>
+    log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
+  );
+  const listeners = createListeners({
+    clock,
+    open: openStream,
+    extend(audience) {
+      void subscribe(audience).catch(() => {});
+      return false;
+    },
+    hashSession,
+    describe: () => description,
+  });
+
+  async function open(caller: UpstreamCaller): Promise<SseChannel> {
+    try {
+      const channel = await openSseChannel(caller, {
+        connection,
+        url,
+        clock,
+        timeoutMs,
+        onNotification: (method, params) =>
+          listeners.notify(caller, { kind: 'notification', method, params }),
+        onStrayAnswer,
+      });
+      description = channel.description;
+      availability.noteUp();
+      return channel;
+    } catch (error) {
+      if (error instanceof UpstreamError && !dependsOnUser) availability.noteDown(error);
+      throw error;
+    }
+  }
+
+  function createEntry(caller: UpstreamCaller): Entry {
+    const sharer = nameSharer(caller);
+    if (entries.size >= MAX_CHANNELS) {
+      throw new UpstreamError('unavailable', 'too many connections to it are open');
+    }
+    const entry: Entry = {
+      opening: open(caller),
+      isShared: caller.sessionId === undefined,
+      usedAt: clock.monotonic(),
+      logLevel: undefined,
+    };
+    entries.set(sharer, entry);
+    const forget = () => {
+      if (entries.get(sharer) === entry) entries.delete(sharer);
+    };
+    entry.opening.then(({ ended }) => ended).then(forget, forget);
+    cancelSweep ??= clock.after(SWEEP_MS, sweep);
+    return entry;
+  }
+
+  function sweep(): void {
+    const now = clock.monotonic();
+    for (const { opening, isShared, usedAt } of entries.values()) {
+      const idleMs = isShared ? SHARED_IDLE_MS : 1000 * deps.sessionTtlSeconds;
+      if (now - usedAt >= idleMs) void closeChannel(opening);
+    }
+    cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
+  }
+
+  function useEntry(caller: UpstreamCaller): Entry {
+    const entry = entries.get(nameSharer(caller)) ?? createEntry(caller);
+    entry.usedAt = clock.monotonic();
+    return entry;
+  }
+
+  async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
+    availability.check();
+    const { ended } = await useEntry(audience.caller).opening;
+    if (signal.aborted) return 'never';
+    onOpen();
+    await subscribe(audience);
+    await ended;
+    return 'again';
+  }
+
+  async function subscribe({ caller, uris }: Audience): Promise<void> {
+    const { rpc } = await useEntry(caller).opening;
+    for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
+  }
+
+  async function setLevel(entry: Entry, level: LogSeverity | undefined): Promise<void> {
+    if (level === undefined || level === entry.logLevel) return;
+    entry.logLevel = level;
+    const { rpc } = await entry.opening;
+    // A server without logging refuses; nothing is lost by it.
+    await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
+  }
+
+  return {
+    async describe(caller) {
+      return description ?? (await useEntry(caller).opening).description;
+    },
+    async request(caller, request) {
+      const entry = useEntry(caller);
+      const { rpc } = await entry.opening;
+      await setLevel(entry, request.logLevel);
+      return rpc.call(caller, request, (token) => toSessionParams(request, token));
+    },
+    listen: listeners.listen,
+    async probe() {
+      const channel = await open(GATEWAY_CALLER);
+      channel.close();
+    },
+    async endSession(caller) {
+      const entry = entries.get(nameSharer(caller));
+      if (entry !== undefined) await closeChannel(entry.opening);
+    },
+    async close() {
+      listeners.close();
+      cancelSweep?.();
+      await Promise.all([...entries.values()].map(({ opening }) => closeChannel(opening)));
+    },
+  };
+}
+
+const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
+  opening.then(
+    (channel) => channel.close(),
+    () => {},
+  );

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { listenOnLoopback } from '../../support/upstreams/listen.ts';
+import { callTool, sessionCaller, statelessCaller } from '../../support/upstreams/requests.ts';
+import { startSdk1Sse } from '../../support/upstreams/sdk-1-sse.ts';
+
+const ECHO = { content: [{ type: 'text', text: 'x' }] };
+
+const server = useFresh(startSdk1Sse);
+const opened = useFresh(() => openHttpUpstream({ url: server.url, transport: 'sse' }));
+const echo = (caller = sessionCaller()) => callTool(opened.upstream, caller, 'echo', { text: 'x' });
+
+test('§18.3 HTTP+SSE: each session of a client has a connection, callers without one share it', async () => {
+  const caller = sessionCaller();
+  await Promise.all([echo(caller), echo(caller), echo(sessionCaller())]);
+  expect(server.sessions()).toBe(2);
+  await Promise.all([echo(statelessCaller()), echo(statelessCaller())]);
+  expect(server.sessions()).toBe(3);
+  await opened.upstream.endSession(caller);
+  await expect.poll(server.sessions).toBe(2);
+});
+
+test('§18.3 HTTP+SSE: a stream that ends is opened anew by the next call', async () => {
+  const caller = sessionCaller();
+  await echo(caller);
+  const waiting = expect(callTool(opened.upstream, caller, 'wait')).rejects.toMatchObject({
+    failure: 'invalid',
+  });
+  const count = async () => JSON.stringify(await callTool(opened.upstream, caller, 'waits'));
+  await expect.poll(count).toContain('\\"started\\":1');
+  server.dropConnections();
+  await waiting;
+  expect(await echo(caller)).toEqual(ECHO);
+});
+
+test.each([
+  ['another origin', 'http://127.0.0.2:1/messages'],
+  ['another scheme', 'file:///messages'],
+])('§18.6 HTTP+SSE: %s for what the server is told is refused', async (_what, endpoint) => {
+  const posted: unknown[] = [];
+  const foreign = closeAfterTest(
+    await listenOnLoopback((req, res) => {
+      if (req.method === 'POST') posted.push(req.url);
+      res.writeHead(200, { 'content-type': 'text/event-stream' });
+      res.write(`event: endpoint\ndata: ${endpoint}\n\n`);
+    }),
+  );
+  const { upstream } = closeAfterTest(
+    await openHttpUpstream({ url: foreign.url, transport: 'sse' }),
+  );
+  await expect(callTool(upstream, sessionCaller(), 'any')).rejects.toMatchObject({
+    failure: 'invalid',
+    message: 'it names an address elsewhere for what it is told',
+  });
+  expect(posted).toEqual([]);
+});
+
+test('§18.4 HTTP+SSE: a server that is not there is not available', async () => {
+  await server.close();
+  await expect(echo()).rejects.toMatchObject({ failure: 'unavailable' });
+  expect(opened.upstream.isUp).toBe(false);
+});
