@@ -4,6 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { readInitializeResult } from '../messages/description.ts';
 import { CLIENT_INFO, declareCapabilities, SESSION_VERSION } from '../messages/envelope.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import { createConnection as createRpc, type Connection as Rpc } from '../stdio/connection.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import type { Connection } from './connection.ts';
@@ -23,7 +24,7 @@ export interface SseChannelDeps {
   readonly url: string;
   readonly clock: Clock;
   readonly timeoutMs: number;
-  onNotification(method: string, params: JsonObject): void;
+  onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
 }
 

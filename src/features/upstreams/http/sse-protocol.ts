@@ -55,8 +55,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
         url,
         clock,
         timeoutMs,
-        onNotification: (method, params) =>
-          listeners.notify(caller, { kind: 'notification', method, params }),
+        onNotification: (message) => listeners.notify(caller, message),
         onStrayAnswer,
       });
       description = channel.description;
