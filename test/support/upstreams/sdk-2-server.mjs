@@ -1,5 +1,5 @@
 // A server on stdio made with the official SDK 2.x: both eras, chosen by the first message.
-import { McpServer } from '@modelcontextprotocol/server';
+import { inputRequired, McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
@@ -19,5 +19,16 @@ serveStdio(() => {
     server.registerTool('grown', {}, () => ({ content: [] }));
     return { content: [{ type: 'text', text: 'grown' }] };
   });
+  server.registerTool('choose', {}, ({ mcpReq }) =>
+    inputRequired({
+      inputRequests: {
+        colour: inputRequired.elicit({
+          message: 'Which colour?',
+          requestedSchema: z.object({ colour: z.string() }),
+        }),
+      },
+      requestState: String(mcpReq.id),
+    }),
+  );
   return server;
 });

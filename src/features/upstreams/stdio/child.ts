@@ -80,15 +80,22 @@ function watchChild(
   { clock, maxBytes }: ChildDeps,
 ): Child {
   let killedFor: EndReason | undefined;
+  let hasExited = false;
+
+  /** After its end the number may be that of another process. */
+  function signal(name: NodeJS.Signals): void {
+    if (!hasExited) signalGroup(pid, name);
+  }
 
   function kill(reason: EndReason): void {
     killedFor ??= reason;
-    signalGroup(pid, 'SIGKILL');
+    signal('SIGKILL');
   }
 
   async function waitForEnd(): Promise<void> {
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
     const exit = await waitForExit(child);
+    hasExited = true;
     const groupEnded = endGroup(pid, clock, TERM_MS);
     await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
@@ -128,7 +135,7 @@ function watchChild(
     kill,
     async end() {
       child.stdin.end();
-      const cancelTerm = clock.after(INPUT_ENDED_MS, () => void signalGroup(pid, 'SIGTERM'));
+      const cancelTerm = clock.after(INPUT_ENDED_MS, () => signal('SIGTERM'));
       const cancelKill = clock.after(INPUT_ENDED_MS + TERM_MS, () =>
         kill({ what: 'it was ended' }),
       );

@@ -124,8 +124,12 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
   }
 
   return {
-    // Its failures are told by the server.
-    open: (key, capabilities) => void use(key, capabilities, undefined, () => {}).catch(() => {}),
+    open(key, capabilities) {
+      // Its failures are told otherwise; where its place is needed, it does not count as busy.
+      findPlace(key, capabilities)
+        .server.getRunning()
+        .catch(() => {});
+    },
     use,
     async end(key) {
       const place = places.get(key.id);
