@@ -12,6 +12,7 @@ const PAGES = [
   { name: 'settings', title: 'Settings' },
   { name: 'modes', title: 'Modes' },
   { name: 'providers', title: 'Identity providers' },
+  { name: 'upstreams', title: 'Your MCP servers' },
   { name: 'authors', title: 'Your own tools' },
   { name: 'rules', title: 'Rules' },
   { name: 'protocol', title: 'Protocol' },
