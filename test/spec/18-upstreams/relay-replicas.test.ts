@@ -148,7 +148,7 @@ test('§17 a replica that was stopped: its calls have to be called again, at onc
   const second = closeAfterTest(await startReplica(first.issuer.url));
   const token = await first.issuer.sign();
   const asked = await askingCall(first, 'one__ask', {}, { token });
-  await first.stopCalls();
+  await first.gateway.close();
   const response = await retry(second, 'one__ask', asked, ADA, { token });
   expect(response.json.result.isError).toBe(true);
   expect(textOf(response)).toMatch(/^The call at one .* is over.*Call again/);

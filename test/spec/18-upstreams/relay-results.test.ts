@@ -64,17 +64,17 @@ test('§18.3 prompts and resources keep unknown members, too', async () => {
     messages: [{ role: 'user', content: { type: 'text', text: '"plain"' } }],
     'x-member': 1,
   });
-  const resource = await client.ask('resources/read', { uri: 'one+test://a' });
+  const resource = await client.ask('resources/read', { uri: 'test://a' });
   expect(resource.result).toEqual({ contents: [{ uri: 'test://a', text: 'read', 'x-part': 1 }] });
 });
 
 test('§18.3 how long a resource may be kept is passed on, but to nobody else behind a log-in', async () => {
-  const { json } = await stateless(gateway, 'resources/read', { uri: 'two+test://cached' });
+  const { json } = await stateless(gateway, 'resources/read', { uri: 'test://cached' });
   expect(json.result).toMatchObject({ ttlMs: 5000, cacheScope: 'private' });
 });
 
 test('§18.3 of a server that does not say it, a resource may not be kept', async () => {
-  const { json } = await stateless(gateway, 'resources/read', { uri: 'one+test://a' });
+  const { json } = await stateless(gateway, 'resources/read', { uri: 'test://a' });
   expect(json.result).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
 });
 

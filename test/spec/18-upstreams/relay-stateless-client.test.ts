@@ -198,12 +198,4 @@ describe('a server of the session era', () => {
     await advanceSlowly(clock, 4 * MINUTE_MS);
     expect(saidIn(await retry(inTime, 'one__ask', asked, ADA))).toEqual(ADA);
   });
-
-  test('§17 a gateway that stops tells those who come back to call again', async () => {
-    const stopping = closeAfterTest(await startRelayGateway({ servers: { one: one.url } }));
-    const asked = await askingCall(stopping, 'one__ask');
-    await stopping.stopCalls();
-    const again = await retry(stopping, 'one__ask', asked, ADA);
-    expect(again.json.result.isError).toBe(true);
-  });
 });

@@ -16,6 +16,8 @@ const INITIALIZED = {
   serverInfo: { name: 'raw', version: '1' },
 };
 
+const ANY_TOOL = { name: 'any', inputSchema: { type: 'object' } };
+
 export const startRawServer = (answer: RawAnswer): Promise<ListeningServer> =>
   listenOnLoopback((req, res) => {
     void readBody(req).then((text) => {
@@ -23,6 +25,7 @@ export const startRawServer = (answer: RawAnswer): Promise<ListeningServer> =>
       const { id, method } = message;
       if (id === undefined) res.writeHead(202).end();
       else if (method === 'initialize') sendJson(res, { id, result: INITIALIZED });
+      else if (method === 'tools/list') sendJson(res, { id, result: { tools: [ANY_TOOL] } });
       else if (method === 'tools/call') answer(res, id, message);
       else sendJson(res, { id, error: { code: -32601, message: 'Unknown method' } });
     });

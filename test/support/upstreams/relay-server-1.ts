@@ -9,6 +9,9 @@ import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/proto
 import {
   CallToolRequestSchema,
   GetPromptRequestSchema,
+  ListPromptsRequestSchema,
+  ListResourcesRequestSchema,
+  ListToolsRequestSchema,
   McpError,
   ReadResourceRequestSchema,
   type ServerNotification,
@@ -182,6 +185,15 @@ export async function startRelayServer1(): Promise<RelayServer1> {
         enforceStrictCapabilities: false,
       },
     );
+    server.setRequestHandler(ListToolsRequestSchema, () => ({
+      tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' as const } })),
+    }));
+    server.setRequestHandler(ListPromptsRequestSchema, () => ({
+      prompts: [{ name: 'plain' }, { name: 'ask' }, { name: 'error' }],
+    }));
+    server.setRequestHandler(ListResourcesRequestSchema, () => ({
+      resources: [{ name: 'a', uri: 'test://a' }],
+    }));
     server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
       const tool = tools[params.name];
       if (tool === undefined) throw new McpError(-32602, `Unknown tool ${params.name}`);
