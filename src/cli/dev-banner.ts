@@ -42,12 +42,12 @@ export function renderBanner(
 
 ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('')}
   Next, in a second terminal:
-    ${suggestFirstStep(baseUrl, catalog, node)}
+    ${suggestFirstStep(baseUrl, hasDemoTools(facts), node)}
 
   Or connect a client${configFile === undefined ? '' : `. This one entry replaces the servers of ${configFile.path}`}:
     Claude Code   claude mcp add --transport http postern ${url}
     Cursor        "postern": { "url": "${url}" } under "mcpServers" in .cursor/mcp.json
-
+${describeOneServer(url, configFile)}
   Set LOG_LEVEL=debug to log every request. Press Ctrl+C to stop.
 `;
 }
@@ -74,15 +74,28 @@ function describeServers(configFile: BannerFacts['configFile']): readonly (reado
   return [['Servers', first], ...others.map((other) => ['', other])];
 }
 
+/** A line where there is a server, else an empty text. */
+function describeOneServer(url: string, configFile: BannerFacts['configFile']): string {
+  const name = configFile?.setup.file.servers[0]?.name;
+  return name === undefined
+    ? ''
+    : `    One server    ${url}/${name} has what ${name} has, under its own names\n`;
+}
+
 /** Without what may be secret: arguments, and what follows the host. */
 const describeServer = (server: UpstreamConfig): string =>
   server.kind === 'stdio' ? `runs ${server.command}` : `at ${new URL(server.url).host}`;
 
 /** The demo comes with the checkout, and calls what is built in. */
-function suggestFirstStep(baseUrl: string, catalog: string | undefined, node: string): string {
+const hasDemoTools = ({ catalog, configFile }: BannerFacts): boolean =>
+  SOURCE_FOLDER !== undefined &&
+  catalog === undefined &&
+  configFile?.setup.file.builtIn !== false &&
+  !configFile?.setup.file.rules.length;
+
+function suggestFirstStep(baseUrl: string, hasDemo: boolean, node: string): string {
   const url = `${baseUrl}/mcp`;
-  if (SOURCE_FOLDER !== undefined && catalog === undefined)
-    return `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
+  if (hasDemo) return `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
   return canRunInspector(node)
     ? `npx @modelcontextprotocol/inspector --transport http --server-url ${url}`
     : `curl ${baseUrl}/health/ready\n    (The MCP Inspector, a web page to try the tools, needs Node.js 22.19 or newer.)`;

@@ -214,5 +214,6 @@ test('§18.1 file: what dev prints names the servers and where a client is told 
     '  Servers   wiki (at wiki.example)\n            files (runs true)\n',
   );
   expect(postern.stdout).toContain('This one entry replaces the servers of mcp.json:');
+  expect(postern.stdout).toMatch(/One server +http:\/\/localhost:\d+\/mcp\/wiki has what wiki has/);
   expect(postern.stdout).not.toContain('hunter2');
 });

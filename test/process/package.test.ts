@@ -77,7 +77,9 @@ test('§9 package: names every version, and no place to get it from', async () =
 
 test('§9 package: has what the README links to beside it', async () => {
   const names = await readdir(join(place, 'package'));
-  expect(names).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', '.env.example']));
+  expect(names).toEqual(
+    expect.arrayContaining(['README.md', 'SECURITY.md', '.env.example', 'postern.schema.json']),
+  );
 });
 
 test('§9 package: what makes it leaves the checkout as it was', async () => {
@@ -124,6 +126,19 @@ test('§9 package: postern says its version', async () => {
   const { version } = await read('checkout', 'package.json');
   const { stdout } = await runPostern({}, { main, args: ['--version'], cwd: installed });
   expect(stdout).toBe(`${version}\n`);
+});
+
+test('§18.1 package: postern reads a configuration file in JSON and YAML', async () => {
+  for (const name of ['mcp.json', 'mcp.yaml']) {
+    await writeFileIn(installed, name, '{ "mcpServer": {} }');
+    const args = ['start', '--config', name];
+    const env = { AUTH_REQUIRED: 'false' };
+    const { code, stderr } = await runPostern(env, { main, args, cwd: installed });
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      `Postern cannot start:\n  - ${name}:1: "mcpServer" is not known. Did you mean mcpServers?\n`,
+    );
+  }
 });
 
 test('§5 package: postern dev serves a catalogue, and lets a user in', async () => {
