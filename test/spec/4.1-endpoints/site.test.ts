@@ -40,7 +40,9 @@ const PAGES = [
   '/benchmarks',
   '/scaling',
   '/providers',
+  '/upstreams',
   '/authors',
+  '/rules',
   '/protocol',
   '/operations',
   '/architecture',
@@ -67,7 +69,7 @@ const anchorsOf = (markdown: string): string[] =>
   );
 
 const examples = new URL('docs/examples/', root);
-const EXAMPLES = readdirSync(examples);
+const EXAMPLES = readdirSync(examples).filter((name) => name.endsWith('.ts'));
 
 let folder: string;
 let site: Site;
