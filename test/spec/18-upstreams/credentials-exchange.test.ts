@@ -210,7 +210,7 @@ describe('how long a token is kept', () => {
 
 describe('when the provider makes no token', () => {
   const REFUSED = /gives this login no access to it; only the operator/;
-  const UNREACHABLE = /could not be asked for access to it; try again/;
+  const UNREACHABLE = /could not be asked for access to it/;
 
   test.each([
     {

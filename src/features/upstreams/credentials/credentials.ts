@@ -41,9 +41,5 @@ const addToken = (getToken: GetToken): GetHeaders =>
   };
 
 function failIdentity(cause: unknown): never {
-  throw new UpstreamError(
-    'unavailable',
-    'this service cannot sign now who calls; try again in a moment',
-    { cause },
-  );
+  throw new UpstreamError('unavailable', 'this service cannot sign now who calls', { cause });
 }

@@ -90,8 +90,7 @@ export function createTokenExchange(
   }
 }
 
-const UNREACHABLE =
-  'the identity provider could not be asked for access to it; try again in a moment';
+const UNREACHABLE = 'the identity provider could not be asked for access to it';
 
 const REFUSED =
   'the identity provider gives this login no access to it; only the operator of this service can change that';
