@@ -22,7 +22,7 @@ export interface SubscriptionMemoryDeps {
   onChange(sessionHash: string): void;
 }
 
-const MAX_URIS = 1000;
+const MAX_URIS = 200;
 const INVALID_PARAMS = -32602;
 
 export const hashSession = (sessionId: string): string => hashSha256(`subscriptions ${sessionId}`);
