@@ -10,7 +10,7 @@ export function decodeResource(uri: string): string | undefined {
   // Of `https://good.example%2F@other.example/` the host is other.example.
   if (ENCODED_DELIMITER.test(AUTHORITY.exec(uri)?.[1] ?? '')) return undefined;
   const decoded = decode(uri);
-  if (decoded === undefined || ENCODED.test(decoded) || UNREADABLE.test(decoded)) return undefined;
+  if (decoded === undefined || UNREADABLE.test(decoded)) return undefined;
   // Servers that fold compatible characters read the full-width `．．／` as `../`.
   const folded = ONLY_ASCII.test(decoded) ? decoded : decoded.normalize('NFKC');
   return ENCODED.test(folded) || folded.split(SEPARATORS).some(isDotSegment) ? undefined : decoded;

@@ -195,6 +195,7 @@ describe('who', () => {
     [{ claims: { constructor: { name: 'Object' } } }, {}, false],
     [{ claims: { name: { length: 3 } } }, { name: 'abc' }, false],
     [{ claims: { list: { length: 1 } } }, { list: ['a'] }, false],
+    [{ claims: { a: null } }, { a: null }, false],
     [{ claims: {} }, { a: 1 }, false],
     [{ claims: { a: {} } }, { a: {} }, false],
     [{ claims: { a: [] } }, { a: [] }, false],
