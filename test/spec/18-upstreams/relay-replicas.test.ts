@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { BOTH_TYPES } from '../../support/clients/session-client.ts';
 import { ASKABLE, askingCall, statelessRequest } from '../../support/clients/stateless.ts';
+import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 import { startRedis } from '../../support/stores/redis.ts';
 import { type RelayGateway, startRelayGateway } from '../../support/upstreams/relay-gateway.ts';
@@ -19,9 +20,9 @@ const server = useShared(startRelayServer1);
 const redis = useShared(startRedis);
 
 /** The second knows the issuer of the first. */
-async function startReplica(issuer?: string): Promise<RelayGateway> {
+async function startReplica(issuer?: string, clock?: ManualClock): Promise<RelayGateway> {
   const env = { REDIS_URL: redis.url, ...(issuer && { OIDC_ISSUER: issuer }) };
-  return startRelayGateway({ servers: { one: server.url }, env });
+  return startRelayGateway({ servers: { one: server.url }, env, ...(clock && { clock }) });
 }
 
 const nextOf = (event: string) => new Promise((resolve) => server.events.once(event, resolve));
@@ -143,24 +144,76 @@ describe('two replicas', () => {
   });
 });
 
-test('§17 a replica that was stopped: its calls have to be called again, at once', async () => {
+/** A call that asked at the first; the time of the second stands still. */
+async function suspendCall(tool = 'one__ask') {
+  const clock = manualClock();
   const first = closeAfterTest(await startReplica());
-  const second = closeAfterTest(await startReplica(first.issuer.url));
+  const second = closeAfterTest(await startReplica(first.issuer.url, clock));
   const token = await first.issuer.sign();
-  const asked = await askingCall(first, 'one__ask', {}, { token });
+  const asked = await askingCall(first, tool, {}, { token });
+  return { first, second, clock, retryElsewhere: () => retry(second, tool, asked, ADA, { token }) };
+}
+
+const CALL_AGAIN = {
+  isError: true,
+  content: [{ text: expect.stringMatching(/^The call at one .* is over.*Call again/) }],
+};
+
+test('§17 a replica that was stopped: its calls have to be called again, as is told at once', async () => {
+  const { first, retryElsewhere } = await suspendCall();
   await first.gateway.close();
-  const response = await retry(second, 'one__ask', asked, ADA, { token });
-  expect(response.json.result.isError).toBe(true);
-  expect(textOf(response)).toMatch(/^The call at one .* is over.*Call again/);
+  expect((await retryElsewhere()).json.result).toMatchObject(CALL_AGAIN);
 });
 
-test('§18.3 a replica that is gone: the retry has to call again', async () => {
-  const first = closeAfterTest(await startReplica());
-  const second = closeAfterTest(await startReplica(first.issuer.url));
+test('§18.3 a replica that is gone: the retry has to call again after 6 s', async () => {
+  const { first, clock, retryElsewhere } = await suspendCall();
+  first.cutOff();
+  let response: Awaited<ReturnType<typeof retryElsewhere>> | undefined;
+  void retryElsewhere().then((received) => {
+    response = received;
+  });
+  await expect
+    .poll(() => {
+      clock.advance(500);
+      return response?.json.result;
+    })
+    .toMatchObject(CALL_AGAIN);
+});
+
+test('§18.3 an answer that was lost between replicas is sent again', async () => {
+  const { first, clock, retryElsewhere } = await suspendCall();
+  first.cutOff();
+  const response = retryElsewhere();
+  await expect.poll(first.countLost).toBeGreaterThan(0);
+  first.cutOff(false);
+  clock.advance(2000);
+  expect(saidIn(await response)).toEqual(ADA);
+});
+
+test('§18.3 that a call has ended is asked for, where the message of it was lost', async () => {
+  const { second, clock, retryElsewhere } = await suspendCall('one__ask-then-wait');
+  const waiting = nextOf('waiting');
+  const response = retryElsewhere();
+  await waiting;
+  second.cutOff();
+  server.events.emit('step');
+  await expect.poll(second.countLost).toBeGreaterThan(0);
+  second.cutOff(false);
+  clock.advance(2000);
+  expect(saidIn(await response)).toEqual(ADA);
+});
+
+test('§17 while Redis is down, a retry at another replica gets a true error', async () => {
+  const own = closeAfterTest(await startRedis());
+  const start = (env: Readonly<Record<string, string>>) =>
+    startRelayGateway({ servers: { one: server.url }, env: { REDIS_URL: own.url, ...env } });
+  const first = closeAfterTest(await start({}));
+  const second = closeAfterTest(await start({ OIDC_ISSUER: first.issuer.url }));
   const token = await first.issuer.sign();
   const asked = await askingCall(first, 'one__ask', {}, { token });
-  first.cutOff();
-  const response = await retry(second, 'one__ask', asked, ADA, { token });
-  expect(response.json.result.isError).toBe(true);
-  expect(textOf(response)).toMatch(/^The call at one .* is over.*Call again/);
+  // What opens the client's state is at hand from now on.
+  saidIn(await retry(second, 'one__ask', asked, ADA, { token }));
+  await own.kill();
+  const { json } = await retry(second, 'one__ask', asked, ADA, { token });
+  expect(json.error).toMatchObject({ code: -32000, message: 'Internal Server Error' });
 });

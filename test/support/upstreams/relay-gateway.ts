@@ -1,15 +1,18 @@
 // A gateway with servers behind it, and nothing of its own.
 import { type Clock, systemClock } from '../../../src/core/clock.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
-import { createLog } from '../../../src/core/log.ts';
+
 import { openStore } from '../../../src/core/store/open.ts';
 import { startGateway, type TestGateway } from '../gateway/gateway.ts';
+import { collectLog } from '../gateway/log.ts';
 import { createTemporaryFolder } from '../temporary-folder.ts';
 import { readFile } from './gateway-file.ts';
 
 export interface RelayGateway extends TestGateway {
-  /** Messages of and to the other replicas are lost from now on, as after a crash. */
-  cutOff(): void;
+  /** Messages of and to the other replicas are lost from now on, as after a crash; or no longer. */
+  cutOff(isCutOff?: boolean): void;
+  /** How many were lost. */
+  countLost(): number;
 }
 
 export interface RelayGatewayOptions {
@@ -33,8 +36,13 @@ export async function startRelayGateway({
   const file = await readFile({ builtIn: false, mcpServers });
   const folder = await createTemporaryFolder();
   const config = loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR: folder.path, ...env });
-  const store = await openStore(config, { clock, log: createLog('error') });
-  let isCutOff = false;
+  const store = await openStore(config, { clock, log: collectLog().log });
+  let isCutOffNow = false;
+  let lost = 0;
+  const isLost = () => {
+    if (isCutOffNow) lost += 1;
+    return isCutOffNow;
+  };
   const gateway = await startGateway({
     env,
     deps: {
@@ -42,18 +50,19 @@ export async function startRelayGateway({
       clock,
       store: {
         ...store,
-        publish: async (...message) => (isCutOff ? undefined : store.publish(...message)),
+        publish: async (...message) => (isLost() ? undefined : store.publish(...message)),
         subscribe: (channel, listener) =>
-          store.subscribe(channel, (text) => isCutOff || listener(text)),
+          store.subscribe(channel, (text) => isLost() || listener(text)),
       },
     },
   });
 
   return {
     ...gateway,
-    cutOff() {
-      isCutOff = true;
+    cutOff(isCutOff = true) {
+      isCutOffNow = isCutOff;
     },
+    countLost: () => lost,
     async close() {
       await gateway.close();
       await folder.close();

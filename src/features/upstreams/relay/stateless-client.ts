@@ -1,6 +1,8 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
+import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
+import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { passLog, passProgress } from './request-client.ts';
@@ -32,7 +34,10 @@ export async function relayToStatelessClient(
   }
 
   async function sendReply(reply: ClientReply): Promise<JsonObject> {
-    const outcome = await suspendedCalls.resume(reply, listener);
+    const outcome = await suspendedCalls.resume(reply, listener).catch((cause: unknown) => {
+      // What is no failure of the server is one of the store.
+      throw cause instanceof UpstreamError ? cause : new GatewayError('internal_error', { cause });
+    });
     if (outcome === undefined) throw callAgain(server);
     return toResult(outcome, reply);
   }
