@@ -261,7 +261,10 @@ test('§18.7 lock: what is new or changed is in no list, cannot be called, and i
   ).toEqual(['done', -32602, -32602]);
   const { json } = await stateless(gateway, 'server/discover');
   expect(json.result.instructions).toBeUndefined();
-  const warnings = gateway.lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
+  const warnings = gateway
+    .lines()
+    .filter(({ level }) => level === 'warn')
+    .map(({ msg }) => msg);
   expect(warnings.sort()).toEqual([
     expect.stringContaining('tool "changed" is no longer what postern.lock approved'),
     expect.stringContaining('tool "new" is not in postern.lock'),

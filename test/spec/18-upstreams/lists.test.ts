@@ -1,7 +1,14 @@
 // Lists of servers: kept, fetched anew, and told in pages.
+import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import { createServerLists } from '../../../src/features/upstreams/catalog/server-lists.ts';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
+import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 
 const PATIENT = { timeout: 20_000 };
@@ -79,23 +86,29 @@ test('§18.2 lists: of a server whose pages do not end, 100 are read, and the lo
   const gateway = await start({ file: { mcpServers: { a: server.url } } });
   expect(await gateway.listNames('tools/list')).toHaveLength(100);
   expect(server.count('tools/list')).toBe(100);
-  const messages = gateway.lines.map(({ msg }) => msg);
+  const messages = gateway.lines().map(({ msg }) => msg);
   expect(messages).toContain('Server a: the list of its tools is cut: it has more than 100 pages.');
 });
 
 test.each([
-  ['10,000 entries', 12_000, '', 10_000],
-  ['8 MiB', 12, 'x'.repeat(1_000_000), 8],
+  ['10,000 entries', 6_000, '', 10_000],
+  ['8 MiB', 6, 'x'.repeat(1_000_000), 8],
 ])(
   '§18.2 lists: of one that is longer, %s are kept',
-  async (_what, count, padding, kept) => {
-    const tools = Array.from({ length: count }, (_, index) => ({
-      name: `t${index}`,
-      inputSchema: { type: 'object', padding },
-    }));
-    const server = await serve({ tools });
+  async (_what, perPage, padding, kept) => {
+    const answers = {
+      'tools/list': ({ cursor = '0' }) => {
+        const tools = Array.from({ length: perPage }, (_, index) => ({
+          name: `t${cursor}-${index}`,
+          inputSchema: { type: 'object', padding },
+        }));
+        return { result: { tools, nextCursor: `${cursor}0` } };
+      },
+    };
+    const server = await serve({ answers });
     const gateway = await start({ file: { mcpServers: { a: server.url } } });
     expect(await gateway.listNames('tools/list')).toHaveLength(kept);
+    expect(server.count('tools/list')).toBe(2);
   },
   60_000,
 );
@@ -146,17 +159,20 @@ test('§18.4 lists: the first one waits 15 s for a server that has not answered,
     clock,
   });
   const session = await gateway.open();
-  let isListed = false;
-  const listing = gateway.listNames('tools/list', session).finally(() => {
-    isListed = true;
+  let waited = 0;
+  let listed: readonly string[] | undefined;
+  void gateway.listNames('tools/list', session).then((names) => {
+    listed = names;
   });
-  await expect.poll(() => slow.count('tools/list'), PATIENT).toBe(1);
-  await expect.poll(() => quick.count('tools/list'), PATIENT).toBe(1);
-  clock.advance(14_000);
-  await gateway.call(session, 'ping');
-  expect(isListed).toBe(false);
-  clock.advance(1_000);
-  expect(await listing).toEqual(['quick__t']);
+  await expect.poll(() => quick.count('resources/templates/list'), PATIENT).toBe(1);
+  await expect
+    .poll(() => {
+      if (listed === undefined) clock.advance(1_000);
+      if (listed === undefined) waited += 1_000;
+      return listed;
+    }, PATIENT)
+    .toEqual(['quick__t']);
+  expect(waited).toBeGreaterThanOrEqual(15_000);
   expect(await gateway.listNames('tools/list', session)).toEqual(['quick__t']);
 
   answer({ result: { tools: buildTools('late') } });
@@ -182,27 +198,53 @@ test('§18.4 lists: a name of a server that has not said what it has is no unkno
     });
 });
 
-test('§18.4 lists: where auth depends on the user, each has lists of its own', async () => {
-  const server = await serve({
+/** Each user has a tool that is named after it. */
+const servePersonal = () =>
+  serve({
     answers: {
-      'tools/list': (_params, headers) => ({
-        result: { tools: buildTools(`of-${headers['x-user']}`) },
-      }),
+      'tools/list': (_params, { authorization = '' }) => {
+        const { sub } = decodeJwt(authorization.slice('Bearer '.length));
+        return { result: { tools: buildTools(`of-${sub}`) } };
+      },
     },
   });
-  const file = { mcpServers: { a: { url: server.url, auth: { type: 'identity' } } } };
-  const gateway = await start({ file, maxUsers: 2 });
-  const sign = (sub: string) => gateway.issuer.sign({ sub });
-  const listAs = async (sub: string) => gateway.listNames('tools/list', undefined, await sign(sub));
-  for (const sub of ['ann', 'bob', 'ann', 'bob'])
-    expect(await listAs(sub)).toEqual([`a__of-${sub}`]);
-  expect(server.count('tools/list')).toBe(2);
 
-  // The lists of two users are kept: those of ann have not been used for longest.
-  expect(await listAs('cem')).toEqual(['a__of-cem']);
-  expect(await listAs('bob')).toEqual(['a__of-bob']);
+const identify = (url: string) => ({
+  mcpServers: { a: { url, auth: { type: 'identity' } } },
+});
+
+test('§18.4 lists: where auth depends on the user, each has lists of its own', async () => {
+  const server = await servePersonal();
+  const gateway = await start({ file: identify(server.url) });
+  for (const sub of ['ann', 'bob', 'ann', 'bob']) {
+    const token = await gateway.issuer.sign({ sub });
+    expect(await gateway.listNames('tools/list', undefined, token)).toEqual([`a__of-${sub}`]);
+  }
+  expect(server.count('tools/list')).toBe(2);
+});
+
+test('§18.4 lists: of more users than are kept, those who came last are', async () => {
+  const server = await serve({ tools: buildTools('t') });
+  const { upstream, close } = await openHttpUpstream({
+    url: server.url,
+    auth: { type: 'identity' },
+  });
+  closeAfterTest({ close });
+  const lists = createServerLists(upstream, {
+    clock: systemClock,
+    log: collectLog().log,
+    isPersonal: true,
+    maxUsers: 2,
+    signal: new AbortController().signal,
+    isLocked: () => false,
+    onChange() {},
+  });
+  const listAs = (sub: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId: sub });
+  for (const user of ['ann', 'bob', 'ann', 'cem']) await listAs(user);
   expect(server.count('tools/list')).toBe(3);
-  expect(await listAs('ann')).toEqual(['a__of-ann']);
+  for (const user of ['ann', 'cem']) await listAs(user);
+  expect(server.count('tools/list')).toBe(3);
+  await listAs('bob');
   expect(server.count('tools/list')).toBe(4);
 });
 

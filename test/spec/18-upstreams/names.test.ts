@@ -104,7 +104,10 @@ test('§18.2 collisions: the earlier in order has the name; the later one is hid
   expect([one.count('tools/call'), other.count('tools/call')]).toEqual([1, 0]);
   const ping = await gateway.call(session, 'tools/call', { name: 'ping' });
   expect(ping.json.result.content[0].text).toBe('built-in ping');
-  const warnings = gateway.lines.map(({ msg }) => msg).filter((msg) => msg.includes('is hidden'));
+  const warnings = gateway
+    .lines()
+    .map(({ msg }) => msg)
+    .filter((msg) => msg.includes('is hidden'));
   expect(warnings).toEqual([
     'Server one: tool "ping" is hidden: the built-in catalogue has that name, too.',
     'Server other: tool "search" is hidden: server one has that name, too.',
@@ -163,7 +166,7 @@ test('§18.2 a tool does not break out of its prefix, or into that of another se
   expect([git.count('tools/call'), bare.count('tools/call')]).toEqual([1, 0]);
   const { json } = await gateway.call(session, 'tools/call', { name: 'git__other' });
   expect(json.error.data.details).toBe('Unknown tool "git__other"');
-  expect(gateway.lines.map(({ msg }) => msg)).toContain(
+  expect(gateway.lines().map(({ msg }) => msg)).toContain(
     'Server bare: tool "git__search" is hidden: its name begins with the prefix of another server.',
   );
 });
@@ -185,7 +188,7 @@ test.each([
     const { json } = await gateway.call(session, 'tools/call', { name: `a__${name}` });
     expect(json.error.code).toBe(-32602);
     expect(server.count('tools/call')).toBe(0);
-    const warning = gateway.lines.find(({ level }) => level === 'warn');
+    const warning = gateway.lines().find(({ level }) => level === 'warn');
     expect(warning?.msg).toContain('Server a: tool');
   },
 );

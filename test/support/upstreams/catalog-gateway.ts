@@ -1,33 +1,23 @@
-// A gateway with servers behind it, as a configuration file would put them there.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type Clock, systemClock } from '../../../src/core/clock.ts';
-import type { GatewayFile, UpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
-import { noMetrics } from '../../../src/core/metrics/metrics.ts';
-import { createPrometheusMetrics } from '../../../src/core/metrics/prometheus.ts';
-import { createSeal } from '../../../src/core/seal/seal.ts';
-import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
+// A gateway with servers behind it, as a configuration file puts them there.
+import type { Clock } from '../../../src/core/clock.ts';
+import type { GatewayFile } from '../../../src/core/gateway-file/gateway-file.ts';
 import type { Catalog } from '../../../src/features/mcp/catalog/catalog.ts';
-import { createRules } from '../../../src/features/rules/create-rules.ts';
-import {
-  createUpstreamCatalogs,
-  type UpstreamCatalogs,
-} from '../../../src/features/upstreams/catalog/upstream-catalogs.ts';
-import { createHttpUpstream } from '../../../src/features/upstreams/http/http-upstream.ts';
 import type { Lock } from '../../../src/features/upstreams/lock/lock.ts';
-import { createRelayCall } from '../../../src/features/upstreams/relay/relay-call.ts';
-import { createSuspendedCalls } from '../../../src/features/upstreams/relay/suspended/suspended-calls.ts';
+import type { Deps } from '../../../src/gateway.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
-import { startGateway, type TestGateway } from '../gateway/gateway.ts';
-import { collectLog, type LogLine } from '../gateway/log.ts';
+import {
+  INITIALIZE_REQUEST,
+  type RpcOptions,
+  startGateway,
+  type TestGateway,
+} from '../gateway/gateway.ts';
+import type { LogLine } from '../gateway/log.ts';
 import { closeAfterTest } from '../lifetimes.ts';
 import { readFile } from './gateway-file.ts';
 
 export interface CatalogGateway extends TestGateway {
-  readonly catalogs: UpstreamCatalogs;
-  /** Lines of what stands behind the gateway. */
-  readonly lines: readonly LogLine[];
+  /** What the log says of what servers list. */
+  lines(): readonly LogLine[];
   reload(file: object, lock?: Lock): Promise<void>;
   /** The members of a list as a client gets them in a session, all pages. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into items of every shape
@@ -39,84 +29,63 @@ export interface CatalogGateway extends TestGateway {
 export interface CatalogGatewayOptions {
   /** As the configuration file has it; a text in place of a server is its URL. */
   readonly file: object;
-  /** Serves `/mcp/<view>` at `/mcp`. */
+  /** Clients come to `/mcp/<view>`. */
   readonly view?: string;
   readonly builtIn?: Catalog;
   readonly lock?: Lock;
   readonly clock?: Clock;
   readonly env?: Readonly<Record<string, string>>;
-  readonly maxUsers?: number;
+  readonly deps?: Partial<Deps>;
 }
 
-const EMPTY = createLocalCatalog({});
-const KEY_PREFIX = 'mcp:session:';
+const NOTHING = createLocalCatalog({});
+const SETTINGS = { OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters' };
 
 export async function startCatalogGateway(options: CatalogGatewayOptions): Promise<CatalogGateway> {
-  const { view, builtIn = EMPTY, lock, clock = systemClock, env, maxUsers } = options;
-  const { log, lines } = collectLog();
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-catalog-'));
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: KEY_PREFIX, clock, log });
-  const seal = createSeal(['a secret of more than thirty-two characters']);
-  const getSeal = async () => seal;
-  const metrics = createPrometheusMetrics();
-  const suspendedCalls = createSuspendedCalls({
-    store,
-    getSeal,
-    clock,
-    log,
-    metrics: noMetrics,
-    keyPrefix: KEY_PREFIX,
+  const { file, view, builtIn = NOTHING, lock, clock, env, deps } = options;
+  const gateway = await startGateway({
+    env: { ...SETTINGS, ...env },
+    deps: {
+      file: await parseServers(file),
+      catalog: builtIn,
+      ...(lock && { lock }),
+      ...(clock && { clock }),
+      ...deps,
+    },
   });
 
-  const toSetup = async (content: object, withLock: Lock | undefined) => {
-    const file = await parseServers(content);
-    const rules = file.rules.length > 0 ? await createRules(file.rules, { clock }) : undefined;
-    return { file, rules, lock: withLock };
-  };
-  const openUpstream = (config: UpstreamConfig) => {
-    if (config.kind !== 'http') throw new Error('these tests have HTTP servers only');
-    return createHttpUpstream(config, {
-      clock,
-      log,
-      store,
-      getSeal,
-      getHeaders: async ({ user }) => (user === undefined ? {} : { 'x-user': user.sub }),
-      maxBytes: 64_000_000,
-      outbound: { httpProxy: undefined, httpsProxy: undefined, noProxy: [] },
-      sessionKeyPrefix: KEY_PREFIX,
-      sessionTtlSeconds: 3600,
+  async function rpc(message: unknown, { session, token, headers }: RpcOptions = {}) {
+    return gateway.request({
+      method: 'POST',
+      path: view === undefined ? '/mcp' : `/mcp/${view}`,
+      body: message,
+      headers: {
+        authorization: `Bearer ${token ?? (await gateway.issuer.sign())}`,
+        ...(session !== undefined && { 'mcp-session-id': session }),
+        ...headers,
+      },
     });
-  };
-  const catalogs = createUpstreamCatalogs(await toSetup(options.file, lock), {
-    builtIn,
-    openUpstream,
-    relayCall: createRelayCall({ clock, log, suspendedCalls }),
-    clientOf: () => undefined,
-    store,
-    getSeal,
-    sessionKeyPrefix: KEY_PREFIX,
-    sessionTtlSeconds: 3600,
-    clock,
-    log,
-    metrics,
-    ...(maxUsers !== undefined && { maxUsers }),
-  });
-  const catalog = view === undefined ? catalogs.all : catalogs.findServer(view);
-  if (catalog === undefined) throw new Error(`There is no server ${view}.`);
-  const gateway = await startGateway({
-    ...(env && { env }),
-    deps: { catalog, clock, metrics },
-  });
+  }
+
+  const call = (session: string, method: string, params?: unknown, token?: string) =>
+    rpc(
+      { jsonrpc: '2.0', id: 1, method, ...(params !== undefined && { params }) },
+      { session, ...(token !== undefined && { token }) },
+    );
+
+  async function open(given?: RpcOptions): Promise<string> {
+    const { status, headers, text } = await rpc(INITIALIZE_REQUEST, given);
+    const session = headers['mcp-session-id'];
+    if (session === undefined) throw new Error(`initialize answered ${status}: ${text}`);
+    return session;
+  }
 
   async function list(method: string, session?: string, token?: string) {
-    const withToken = token === undefined ? {} : { token };
-    const id = session ?? (await gateway.open(withToken));
+    const id = session ?? (await open(token === undefined ? {} : { token }));
     const items: unknown[] = [];
     let cursor: string | undefined;
     do {
-      const params = cursor === undefined ? {} : { cursor };
-      const message = { jsonrpc: '2.0', id: 1, method, params };
-      const { json } = await gateway.rpc(message, { session: id, ...withToken });
+      const { json } = await call(id, method, cursor === undefined ? {} : { cursor }, token);
       const { nextCursor, ...members } = json.result;
       items.push(...Object.values(members).flat());
       cursor = nextCursor;
@@ -127,21 +96,17 @@ export async function startCatalogGateway(options: CatalogGatewayOptions): Promi
 
   return {
     ...gateway,
-    catalogs,
-    lines,
+    rpc,
+    call,
+    open,
     list,
+    lines: () => gateway.log.filter(({ msg }) => msg.startsWith('Server ')),
     listNames: async (method, session, token) =>
       (await list(method, session, token)).map(
         ({ uriTemplate, uri, name }) => uriTemplate ?? uri ?? name,
       ),
-    reload: async (file, newLock) => catalogs.reload(await toSetup(file, newLock)),
-    async close() {
-      await gateway.close();
-      await suspendedCalls.close();
-      await catalogs.close(0);
-      await store.close();
-      await rm(dataDir, { recursive: true, force: true });
-    },
+    reload: async (next, newLock) =>
+      gateway.gateway.reload({ file: await parseServers(next), lock: newLock }),
   };
 }
 
@@ -150,7 +115,7 @@ export const startForTest = async (options: CatalogGatewayOptions): Promise<Cata
   closeAfterTest(await startCatalogGateway(options));
 
 /** Each server may be its URL alone. */
-async function parseServers(content: object): Promise<GatewayFile> {
+export async function parseServers(content: object): Promise<GatewayFile> {
   const { mcpServers, ...rest } = content as { mcpServers: Record<string, unknown> };
   const servers = Object.entries(mcpServers).map(([name, server]) => [
     name,
