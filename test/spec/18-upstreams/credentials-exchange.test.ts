@@ -293,8 +293,8 @@ describe('when the provider makes no token', () => {
       .create()(callerOf(token))
       .catch((error: unknown) => error);
     expect(provider.lines).toHaveLength(1);
-    expect(JSON.stringify(provider.lines)).not.toContain(token);
-    expect(String(thrown)).not.toContain(token);
+    expect(JSON.stringify(provider.lines)).not.toContain(token.slice(0, 50));
+    expect(String(thrown)).not.toContain(token.slice(0, 50));
   });
 
   test('§18.6 token-exchange: a model that tries again at once is not heard by the provider', async () => {

@@ -50,6 +50,11 @@ describe('the canonical form', () => {
   });
 });
 
+test('§18.7 a value of more than 200 levels cannot be approved', () => {
+  expect(computeFingerprint('tool', { name: 'deep', inputSchema: nest(90) })).toBeDefined();
+  expect(computeFingerprint('tool', { name: 'deep', inputSchema: nest(250) })).toBeUndefined();
+});
+
 describe('what is approved', () => {
   const lock = readLock(writeLockFile(lockOf({ tools: [search], prompts: [greet] })));
 
