@@ -1,3 +1,5 @@
+import type { CancelSignal } from './cancellation.ts';
+
 /** One HTTP request as the features see it: plain data, no socket. */
 export interface GatewayRequest {
   /** Upper case, as received. */
@@ -11,7 +13,7 @@ export interface GatewayRequest {
   /** §8.2: the caller's address, canonical, or `unknown`. */
   readonly clientIp: string;
   /** Aborted when the caller hangs up before the reply. Made on first use. */
-  signal(): AbortSignal;
+  signal(): CancelSignal;
 }
 
 /** A request body, read once at the edge. */

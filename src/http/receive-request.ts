@@ -1,5 +1,6 @@
 // From what node:http parsed to plain data.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type CancelSignal, createCancellation } from '../core/cancellation.ts';
 import { type GatewayRequest, getHeader } from '../core/message.ts';
 import type { FindClientIp } from './client-ip.ts';
 import { type IncomingBody, openBody } from './read-body.ts';
@@ -28,7 +29,7 @@ export function receiveRequest(
   { receivedAt, address, findClientIp }: ReceiveOptions,
 ): ReceivedRequest {
   const { authority, path, query } = parseRequestTarget(req.url ?? '/');
-  let signal: AbortSignal | undefined;
+  let signal: CancelSignal | undefined;
   return {
     request: {
       method: req.method ?? 'GET',
@@ -82,10 +83,10 @@ export function runWhenClosed(res: ServerResponse, task: () => void): void {
 }
 
 /** Aborted when the connection closes before the reply was sent. */
-function createHangUpSignal(res: ServerResponse): AbortSignal {
-  const controller = new AbortController();
+function createHangUpSignal(res: ServerResponse): CancelSignal {
+  const cancellation = createCancellation();
   runWhenClosed(res, () => {
-    if (!res.writableFinished) controller.abort();
+    if (!res.writableFinished) cancellation.abort();
   });
-  return controller.signal;
+  return cancellation.signal;
 }

@@ -3,6 +3,8 @@ import type { Context } from '../../features/mcp/catalog/catalog.ts';
 
 const failToAsk = (): Promise<never> => Promise.reject(new Error('Nobody can be asked here'));
 
+const NEVER = new AbortController().signal;
+
 /** Of nobody in particular: lists are the same for everybody until rules are asked. */
 export const LISTING_CONTEXT: Context = {
   user: undefined,
@@ -14,10 +16,16 @@ export const LISTING_CONTEXT: Context = {
     displayName: PACKAGE_NAME,
     environment: 'production',
   },
-  signal: new AbortController().signal,
+  signal: NEVER,
   progress() {},
   log() {},
   ask: failToAsk,
-  relay: { era: 'session', wantsProgress: false, logLevel: undefined, ask: failToAsk },
+  relay: {
+    era: 'session',
+    signal: NEVER,
+    wantsProgress: false,
+    logLevel: undefined,
+    ask: failToAsk,
+  },
   trace: {},
 };

@@ -1,4 +1,5 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
+import type { CancelSignal } from '../../core/cancellation.ts';
 import type { JsonRpcErrorObject } from '../../core/errors/gateway-error.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../core/json.ts';
@@ -64,7 +65,7 @@ export interface UpstreamRequest {
   /** Without `_meta` of the transport's own: progress token, trace, and the stateless era's envelope. */
   readonly params: JsonObject;
   /** Aborted when nobody waits any more: the server is told. */
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
   /** W3C trace context of the caller. */
   readonly trace: TraceContext;
   /** Least severe log message that the client wants; undefined for none. */

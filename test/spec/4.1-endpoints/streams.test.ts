@@ -4,6 +4,7 @@ import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:h
 import { connect, type Socket } from 'node:net';
 import { inject } from 'light-my-request';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { CancelSignal } from '../../../src/core/cancellation.ts';
 import { JSONRPC } from '../../../src/core/errors/render.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
 import { noMetrics } from '../../../src/core/metrics/metrics.ts';
@@ -535,7 +536,9 @@ describe('streams whose caller is gone', () => {
       async '/stream'(received) {
         hungUp();
         const signal = received.signal();
-        if (!signal.aborted) await once(signal, 'abort');
+        if (!signal.aborted) {
+          await new Promise<void>((resolve) => signal.addEventListener('abort', resolve));
+        }
         return streamed(source);
       },
     });
@@ -548,7 +551,7 @@ describe('streams whose caller is gone', () => {
 
   test('§4.1 a caller who hangs up ends the streams that wait behind another, too', async () => {
     const sources = [createSource(), createSource(), createSource()] as const;
-    const signals: AbortSignal[] = [];
+    const signals: CancelSignal[] = [];
     const opening = (source: Source) => (received: GatewayRequest) => {
       signals.push(received.signal());
       return streamed(source);

@@ -1,4 +1,10 @@
 // One call of POST /mcp: what all of its steps need, made once.
+import {
+  type Cancellation,
+  type CancelSignal,
+  createCancellation,
+  toAbortSignal,
+} from '../../../core/cancellation.ts';
 import type { ProtectedCall } from '../../../core/endpoint.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import type { SessionAccess, SessionLookup } from '../../../core/store/store.ts';
@@ -27,7 +33,9 @@ export interface Call {
   /** Counts the bytes of the body as held until what it returns is called. */
   holdBody(): () => void;
   /** Aborted when the caller hangs up, or by `abort`. Made on first use: most calls never ask for it. */
-  signal(): AbortSignal;
+  signal(): CancelSignal;
+  /** The same for tools. */
+  abortSignal(): AbortSignal;
   /** Tells the tool that nobody waits for its result. */
   abort(): void;
 }
@@ -48,15 +56,21 @@ export function createCall(
   session: SessionLookup,
   id: RequestId | null,
 ): Call {
-  let controller: AbortController | undefined;
+  let cancellation: Cancellation | undefined;
+  let abortSignal: AbortSignal | undefined;
   let isAborted = false;
 
-  function createController(): AbortController {
-    const created = new AbortController();
+  function startCancellation(): Cancellation {
+    const created = createCancellation();
     const hangUp = request.signal();
     if (isAborted || hangUp.aborted) created.abort();
-    else hangUp.addEventListener('abort', () => created.abort(), { once: true });
+    else hangUp.addEventListener('abort', created.abort);
     return created;
+  }
+
+  function getSignal(): CancelSignal {
+    cancellation ??= startCancellation();
+    return cancellation.signal;
   }
 
   return {
@@ -67,13 +81,14 @@ export function createCall(
     session,
     stream: createResponseStream(acceptsEventStream(request), id),
     holdBody: body.hold,
-    signal() {
-      controller ??= createController();
-      return controller.signal;
+    signal: getSignal,
+    abortSignal() {
+      abortSignal ??= toAbortSignal(getSignal());
+      return abortSignal;
     },
     abort() {
       isAborted = true;
-      controller?.abort();
+      cancellation?.abort();
     },
   };
 }

@@ -1,4 +1,5 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
@@ -21,7 +22,7 @@ export interface CallClient {
   readonly logLevel: LogSeverity | undefined;
   readonly ask: Ask;
   /** For catalogues that pass calls on. */
-  createRelay(wantsProgress: boolean): Relay;
+  createRelay(wantsProgress: boolean, signal: CancelSignal): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
 }
@@ -43,11 +44,12 @@ export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
   readonly stream: ResponseStream;
-  signal(): AbortSignal;
+  signal(): CancelSignal;
+  abortSignal(): AbortSignal;
 }
 
 export function createContext(
-  { user, session, stream, signal }: ContextSource,
+  { user, session, stream, signal, abortSignal }: ContextSource,
   { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
   { service, canAsk, params }: ContextOptions,
 ): CallContext {
@@ -78,8 +80,8 @@ export function createContext(
   const context = {
     __proto__: MADE_ON_USE,
     getCapabilities: capabilities,
-    getSignal: signal,
-    getRelay: () => createRelay(stream.isAccepted && isRequestId(progressToken)),
+    getSignal: abortSignal,
+    getRelay: () => createRelay(stream.isAccepted && isRequestId(progressToken), signal()),
     user,
     session: 'record' in session ? session.record : undefined,
     service,

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { UserContext } from '../../../core/user-context.ts';
@@ -161,6 +162,8 @@ export interface Context extends Caller {
 export type Relay = SessionRelay | StatelessRelay;
 
 interface RelayBase {
+  /** As the context's, and cheaper to make. */
+  readonly signal: CancelSignal;
   /** Whether the client asked for progress and takes a stream. */
   readonly wantsProgress: boolean;
   /** Least severe log message that the client wants; undefined for none. */

@@ -1,5 +1,6 @@
 // §4.4, §7.1, MCP "Streamable HTTP": how a POST is answered, as values; endpoints.ts makes HTTP
 // of them.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { toJsonRpcError } from '../../../core/errors/render.ts';
 import type { RequestId } from './json-rpc.ts';
@@ -11,14 +12,17 @@ export type CallOutcome = { readonly result: object } | { readonly error: Gatewa
  * The result, or the error for what was thrown. Never rejects. `work` is a promise and no function:
  * what began it, such as the params, is not kept until it ends.
  */
-export const toOutcome = (work: Promise<object>, signal: () => AbortSignal): Promise<CallOutcome> =>
+export const toOutcome = (
+  work: Promise<object>,
+  signal: () => CancelSignal,
+): Promise<CallOutcome> =>
   work.then(
     (result) => ({ result }),
     (thrown: unknown) => ({ error: toMethodError(thrown, signal) }),
   );
 
 /** What a method throws beside GatewayErrors is unexpected: -32603, its cause in the log. */
-function toMethodError(thrown: unknown, signal: () => AbortSignal): GatewayError {
+function toMethodError(thrown: unknown, signal: () => CancelSignal): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   const facts = getStackFacts(thrown);
   return signal().aborted

@@ -1,10 +1,11 @@
 // Questions that this replica waits on.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 
 export interface PendingQuestions {
   /** Waits for an answer until the signal is aborted, or it takes too long. */
-  add(sessionId: string, id: string, signal: AbortSignal): PendingQuestion;
+  add(sessionId: string, id: string, signal: CancelSignal): PendingQuestion;
   /** False when nobody waits here. */
   receiveAnswer(sessionId: string, id: string, answer: ClientAnswer): boolean;
   /** Waits for none of them any longer. */

@@ -164,8 +164,9 @@ function createRespondToRequest(deps: RequestDeps) {
       capabilities: () => readStoredCapabilities(session.clientCapabilities),
       logLevel,
       ask: (requests) => questions.ask(call, session, requests),
-      createRelay: (wantsProgress) => ({
+      createRelay: (wantsProgress, signal) => ({
         era: 'session',
+        signal,
         wantsProgress,
         logLevel,
         ask: (request) => questions.askRaw(call, session, request),

@@ -57,8 +57,9 @@ export async function startRound(
       throw new InputRequired();
     },
 
-    createRelay: (wantsProgress) => ({
+    createRelay: (wantsProgress, signal) => ({
       era: 'stateless',
+      signal,
       wantsProgress,
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },

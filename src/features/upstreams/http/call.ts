@@ -1,6 +1,7 @@
 // One request of JSON-RPC to a server and what belongs to it: its answer, and what the server says before.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -24,7 +25,7 @@ export interface Call {
   readonly id: number;
   /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
   readonly timeoutMs: number;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: CancelSignal | undefined;
   /** Resolves once the server has its answer. */
   onRequest(message: ServerRequest): Promise<void>;
   onNotification(message: ServerNotification): void;

@@ -1,5 +1,6 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
 import type { Dispatcher } from 'undici';
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -45,7 +46,7 @@ export interface Sending {
   toParams(id: number): JsonObject;
   readonly headers: HeaderList;
   readonly timeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
   readonly isHandshake?: true;
   onRequest?(message: ServerRequest): Promise<void>;

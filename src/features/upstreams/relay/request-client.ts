@@ -5,9 +5,9 @@ import type { RequestClient } from './server-request.ts';
 
 /** The client that waits for the call's result. */
 export function toRequestClient(context: Context, answer: RequestClient['answer']): RequestClient {
-  const { logLevel, wantsProgress } = context.relay;
+  const { logLevel, wantsProgress, signal } = context.relay;
   return {
-    signal: context.signal,
+    signal,
     trace: context.trace,
     logLevel,
     wantsProgress,

@@ -1,4 +1,5 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
 import type { TraceContext } from '../../mcp/protocol/trace-context.ts';
@@ -9,7 +10,7 @@ import type { RelayedCall } from './relayed-call.ts';
 /** The client of a call, as its server meets it. */
 export interface RequestClient {
   /** Aborted when nobody waits for the result any more. */
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
   readonly trace: TraceContext;
   readonly logLevel: LogSeverity | undefined;
   readonly wantsProgress: boolean;

@@ -51,7 +51,7 @@ export function relayToSessionClient(
   /** The stateless era has no word for an answer that is an error. */
   async function askOne(question: UpstreamQuestion): Promise<JsonObject> {
     const answer = await relay.ask(question).catch((thrown: unknown) => {
-      if (context.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
+      if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
       throw refuseCall(thrown.message);
     });
     if ('result' in answer) return answer.result;

@@ -48,7 +48,7 @@ export async function relayToStatelessClient(
         return outcome.result;
       case 'failed':
         // Given up by the gateway, not by this client.
-        throw outcome.failure === 'aborted' && !context.signal.aborted
+        throw outcome.failure === 'aborted' && !relay.signal.aborted
           ? callAgain(server)
           : toUpstreamError(outcome);
       case 'question': {
@@ -83,9 +83,9 @@ function createSend(
 }
 
 function toListener(context: Context): Listener {
-  const { signal, relay } = context;
+  const { relay } = context;
   return {
-    signal,
+    signal: relay.signal,
     progress: (params) => relay.wantsProgress && passProgress(context, params),
     log: (params) => passLog(context, params),
   };

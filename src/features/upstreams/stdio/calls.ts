@@ -1,4 +1,5 @@
 // §18.3: the requests to one process that it has not answered yet.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
@@ -30,7 +31,7 @@ export interface Calls {
 
 /** What ends a request before its answer. */
 export interface CallEnd {
-  readonly signal: AbortSignal | undefined;
+  readonly signal: CancelSignal | undefined;
   /** Milliseconds without progress. */
   readonly timeoutMs: number;
   /** Called when it ended so. */

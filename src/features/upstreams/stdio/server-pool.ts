@@ -1,4 +1,5 @@
 // §18.3: the processes of a server: one for all, one for each user, or one for each session.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
@@ -18,7 +19,7 @@ export interface ServerPool {
   use<Result>(
     key: ProcessKey,
     capabilities: ClientCapabilities,
-    signal: AbortSignal | undefined,
+    signal: CancelSignal | undefined,
     task: (running: RunningServer) => Result | Promise<Result>,
   ): Promise<Result>;
   /** Ends the process, if there is one. */
@@ -109,7 +110,7 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
   async function use<Result>(
     key: ProcessKey,
     capabilities: ClientCapabilities,
-    signal: AbortSignal | undefined,
+    signal: CancelSignal | undefined,
     task: (running: RunningServer) => Result | Promise<Result>,
   ): Promise<Result> {
     const place = findPlace(key, capabilities);

@@ -1,4 +1,5 @@
 // §18.3: an MCP server whose processes run on this machine.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -83,7 +84,7 @@ export function createStdioUpstream(
 
   const use = <Result>(
     caller: UpstreamCaller,
-    signal: AbortSignal | undefined,
+    signal: CancelSignal | undefined,
     task: (running: RunningServer) => Result | Promise<Result>,
   ): Promise<Result> =>
     pool.use(findProcessKey(isolation, caller), offerCapabilities(caller, config), signal, task);

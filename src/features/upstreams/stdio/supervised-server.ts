@@ -1,4 +1,5 @@
 // §18.3: a place for one process of a server, which is started again when it ends.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
@@ -23,7 +24,7 @@ export interface SupervisedServer {
    *
    * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
    */
-  getRunning(signal?: AbortSignal): Promise<RunningServer>;
+  getRunning(signal?: CancelSignal): Promise<RunningServer>;
   /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { UpstreamError } from '../upstream.ts';
 import { createAbortedError } from './calls.ts';
@@ -6,7 +7,7 @@ import { createAbortedError } from './calls.ts';
 export interface Waiters<Value> {
   readonly count: number;
   /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
-  wait(ms: number, createError: () => UpstreamError, signal?: AbortSignal): Promise<Value>;
+  wait(ms: number, createError: () => UpstreamError, signal?: CancelSignal): Promise<Value>;
   resolve(value: Value): void;
   reject(error: UpstreamError): void;
 }

@@ -1,5 +1,6 @@
 // §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the
 // answer, which comes with a later request of the client.
+import { createCancellation } from '../../../../core/cancellation.ts';
 import type { Clock } from '../../../../core/clock.ts';
 import type { JsonObject } from '../../../../core/json.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
@@ -43,7 +44,7 @@ const ABANDONED_MS = 300_000;
 
 export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
   const { clock, capabilities, send, suspend, end } = options;
-  const controller = new AbortController();
+  const { signal, abort } = createCancellation();
   const questions = createOpenQuestions();
   let waiter: Waiter | undefined = first;
   let isOver = false;
@@ -85,7 +86,7 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   function cancel(reason: string): void {
     if (isOver) return;
     close(reason);
-    controller.abort();
+    abort();
     tell({ kind: 'failed', failure: 'aborted', message: reason });
     end(undefined);
   }
@@ -108,7 +109,7 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
     cancel,
   };
   send({
-    signal: controller.signal,
+    signal,
     progress: (params) => waiter?.progress(params),
     log: (params) => waiter?.log(params),
     answer: ask,
