@@ -21,6 +21,7 @@ const ANSWER = { action: 'decline' };
 const ASKING: NewCall = {
   sub: 'ada',
   server: 'one',
+  params: {},
   capabilities: { elicitation: true, sampling: false, roots: false },
   send: async ({ answer }) => ({ heard: await answer(formQuestion('Who?')) }),
 };
@@ -92,4 +93,16 @@ test('§18.3 a retry that comes twice: the later one waits, the first has to cal
   expect(await earlier).toBeUndefined();
   finish?.({ done: true });
   expect(await later).toEqual({ kind: 'result', result: { done: true } });
+});
+
+test('§18.3 what a user keeps waiting has 8 MiB at most; others are not touched', async () => {
+  const { first } = await openReplicas();
+  const begin = async (sub: string, length: number) => {
+    const call = { ...ASKING, sub, params: { text: 'x'.repeat(length) } };
+    return first.begin(call, LISTENER).outcome.then(({ kind }) => kind);
+  };
+  expect(await begin('ada', 5_000_000)).toBe('question');
+  expect(await begin('ada', 5_000_000)).toBe('failed');
+  expect(await begin('ada', 3_000_000)).toBe('question');
+  expect(await begin('bob', 5_000_000)).toBe('question');
 });

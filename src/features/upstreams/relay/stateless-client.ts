@@ -28,8 +28,11 @@ export async function relayToStatelessClient(
   const waiting = readReply(server, sub, relay);
 
   async function send(answers: RoundAnswers): Promise<JsonObject> {
-    const newCall = { sub, server, capabilities, send: createSend(call, answers, context) };
-    const { outcome, ...place } = suspendedCalls.begin(newCall, listener);
+    const params = { ...call.request.params, ...answers };
+    const { outcome, ...place } = suspendedCalls.begin(
+      { sub, server, capabilities, params, send: createSend(call, params, context) },
+      listener,
+    );
     return toResult(await outcome, place);
   }
 
@@ -75,10 +78,9 @@ export async function relayToStatelessClient(
 /** Keeps nothing of the request that began the call: it is over when the call is suspended. */
 function createSend(
   call: RelayedCall,
-  answers: RoundAnswers,
+  params: JsonObject,
   { trace, relay: { logLevel, wantsProgress } }: Context,
 ): NewCall['send'] {
-  const params = { ...call.request.params, ...answers };
   return (client) => sendToServer(call, params, { ...client, trace, logLevel, wantsProgress });
 }
 

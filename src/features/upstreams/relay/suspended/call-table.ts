@@ -4,10 +4,13 @@ import type { CallOwner } from './outcome-records.ts';
 
 export interface SuspendedCall extends CallOwner {
   readonly server: string;
+  /** Of what the call keeps: its params. */
+  readonly bytes: number;
   readonly openCall: OpenCall;
 }
 
 export interface CallTable {
+  has(id: string): boolean;
   /** False when the user, or the process, has too many. */
   add(call: SuspendedCall): boolean;
   /** Undefined where it is another user's, or at another server. */
@@ -16,19 +19,20 @@ export interface CallTable {
   list(): readonly SuspendedCall[];
 }
 
-const MAX_PER_USER = 16;
-const MAX_IN_ALL = 512;
+/** The bytes are those that a user's other calls may have. */
+const MAX_PER_USER = { calls: 16, bytes: 8 * 1024 * 1024 };
+const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 
 export function createCallTable(): CallTable {
   const calls = new Map<string, SuspendedCall>();
-  const countOf = (sub: string) =>
-    [...calls.values()].reduce((count, call) => (call.sub === sub ? count + 1 : count), 0);
 
   return {
+    has: (id) => calls.has(id),
     add(call) {
-      if (calls.has(call.id)) return true;
-      if (calls.size >= MAX_IN_ALL) return false;
-      if (call.sub !== undefined && countOf(call.sub) >= MAX_PER_USER) return false;
+      const all = [...calls.values(), call];
+      // Without authentication nothing is counted per user.
+      const ofUser = call.sub === undefined ? [] : all.filter(({ sub }) => sub === call.sub);
+      if (!fits(all, MAX_IN_ALL) || !fits(ofUser, MAX_PER_USER)) return false;
       calls.set(call.id, call);
       return true;
     },
@@ -40,3 +44,6 @@ export function createCallTable(): CallTable {
     list: () => [...calls.values()],
   };
 }
+
+const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL): boolean =>
+  calls.length <= max.calls && calls.reduce((sum, { bytes }) => sum + bytes, 0) <= max.bytes;

@@ -2,6 +2,7 @@
 // the replica that began it; the client's answer may reach another one.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../../core/clock.ts';
+import type { JsonObject } from '../../../../core/json.ts';
 import type { Log } from '../../../../core/log.ts';
 import type { Metrics } from '../../../../core/metrics/metrics.ts';
 import { createReplicas } from '../../../../core/replicas/replicas.ts';
@@ -26,6 +27,8 @@ export interface SuspendedCalls {
 }
 
 export interface NewCall extends Pick<OpenCallOptions, 'capabilities' | 'send'> {
+  /** What it keeps while it waits. */
+  readonly params: JsonObject;
   readonly sub: string | undefined;
   readonly server: string;
 }
@@ -62,13 +65,18 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
   const waitElsewhere = createWaitElsewhere({ clock, records, replicas });
   serveOwnCalls({ table, records, replicas, log });
 
-  function start({ capabilities, send, sub, server }: NewCall, id: string, waiter: Waiter) {
+  function start(call: NewCall, id: string, waiter: Waiter): OpenCall {
+    const { capabilities, send, sub, server, params } = call;
     return startOpenCall(
       {
         clock,
         capabilities,
         send,
-        suspend: (openCall) => table.add({ id, sub, server, openCall }),
+        suspend(openCall) {
+          if (table.has(id)) return true;
+          const bytes = Buffer.byteLength(JSON.stringify(params));
+          return table.add({ id, sub, server, bytes, openCall });
+        },
         end(untold) {
           table.remove(id);
           if (untold !== undefined) void putRecord(records, log, { id, sub }, untold);
