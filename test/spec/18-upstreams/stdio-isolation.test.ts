@@ -77,6 +77,12 @@ test('§18.3 stdio: no name of a user leads to the process of another', async ()
   expect(new Set(pids).size).toBe(names.length);
 });
 
+test('§18.3 stdio: no name of a client leads to the process of another user', async () => {
+  const stdio = useStdio(perSession);
+  const pid = await readPid(stdio, toCaller('ann', { clientId: 'x,y' }));
+  expect(await readPid(stdio, toCaller('ann,x', { clientId: 'y' }))).not.toBe(pid);
+});
+
 test('§18.3 stdio: when there are too many, the process that was idle the longest ends', async () => {
   const clock = manualClock();
   const stdio = useStdio({ ...perUser, maxProcesses: 2 }, { clock });

@@ -77,6 +77,7 @@ test('§18.3 stdio: several subscriptions to a resource are one at the server, a
   expect([first.heard, second.heard]).toEqual([['a://1'], ['a://1', 'a://2']]);
   await unsubscribe(stdio, ann, 'a://1');
   await unsubscribe(stdio, ann, 'a://1');
+  expect(await readSubscriptions(stdio, ann)).toEqual(['+a://1', '+a://2']);
   await unsubscribe(stdio, bob, 'a://1');
   expect(await readSubscriptions(stdio, ann)).toEqual(['+a://1', '+a://2', '-a://1']);
 });
