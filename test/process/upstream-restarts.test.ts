@@ -37,8 +37,8 @@ test(
       AUTH_REQUIRED: 'false',
       OAUTH_CONSENT: 'off',
       // For the requests that are on their way while the load balancer learns that the replica goes.
-    SHUTDOWN_DELAY_MS: '200',
-    MCP_RATE_LIMIT_MAX: '1000000',
+      SHUTDOWN_DELAY_MS: '200',
+      MCP_RATE_LIMIT_MAX: '1000000',
       MCP_GLOBAL_RATE_LIMIT_MAX: '1000000',
     };
     const start = (port: number) =>
