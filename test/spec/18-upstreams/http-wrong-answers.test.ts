@@ -79,6 +79,14 @@ const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
       startEvents(res).write(toEvent(toResult(request, RESULT)).slice(0, 30), () => res.destroy());
     },
   ],
+  ['what is no HTTP', (res) => void res.socket?.end('SSH-2.0-OpenSSH\r\n\r\n')],
+  [
+    'headers of 100 KB',
+    (res, request) => {
+      for (let at = 0; at < 100; at += 1) res.setHeader(`x-${at}`, 'x'.repeat(1000));
+      sendJson(res, toResult(request, RESULT));
+    },
+  ],
   ['100 MB', flood('application/json', '{"jsonrpc":"2.0","result":{"text":"')],
   ['an event of 100 MB', flood('text/event-stream', 'data: ')],
   ['JSON that nests too deep', (res) => sendJson(res, '['.repeat(40_000) + ']'.repeat(40_000))],
@@ -137,6 +145,13 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     await expect.poll(() => ids).toHaveLength(1);
     await expect(call('second')).rejects.toMatchObject({ failure: 'invalid' });
     expect(await first).toEqual(RESULT);
+  });
+
+  test('§18.4 an argument that no header can be named after ends that call', async () => {
+    const wrong = call('wrong', { mirrored: { 'Mcp-Param-\r\nx': 'y' } });
+    if (era === 'stateless') await expect(wrong).rejects.toMatchObject({ failure: 'invalid' });
+    else await wrong;
+    expect(opened.upstream.isUp).toBe(true);
   });
 
   test('§18.4 a server that goes away in the middle of a call ends that call', async () => {

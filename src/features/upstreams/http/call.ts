@@ -11,6 +11,7 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
+import { createDeadline, type Deadline } from '../stdio/deadline.ts';
 import { UpstreamError } from '../upstream.ts';
 import {
   type ExchangeEnd,
@@ -26,7 +27,7 @@ export interface Call {
   /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
   readonly timeoutMs: number;
   readonly signal: CancelSignal | undefined;
-  /** Resolves once the server has its answer. */
+  /** Resolves once the server has its answer. Never rejects. */
   onRequest(message: ServerRequest): Promise<void>;
   onNotification(message: ServerNotification): void;
   /** Nobody waits any more, or it took too long. */
@@ -57,16 +58,16 @@ const LINGER_MS = 1000;
 /** @throws UpstreamError */
 export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<CallOutcome> =>
   new Promise((resolve, reject) => {
-    const { id, signal, timeoutMs } = call;
+    const { signal, timeoutMs } = call;
+    if (signal?.aborted) return reject(createAbortedError());
     let isSettled = false;
-    let openQuestions = 0;
-    let deadline = clock.monotonic() + timeoutMs;
-    let cancelTimer = () => {};
+    let cancelLinger = () => {};
 
+    /** False where the call has ended before. */
     function settle(): boolean {
       if (isSettled) return false;
       isSettled = true;
-      cancelTimer();
+      deadline.clear();
       signal?.removeEventListener('abort', abandonOnAbort);
       return true;
     }
@@ -76,92 +77,70 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
     }
 
     function abandon(error: UpstreamError): void {
-      if (!settle()) return;
+      if (isSettled) return;
+      stop();
+      fail(error);
       call.onAbandon(error.message);
-      stop();
-      reject(error);
     }
 
-    function abandonOnAbort(): void {
-      abandon(createAbortedError());
-    }
-
-    function watchTime(ms: number): void {
-      cancelTimer = clock.after(ms, () => {
-        const left = openQuestions > 0 ? timeoutMs : deadline - clock.monotonic();
-        if (left > 0) watchTime(left);
-        else abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs} ms`));
-      });
-    }
-
-    function answer(outcome: CallOutcome, headers: IncomingHttpHeaders): void {
-      if (!settle()) return;
-      if (isEventStream(headers)) cancelTimer = clock.after(LINGER_MS, stop);
-      resolve(outcome);
-    }
-
-    function fitsId(answered: unknown): boolean {
-      if (answered === id) return true;
-      stop();
-      fail(createInvalidError('it answered another request than the one that was sent'));
-      return false;
-    }
-
-    async function askBack(request: ServerRequest): Promise<void> {
-      openQuestions += 1;
-      try {
-        await call.onRequest(request);
-      } finally {
-        openQuestions -= 1;
-        deadline = clock.monotonic() + timeoutMs;
-      }
-    }
-
-    function take(message: ServerMessage, headers: IncomingHttpHeaders): void {
-      switch (message.kind) {
-        case 'result':
-          if (fitsId(message.id)) answer({ ...message, headers }, headers);
-          return;
-        case 'error':
-          // Null: it could not even read the request.
-          if (message.id === null || fitsId(message.id)) {
-            answer({ kind: 'error', error: message.error }, headers);
-          }
-          return;
-        case 'request':
-          void askBack(message);
-          return;
-        default:
-          if (message.method === 'notifications/progress') deadline = clock.monotonic() + timeoutMs;
-          call.onNotification(message);
-      }
-    }
+    const abandonOnAbort = () => abandon(createAbortedError());
 
     function takeValue(value: unknown, headers: IncomingHttpHeaders): void {
-      const message = readServerMessage(value);
       if (isSettled) {
         call.onStray('it went on after its answer');
-      } else if (message === undefined) {
+        return;
+      }
+      const taken = takeMessage(call, deadline, readServerMessage(value), headers);
+      if (taken instanceof UpstreamError) {
         stop();
-        fail(createInvalidError('it answered what is no message of MCP'));
-      } else {
-        take(message, headers);
+        fail(taken);
+      } else if (taken !== undefined && settle()) {
+        if (isEventStream(headers)) cancelLinger = clock.after(LINGER_MS, stop);
+        resolve(taken);
       }
     }
 
     function finish(end: ExchangeEnd): void {
-      if (isSettled) cancelTimer();
-      else if (end.kind === 'failed') fail(end.error);
+      cancelLinger();
+      if (end.kind === 'failed') fail(end.error);
       else if (end.kind === 'complete') {
         fail(createInvalidError('it ended its answer before the result'));
       } else if (settle()) resolve(end);
     }
 
-    if (signal?.aborted) return reject(createAbortedError());
+    const deadline = createDeadline(clock, timeoutMs, () =>
+      abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
+    );
     const stop = startExchange(dispatcher, call.exchange, { onMessage: takeValue, onEnd: finish });
     signal?.addEventListener('abort', abandonOnAbort);
-    watchTime(timeoutMs);
   });
+
+/** How the call ends by this message: undefined where it goes on. */
+function takeMessage(
+  call: Call,
+  deadline: Deadline,
+  message: ServerMessage | undefined,
+  headers: IncomingHttpHeaders,
+): CallOutcome | UpstreamError | undefined {
+  if (message === undefined) return createInvalidError('it answered what is no message of MCP');
+  if (message.kind === 'request') {
+    const resume = deadline.pause();
+    void call.onRequest(message).finally(resume);
+    return undefined;
+  }
+  if (message.kind === 'notification') {
+    if (message.method === 'notifications/progress') deadline.renew();
+    call.onNotification(message);
+    return undefined;
+  }
+  // Without an id an error says that the request could not even be read.
+  if (message.id !== call.id && message.id !== null) {
+    return createInvalidError('it answered another request than the one that was sent');
+  }
+  return message.kind === 'result'
+    ? { kind: 'result', result: message.result, headers }
+    : { kind: 'error', error: message.error };
+}
 
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');

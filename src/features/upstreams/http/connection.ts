@@ -68,6 +68,8 @@ export interface ConnectionDeps {
 
 /** What has no answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
+/** The gateway may be ending. */
+const DELETE_TIMEOUT_MS = 2000;
 
 export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDeps): Connection {
   const { clock, log, maxBytes } = deps;
@@ -162,7 +164,8 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
         };
         let cancelTimer = () => {};
         const stop = startExchange(dispatcher, exchange, { onMessage, onEnd });
-        cancelTimer = clock.after(SEND_TIMEOUT_MS, () => {
+        const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
+        cancelTimer = clock.after(timeoutMs, () => {
           stop();
           resolve({ kind: 'failed', error: new UpstreamError('timeout', 'it did not answer') });
         });

@@ -6,18 +6,29 @@ import { UpstreamError } from '../upstream.ts';
 
 /** Why the connection failed. */
 export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
-  const code = findCode(cause);
-  if (hasAnswered) {
-    return new UpstreamError('invalid', 'it closed the connection in the middle of its answer', {
-      cause,
-    });
-  }
-  const reason = code === undefined ? undefined : REASONS[code];
-  const isCertificate = code !== undefined && /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/.test(code);
-  const words = isCertificate
-    ? `its certificate is refused (${code})`
-    : (reason ?? `the connection failed${code === undefined ? '' : ` (${code})`}`);
-  return new UpstreamError('unavailable', words, { cause });
+  const code = findCode(cause) ?? '';
+  const wrong = hasAnswered
+    ? 'it closed the connection in the middle of its answer'
+    : findMistake(code, cause);
+  return wrong === undefined
+    ? new UpstreamError('unavailable', describeConnectionError(code), { cause })
+    : new UpstreamError('invalid', wrong, { cause });
+}
+
+/** What concerns one request, and not the server as a whole. */
+function findMistake(code: string, cause: unknown): string | undefined {
+  const isNoHttp = cause instanceof Error && cause.name === 'HTTPParserError';
+  if (isNoHttp || /^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) return 'it answered no valid HTTP';
+  // A header may have been asked for by the server (x-mcp-header).
+  return code === 'UND_ERR_INVALID_ARG'
+    ? 'the request has a header that cannot be sent'
+    : undefined;
+}
+
+function describeConnectionError(code: string): string {
+  if (/CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/.test(code)) return `its certificate is refused (${code})`;
+  const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  return reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
 }
 
 const REASONS: Readonly<Record<string, string>> = {

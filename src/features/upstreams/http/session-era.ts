@@ -137,7 +137,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         signal,
         async onRequest(message) {
           const response = await answerRequest(message, request.onRequest?.bind(request));
-          await connection.send(caller, response, session.headers);
+          // Without credentials the server waits in vain, until the call ends.
+          await connection.send(caller, response, session.headers).catch(() => {});
         },
         onNotification(message, id) {
           if (!routeToRequest(message, id, request)) deps.onNotification(caller, message);

@@ -51,9 +51,10 @@ export async function openSseChannel(
     write(line) {
       if (postPath === undefined) return false;
       const message: JsonObject = JSON.parse(line);
-      void connection
-        .send(caller, message, [], postPath)
-        .then((posted) => judgePost(message, posted));
+      connection.send(caller, message, [], postPath).then(
+        (posted) => judgePost(message, posted),
+        (error: unknown) => end(toSendError(error)),
+      );
       return true;
     },
     onNotification: deps.onNotification,
@@ -114,6 +115,12 @@ export async function openSseChannel(
     throw error;
   }
 }
+
+/** Credentials could not be had. */
+const toSendError = (error: unknown): UpstreamError =>
+  error instanceof UpstreamError
+    ? error
+    : new UpstreamError('unavailable', 'nothing can be sent to it', { cause: error });
 
 const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
 
