@@ -202,24 +202,36 @@ test('§18.5 rules: a cursor does not tell of what is hidden, nor do mirrored he
 });
 
 test('§18.5 mirrored headers: a wrong annotation costs the check alone', async () => {
-  const schema = (annotation: unknown) => ({
+  const schema = (...annotations: unknown[]) => ({
     inputSchema: {
       type: 'object',
-      properties: { region: { type: 'string', 'x-mcp-header': annotation } },
+      properties: Object.fromEntries(
+        annotations.map((annotation, index) => [
+          `region${index}`,
+          { type: 'string', 'x-mcp-header': annotation },
+        ]),
+      ),
     },
   });
   const server = await serve({
-    tools: [buildTool('bad', schema('two words')), buildTool('good', schema('Region'))],
+    tools: [
+      buildTool('good', schema('Region')),
+      buildTool('bad', schema('two words')),
+      buildTool('mixed', schema('Region', 7)),
+      buildTool('twice', schema('Region', 'region')),
+    ],
   });
   const gateway = await start({ file: { mcpServers: { a: server.url } } });
-  const call = async (name: string, headers = {}) =>
-    (await stateless(gateway, 'tools/call', { name, arguments: { region: 'eu' } }, { headers }))
-      .json;
-  expect((await call('a__bad')).result.content[0].text).toBe('ran bad');
-  expect((await call('a__good')).error.code).toBe(-32020);
-  expect((await call('a__good', { 'mcp-param-region': 'eu' })).result.content[0].text).toBe(
-    'ran good',
-  );
+  const call = async (name: string, headers = {}) => {
+    const params = { name, arguments: { region0: 'eu' } };
+    const { json } = await stateless(gateway, 'tools/call', params, { headers });
+    return json.error?.code ?? json.result.content[0].text;
+  };
+  expect(await call('a__good')).toBe(-32020);
+  expect(await call('a__good', { 'mcp-param-region': 'eu' })).toBe('ran good');
+  for (const name of ['bad', 'mixed', 'twice']) {
+    expect(await call(`a__${name}`)).toBe(`ran ${name}`);
+  }
 });
 
 const approve = (tools: readonly object[], instructions?: string): Lock => {

@@ -199,7 +199,11 @@ test('§18.1 reload: servers that are as before keep their sessions and lists', 
   expect(await Promise.all(statuses)).toEqual([200, 404]);
   const { error } = await call(gateway, session, 'tools/call', { name: 'gone__t' });
   expect(error.code).toBe(-32602);
-  expect(await seriesOf(gateway, 'upstream_up', { server: 'gone' })).toBe(0);
+  const { text } = await gateway.request({ path: '/metrics' });
+  expect(text).toMatch(/upstream_up\{server="changed"/);
+  expect(text).not.toMatch(/upstream_up\{server="gone"/);
+  await expect.poll(gone.openStreams, PATIENT).toBe(0);
+  await expect.poll(same.openStreams, PATIENT).toBeGreaterThan(0);
 });
 
 test('§18.1 reload: a call to a server that went ends normally', async () => {

@@ -252,17 +252,18 @@ test('§18.2 lists: members that are not known stay', async () => {
 });
 
 test('§18.1 tools: include and exclude decide which are served, describe what they are said to do', async () => {
-  const server = await serveTools('get_a', 'get_b', 'delete_a', 'Delete_b');
+  const server = await serveTools('get_a', 'get_b', 'delete_a', 'Delete_b', 'toString');
   const tools = {
-    include: ['get_*', '*elete_*'],
+    include: ['get_*', '*elete_*', 'to*'],
     exclude: ['delete_*', 'get_b'],
-    describe: { get_a: 'Ours.', toString: 'Never.' },
+    describe: { get_a: 'Ours.' },
   };
   const gateway = await start({ file: { mcpServers: { a: { url: server.url, tools } } } });
   const listed = await gateway.list('tools/list');
   expect(listed.map(({ name, description }) => [name, description])).toEqual([
     ['a__get_a', 'Ours.'],
     ['a__Delete_b', 'Does Delete_b.'],
+    ['a__toString', 'Does toString.'],
   ]);
   const session = await gateway.open();
   for (const name of ['a__get_b', 'a__delete_a']) {
