@@ -1,6 +1,8 @@
 // Whose a URI is.
 import { expect, test } from 'vitest';
 import { createLocalCatalog, defineResource, defineResourceTemplate } from '../../../src/index.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { startRedis } from '../../support/stores/redis.ts';
 import {
   type CatalogGateway,
   startForTest as start,
@@ -155,6 +157,24 @@ test('§18.2 links: a resource that a result names is read from the server that 
   expect(await read(gateway, 'x://embedded', session)).toBe('two has x://embedded');
   expect(await read(gateway, link.uri, other)).toContain('Unknown resource');
   expect(one.count('resources/read')).toBe(0);
+});
+
+test('§18.2 links: another replica knows them, too', async () => {
+  const redis = closeAfterTest(await startRedis());
+  const link = { type: 'resource_link', uri: 'x://linked', name: 'l' };
+  const server = await serve({
+    tools: [buildTool('t')],
+    answers: { 'tools/call': () => ({ result: { content: [link] } }) },
+  });
+  const options = {
+    file: { mcpServers: { linking: server.url } },
+    env: { AUTH_REQUIRED: 'false', REDIS_URL: redis.url },
+  };
+  const one = await start(options);
+  const other = await start(options);
+  const session = await one.open();
+  await one.call(session, 'tools/call', { name: 'linking__t' });
+  expect(await read(other, link.uri, session)).toBe('read x://linked');
 });
 
 test('§18.2 links: one to what another server lists does not take it away from that server', async () => {
