@@ -1,5 +1,6 @@
 // What clients see of servers that are down, wrong, or gone.
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import {
@@ -95,6 +96,23 @@ test('§18.4 down from the start: nothing waits for it', async () => {
     'gone is not available now; try again in a moment. The reason: it refuses connections.',
   );
   expect(await seriesOf(gateway, 'mcp_tool_invocations_total', { tool: 'gone__t' })).toBe(0);
+});
+
+test('§18.4 down for long: sessions are opened at once, and nothing is left unhandled', async () => {
+  const clock = manualClock();
+  const gone = await startListingServer();
+  await gone.close();
+  const gateway = await start({ file: { mcpServers: { gone: gone.url } }, clock });
+  await gateway.open();
+  // The time that a first list is waited for.
+  clock.advance(15_000);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  onTestFinished(() => void process.off('unhandledRejection', note));
+  expect(await gateway.listNames('tools/list', await gateway.open())).toEqual([]);
+  await new Promise(setImmediate);
+  expect(unhandled).toEqual([]);
 });
 
 test.each([

@@ -74,6 +74,24 @@ test('§18.3 stdio: the error output is logged line by line, shortened, harmless
   ]);
 });
 
+test('§18.3 stdio: when a process ends, the warning has the last ten lines of its error output', async () => {
+  const lines = Array.from({ length: 12 }, (_, at) => `line ${at} with secret-token`).join('\n');
+  const stdio = useStdio(
+    {
+      args: ['-e', `process.stderr.write(${JSON.stringify(lines)} + '\\n'); process.exitCode = 3`],
+      env: { TOKEN: 'secret-token' },
+    },
+    { clock: manualClock() },
+  );
+  const findWarning = () => stdio.lines.find(({ level }) => level === 'warn');
+  await expect.poll(findWarning, { timeout: 20_000 }).toMatchObject({
+    msg: expect.stringContaining('its process ended with exit code 3'),
+    errorOutput: Array.from({ length: 10 }, (_, at) => `line ${at + 2} with [secret]`),
+  });
+  // Clients may see the reason: nothing of it there.
+  expect(stdio.states.flat().join()).not.toContain('line');
+});
+
 test('§18.3 stdio: of the error output 100 lines a minute are logged, the others counted', async () => {
   const clock = manualClock();
   const stdio = useStdio(scripted(), { clock });

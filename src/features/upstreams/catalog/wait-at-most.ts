@@ -1,15 +1,15 @@
 import type { Clock } from '../../../core/clock.ts';
 
-/** Resolves when the work has ended, in whichever way, or after `ms` milliseconds. */
+/** Resolves when the work has ended, in whichever way, or after `ms` milliseconds. How it fails is left to others. */
 export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  if (ms <= 0) return Promise.resolve();
   return new Promise((resolve) => {
-    const cancel = clock.after(ms, resolve);
+    const cancel = ms > 0 ? clock.after(ms, resolve) : resolve;
     const end = () => {
       cancel();
       resolve();
     };
     work.then(end, end);
+    if (ms <= 0) resolve();
   });
 }
 

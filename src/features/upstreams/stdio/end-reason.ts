@@ -11,6 +11,8 @@ export interface EndReason {
   readonly failure?: UpstreamFailure;
   /** What the operator can do, as a sentence; it may name paths. */
   readonly advice?: string;
+  /** The last lines of its error output, for the operator alone. */
+  readonly lastWords?: readonly string[];
 }
 
 export interface ChildExit {

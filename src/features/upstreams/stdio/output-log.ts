@@ -6,6 +6,8 @@ import { createLogThrottle } from '../../../core/log-throttle.ts';
 import { shorten } from '../../../core/text.ts';
 
 export interface OutputLog {
+  /** A line as it may stand in the log: short, harmless, without secrets. */
+  toText(line: Buffer): string;
   /** A line of its error output. */
   writeErrorLine(line: Buffer): void;
   /** A line of its standard output that is no message. */
@@ -41,6 +43,7 @@ export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Cl
   }
 
   return {
+    toText,
     writeErrorLine(line) {
       if (line.length === 0 || !throttle.countLine('error output')) return;
       log.info(`${server}: ${toText(line)}`, { server });

@@ -9,6 +9,7 @@ import { startChild } from './child.ts';
 import { type Connection, createConnection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import { type FirstRequest, shakeHands } from './handshake.ts';
+import { createLastWords } from './last-words.ts';
 import type { OutputLog } from './output-log.ts';
 
 export interface ServerRun {
@@ -56,6 +57,7 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
   const { config, clock, output } = deps;
   let readyAt: number | undefined;
   let hasEnded = false;
+  const lastWords = createLastWords();
 
   const connection = createConnection({
     clock,
@@ -72,13 +74,20 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
       onLine(line) {
         if (!connection.receive(line)) output.writeStrayLine(line);
       },
-      onErrorLine: output.writeErrorLine,
+      onErrorLine(line) {
+        lastWords.add(line);
+        output.writeErrorLine(line);
+      },
       onEnd(reason) {
         hasEnded = true;
         deps.countProcess(-1);
         connection.fail(new UpstreamError(reason.failure ?? 'unavailable', reason.what));
         const readyMs = readyAt === undefined ? undefined : clock.monotonic() - readyAt;
-        options.onEnd({ reason, readyMs, isStarted: child.isStarted });
+        options.onEnd({
+          reason: { ...reason, lastWords: lastWords.list().map(output.toText) },
+          readyMs,
+          isStarted: child.isStarted,
+        });
       },
     },
     deps,

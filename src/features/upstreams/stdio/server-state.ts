@@ -32,11 +32,14 @@ export function createServerState(server: string, log: Log): ServerState {
       if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
-    setDown({ what, advice }, retryMs) {
+    setDown({ what, advice, lastWords = [] }, retryMs) {
       const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
       const reason = advice === undefined ? said : `${said}. ${advice}`;
       if (isUp !== false)
-        log.warn(`The MCP server ${server} is not available: ${reason}`, { server });
+        log.warn(`The MCP server ${server} is not available: ${reason}`, {
+          server,
+          ...(lastWords.length > 0 && { errorOutput: lastWords }),
+        });
       set(false, reason);
     },
     forgetFailure() {
