@@ -159,6 +159,16 @@ test('§18.4 required: the gateway is ready while servers that must be up are, w
     .toMatchObject({ status: 'not_ready', checks: { servers: { status: 'unavailable' } } });
 });
 
+test('§18.4 required: a server that wants a token of each user is looked for at the start, too', async () => {
+  const needed = await serve({ tools: [buildTool('t')] });
+  const auth = { type: 'forward', audience: 'https://needed.example' };
+  const gateway = await start({
+    file: { mcpServers: { needed: { url: needed.url, auth, required: true } } },
+  });
+  const checkReady = async () => (await gateway.request({ path: '/health/ready' })).json;
+  await expect.poll(checkReady, PATIENT).toMatchObject({ status: 'ready' });
+});
+
 test('§18.8 metrics: requests by server, method and status; no series by names of callers', async () => {
   const server = await serve(LISTING);
   const gateway = await start({ file: { mcpServers: { a: server.url } } });

@@ -63,6 +63,9 @@ export function createHttpUpstream(
     else availability.noteDown(failure);
   }
 
+  // The gateway is ready only once it answers, and until then maybe nobody calls it.
+  if (config.required) availability.suspect();
+
   return {
     config,
     get isUp() {
