@@ -264,3 +264,19 @@ test('§18.2 /mcp/<server>: its URIs are its own, whoever else has them', async 
   expect(await read(gateway, 'y://1')).toBe('two has y://1');
   expect(await read(gateway, 'two+x://both')).toContain('Unknown resource');
 });
+
+test('§18.2 templates: thousands that are made to be slow hold nobody up', async () => {
+  const hostile = Array.from({ length: 10_000 }, (_, at) => template(`${'{+a}'.repeat(16)}!${at}`));
+  const evil = await serveAs('evil', { resourceTemplates: hostile });
+  const good = await serveAs('good', { resourceTemplates: [template('x://{+any}')] });
+  const gateway = await start({ file: { mcpServers: { evil: evil.url, good: good.url } } });
+  const session = await gateway.open();
+  // Of its own time, not of the machine's: what others do meanwhile does not count.
+  const before = process.cpuUsage();
+  const uri = `x://${'a'.repeat(2000)}`;
+  for (let time = 0; time < 20; time += 1) {
+    expect(await read(gateway, uri, session)).toBe(`good has ${uri}`);
+  }
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1000).toBeLessThan(20_000);
+}, 120_000);

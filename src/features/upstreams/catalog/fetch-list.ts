@@ -20,6 +20,8 @@ export interface FetchedList {
 
 const MAX_PAGES = 100;
 const MAX_ITEMS = 10_000;
+/** Each may have to be compared with a URI. */
+const MAX_TEMPLATES = 1_000;
 const MAX_BYTES = 8_388_608;
 
 const MIN_TTL_MS = 1_000;
@@ -38,7 +40,7 @@ export async function fetchList(
 ): Promise<FetchedList> {
   const { list } = LIST_KINDS[kind];
   const { capabilities } = await upstream.describe(caller);
-  const collected = createCollection();
+  const collected = createCollection(kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS);
   if (!isObject(capabilities[list])) return collected.finish(undefined);
   let cursor: unknown;
   let ttlMs: unknown;
@@ -80,7 +82,7 @@ async function requestPage(
   }
 }
 
-function createCollection() {
+function createCollection(maxItems: number) {
   const items: RawItem[] = [];
   const texts: string[] = [];
   let bytes = 0;
@@ -91,7 +93,7 @@ function createCollection() {
     const text = toText(item);
     if (text === undefined) return true;
     bytes += Buffer.byteLength(text);
-    if (items.length === MAX_ITEMS) cutReason = `it has more than ${MAX_ITEMS} entries`;
+    if (items.length === maxItems) cutReason = `it has more than ${maxItems} entries`;
     else if (bytes > MAX_BYTES) cutReason = `it has more than ${MAX_BYTES} bytes`;
     if (cutReason !== undefined) return false;
     items.push(item);

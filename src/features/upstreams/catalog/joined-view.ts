@@ -1,15 +1,15 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
+import { createFindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { ListKind } from './list-kinds.ts';
-import { compileTemplate, type MatchTemplate } from './match-template.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {
-  const templates = createTemplateMatchers();
+  const findTemplate = createFindTemplate();
 
   /** Where no call is under way, what it listed last is as much as can be known. */
   async function listBuiltIn(kind: ListKind, context: Context | undefined) {
@@ -63,7 +63,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     const listed = findIn(await list('resources', who, context), uri);
     if (listed) return toResource(listed, uri);
     const offered = await list('templates', who, context);
-    const fitting = offered.entries.find((entry) => templates.fits(entry.name, uri));
+    const fitting = findTemplate(offered.entries, uri);
     return fitting && toResource(fitting, uri);
   }
 
@@ -108,20 +108,4 @@ const toFound = (entry: Entry | undefined): Found | undefined => entry && { kind
 function toResource({ server, name, ownName, annotations }: Entry, uri: string): FoundResource {
   const isRenamed = server !== BUILT_IN && name !== ownName;
   return { server, uri, ownUri: isRenamed ? uri.slice(server.length + 1) : uri, annotations };
-}
-
-/** So many of the last templates are kept compiled. */
-const MAX_COMPILED = 2_000;
-
-export function createTemplateMatchers() {
-  const compiled = new Map<string, MatchTemplate>();
-
-  return {
-    fits(template: string, uri: string): boolean {
-      const match = compiled.get(template) ?? compileTemplate(template);
-      if (compiled.size >= MAX_COMPILED) compiled.clear();
-      compiled.set(template, match);
-      return match(uri);
-    },
-  };
 }

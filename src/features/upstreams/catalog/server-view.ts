@@ -1,8 +1,9 @@
 // §18.2: /mcp/<server>: one server under its own names.
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { Entry } from './entry.ts';
+import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
-import { createTemplateMatchers, loadPrepared } from './joined-view.ts';
+import { loadPrepared } from './joined-view.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { PreparedList } from './prepare-list.ts';
@@ -10,7 +11,7 @@ import type { Found, FoundResource, ListView, View, Who } from './view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
-  const templates = createTemplateMatchers();
+  const findTemplate = createFindTemplate();
   const ownLists = new WeakMap<PreparedList, JoinedList>();
   const findPlanned = () => getPlan().servers.get(name);
 
@@ -97,7 +98,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const entry = listed?.prepared.byOwnName.get(uri);
     if (entry) return entry.annotations;
     const offered = await loadPrepared(planned, 'templates', who);
-    const fitting = offered?.prepared.entries.find(({ ownName }) => templates.fits(ownName, uri));
+    const fitting = offered && findTemplate(offered.prepared.entries, uri);
     return fitting?.annotations;
   }
 
