@@ -1,7 +1,8 @@
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { UpstreamRequest } from '../../../src/features/upstreams/upstream.ts';
-import { useFresh } from '../../support/lifetimes.ts';
+import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { callTool, sessionCaller, statelessCaller } from '../../support/upstreams/requests.ts';
 import {
@@ -18,9 +19,8 @@ const RESULT = { content: [{ type: 'text', text: 'right' }] };
 
 /** Far more than is allowed, for as long as anybody reads. */
 const flood =
-  (contentType: string, begin: string): Respond =>
+  (contentType: string, begin: string, piece = 'x'.repeat(65_536)): Respond =>
   (res) => {
-    const piece = 'x'.repeat(65_536);
     res.writeHead(200, { 'content-type': contentType }).write(begin);
     let left = 1600;
     const write = () => {
@@ -89,6 +89,10 @@ const WRONG: readonly (readonly [what: string, respond: Respond])[] = [
   ],
   ['100 MB', flood('application/json', '{"jsonrpc":"2.0","result":{"text":"')],
   ['an event of 100 MB', flood('text/event-stream', 'data: ')],
+  [
+    'an event of 100 MB with comments between its lines',
+    flood('text/event-stream', '', `data: ${'x'.repeat(65_536)}\n:\n`),
+  ],
   ['JSON that nests too deep', (res) => sendJson(res, '['.repeat(40_000) + ']'.repeat(40_000))],
   [
     'compressed bytes that nobody asked for',
@@ -181,3 +185,51 @@ describe.each(['session', 'stateless'] as const)('a server of the %s era', (era)
     expect(await call('next')).toEqual(RESULT);
   });
 });
+
+test.each([
+  ['an answer', 'application/json', '', ''],
+  ['an event', 'text/event-stream', 'data: ', '\n\n'],
+])(
+  '§18.4 %s that comes byte by byte takes no more memory than its size',
+  async (_what, type, begin, end) => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    const { upstream } = closeAfterTest(
+      await openHttpUpstream({ url: server.url }, { maxBytes: 8_000_000 }),
+    );
+    server.answer('tools/call', (res, request) => {
+      res.writeHead(200, { 'content-type': type }).flushHeaders();
+      writeByteByByte(res, 6_000_000, begin, JSON.stringify(toResult(request, RESULT)) + end);
+    });
+    const caller = sessionCaller();
+    await upstream.describe(caller);
+    const before = process.memoryUsage.rss();
+    let most = before;
+    const watch = setInterval(() => {
+      most = Math.max(most, process.memoryUsage.rss());
+    }, 10);
+    try {
+      expect(await callTool(upstream, caller, 'any')).toEqual(RESULT);
+    } finally {
+      clearInterval(watch);
+    }
+    expect((most - before) / 1_000_000).toBeLessThan(300);
+  },
+  120_000,
+);
+
+/** Each space is a chunk of its own (RFC 9112 §7.1). */
+function writeByteByByte(res: ServerResponse, count: number, begin: string, end: string): void {
+  const { socket } = res;
+  const many = '1\r\n \r\n'.repeat(10_000);
+  let left = count / 10_000;
+  const toChunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  function write(): void {
+    while (left > 0) {
+      left -= 1;
+      if (socket?.write(many) === false) return void socket.once('drain', write);
+    }
+    socket?.write(`${toChunk(end)}0\r\n\r\n`);
+  }
+  if (begin !== '') socket?.write(toChunk(begin));
+  write();
+}

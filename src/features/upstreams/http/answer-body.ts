@@ -4,6 +4,7 @@ import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
 import { parseServerJson } from '../messages/parse-json.ts';
+import { createGrowingBuffer } from './growing-buffer.ts';
 
 export interface AnswerBody {
   /** What is wrong with it; undefined while nothing is. */
@@ -19,26 +20,25 @@ interface BodyOptions {
   complete(): void;
 }
 
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
 const NO_JSON = 'it answered what is no JSON';
 const tooLong = (maxBytes: number) =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
 /** A single value of JSON, or nothing at all (202). */
 export function createJsonBody({ maxBytes, onValue, complete }: BodyOptions): AnswerBody {
-  const chunks: Buffer[] = [];
-  let length = 0;
+  const received = createGrowingBuffer();
   return {
     add(chunk) {
-      length += chunk.length;
-      if (length > maxBytes) return tooLong(maxBytes);
-      chunks.push(chunk);
+      if (received.length + chunk.length > maxBytes) return tooLong(maxBytes);
+      received.add(chunk);
       return undefined;
     },
     end() {
-      if (length > 0) {
-        const [first, ...more] = chunks;
-        const bytes = more.length === 0 ? first : Buffer.concat(chunks);
-        const text = bytes && decodeUtf8(bytes);
+      if (received.length > 0) {
+        const text = decodeUtf8(received.take());
         const parsed = text === undefined ? undefined : parseServerJson(text);
         if (parsed === undefined) return NO_JSON;
         onValue(parsed.value);
@@ -57,9 +57,9 @@ export function createEventBody(
 ): AnswerBody {
   const { maxBytes, onValue, complete, onNamedEvent } = options;
   const decoder = new StringDecoder('utf8');
+  /** Of the line that has begun. */
+  const held = createGrowingBuffer();
   let problem: string | undefined;
-  /** Bytes of the event that has begun. */
-  let pending = 0;
 
   function takeMessage(data: string): void {
     // The first event of a stream may be empty (MCP 2025-11-25, resuming).
@@ -70,21 +70,24 @@ export function createEventBody(
   }
 
   const parser = createParser({
+    // All lines of an event, which may come with comments between them.
+    maxBufferSize: maxBytes,
+    onError({ type }) {
+      if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
+    },
     onEvent({ event = 'message', data }) {
-      pending = 0;
       if (event === 'message') takeMessage(data);
       else onNamedEvent?.(event, data);
-    },
-    onComment() {
-      pending = 0;
     },
   });
 
   return {
     add(chunk) {
-      pending += chunk.length;
-      parser.feed(decoder.write(chunk));
-      return pending > maxBytes ? tooLong(maxBytes) : problem;
+      held.add(chunk);
+      if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
+        parser.feed(decoder.write(held.take()));
+      }
+      return held.length > maxBytes ? tooLong(maxBytes) : problem;
     },
     end() {
       complete();
