@@ -54,7 +54,11 @@ import {
 } from './gateway-upstreams.ts';
 import { createAccessLog } from './http/access-log.ts';
 import { createFindClientIp } from './http/client-ip.ts';
-import { type CorsHeaderNames, createGetCorsHeaders } from './http/cors.ts';
+import {
+  type CorsHeaderNames,
+  createGetCorsHeaders,
+  createGetPreflightHeaders,
+} from './http/cors.ts';
 import { createHostCheck } from './http/host-check.ts';
 import { createIsAllowedOrigin } from './http/origin-check.ts';
 import { createOverloadRefusals } from './http/overload-refusals.ts';
@@ -352,6 +356,7 @@ async function createTransport(config: Config, parts: TransportParts): Promise<H
       checkHost: createHostCheck(config),
       isAllowedOrigin: createIsAllowedOrigin(config),
       getCorsHeaders: createGetCorsHeaders(parts.corsHeaders),
+      getPreflightHeaders: createGetPreflightHeaders(parts.corsHeaders),
       ownOrigin: new URL(baseUrl).origin,
       limiter: limits.enabled
         ? createLimiter(limits.groups, { store, clock, metrics, log })

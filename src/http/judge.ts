@@ -2,6 +2,7 @@
 // (§11): Host, origin, method, then what its endpoint asks for.
 import { getHeader, type PendingReply } from '../core/message.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
+import type { GetPreflightHeaders } from './cors.ts';
 import type { Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import type { HostCheck } from './host-check.ts';
 import { createJudgeProtected, type JudgeProtectedDeps } from './judge-protected.ts';
@@ -15,13 +16,14 @@ export interface JudgeDeps extends JudgeProtectedDeps {
   /** Of BASE_URL. */
   readonly ownOrigin: string;
   readonly limiter: Limiter;
+  readonly getPreflightHeaders: GetPreflightHeaders;
 }
 
 /** @throws GatewayError for what is refused whatever the limits say. */
 export type Judge = (exchange: Exchange) => Promise<JudgedRequest>;
 
 export function createJudge(deps: JudgeDeps): Judge {
-  const { router, checkHost, ownOrigin, limiter } = deps;
+  const { router, checkHost, ownOrigin, limiter, getPreflightHeaders } = deps;
   const judgeProtected = createJudgeProtected(deps);
   const judgePublic = createJudgePublic(deps.readBody);
 
@@ -32,7 +34,9 @@ export function createJudge(deps: JudgeDeps): Judge {
     checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
     checkOrigin(origin);
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
-    if (request.method === 'OPTIONS') return toUncounted(() => ({ status: 204 }));
+    if (request.method === 'OPTIONS') {
+      return toUncounted(() => ({ status: 204, headers: getPreflightHeaders(request) }));
+    }
     if (route === undefined) return toUncounted(() => router.servePage(request, destination));
 
     const endpoint = findEndpoint(route, request.method);

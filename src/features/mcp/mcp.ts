@@ -41,6 +41,7 @@ export interface Mcp {
   /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
   readonly corsHeaders: {
     readonly request: readonly string[];
+    readonly requestPrefix: string | undefined;
     readonly response: readonly string[];
   };
   /** Live sessions in the store (the gauge). */
@@ -114,6 +115,8 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     endpoints: createMcpEndpoints({ views, eras, sessions, sessionStreams, metrics, getChallenge }),
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
+      // Servers behind the gateway name arguments to repeat at any time.
+      requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
       response: RESPONSE_HEADERS,
     },
     countSessions: sessions.countActive,

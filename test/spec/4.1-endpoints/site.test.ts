@@ -266,6 +266,7 @@ describe('documentation pages over HTTP', () => {
       router: createRouter([], site),
       checkHost: () => {},
       getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),
+      getPreflightHeaders: () => ({}),
       isAllowedOrigin: () => true,
       ownOrigin: 'http://localhost:3000',
       limiter: createAdmittingLimiter(),

@@ -438,6 +438,7 @@ describe('what a stream sends', () => {
         ),
         checkHost: () => {},
         getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),
+        getPreflightHeaders: () => ({}),
         isAllowedOrigin: () => true,
         ownOrigin: 'http://localhost:3000',
         limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
