@@ -3,8 +3,11 @@ import { ConfigError } from '../core/config/config-error.ts';
 import { DefinitionError } from '../core/errors/definition-error.ts';
 import { LockFileError } from '../features/upstreams/lock/lock-file.ts';
 import { CommandError } from './command-error.ts';
-import { USAGE, UsageError } from './command-line.ts';
+import { UsageError } from './command-line.ts';
 import { StartError } from './start-error.ts';
+
+/** The whole usage would push the message off the screen. */
+const HINT = 'postern --help lists all commands and options.';
 
 /** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
 export function endWithError(error: unknown): void {
@@ -15,7 +18,7 @@ export function endWithError(error: unknown): void {
 }
 
 function describeError(error: unknown): readonly string[] {
-  if (error instanceof UsageError) return [error.message, '', USAGE.trimEnd()];
+  if (error instanceof UsageError) return [error.message, HINT];
   if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
   if (error instanceof CommandError) return [error.heading, ...formatBullets(error.lines)];
   if (error instanceof LockFileError) return ['The lock cannot be used:', `  - ${error.message}`];

@@ -169,8 +169,9 @@ describe('postern lock when something is wrong', () => {
     const { code, stdout, stderr } = await runLock();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^Not every server could be read, so nothing was done:\n {2}- gone: .*\n {2}- broken: /,
+      /^Not every server could be read, so nothing was done:\n {2}- gone: .*\n {2}- broken: /m,
     );
+    expect(stderr).toContain('The command no-such-command was not found.');
     await expect(readText()).rejects.toThrow('ENOENT');
   });
 

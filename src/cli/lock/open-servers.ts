@@ -26,7 +26,8 @@ export interface OpenServers {
   close(): Promise<void>;
 }
 
-const log = createLog('error', { write: (line) => void process.stderr.write(line) });
+/** Why a server is not available, and the last that it wrote. */
+const log = createLog('warn', { write: (line) => void process.stderr.write(line) });
 const shared = { clock: systemClock, log };
 
 /** @throws CommandError, ConfigError or DataDirError */

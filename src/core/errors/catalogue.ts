@@ -246,7 +246,8 @@ export const catalogue = {
   not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Not Found' },
-    details: 'There is nothing at this path. The MCP endpoint is /mcp.',
+    details:
+      'There is nothing at this path. The MCP endpoint is /mcp, and /mcp/<name> for one server of the configuration file.',
     // Scanners ask for paths that are not there.
     logLevel: 'debug',
   }),

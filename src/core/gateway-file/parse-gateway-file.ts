@@ -27,6 +27,7 @@ export async function parseGatewayFile(
     return { kind: 'problems', problems: [`${fileName}:${syntax.line}: ${syntax.message}`] };
 
   const problems: { readonly line: number; readonly text: string }[] = [];
+  const warnings: string[] = [];
   const ignored = new Set<string>();
   const context: ReadContext = {
     env,
@@ -34,6 +35,7 @@ export async function parseGatewayFile(
       const place = path === '' ? '' : `${path}: `;
       problems.push({ line, text: `${fileName}:${line}: ${place}${message}` });
     },
+    warn: (line, path, message) => void warnings.push(`${fileName}:${line}: ${path}: ${message}`),
     reportIgnored: (name) => void ignored.add(name),
   };
   const content = fileShape.read(syntax.root, { path: '', context });
@@ -43,7 +45,7 @@ export async function parseGatewayFile(
         kind: 'problems',
         problems: problems.sort((a, b) => a.line - b.line).map((problem) => problem.text),
       }
-    : { kind: 'parsed', file, warnings: describeIgnored(fileName, ignored) };
+    : { kind: 'parsed', file, warnings: [...describeIgnored(fileName, ignored), ...warnings] };
 }
 
 async function completeFile(

@@ -151,6 +151,25 @@ test('§18.1 file: a server that is disabled is left out, whatever else is wrong
   expect(servers.map(({ name }) => name)).toEqual(['on']);
 });
 
+test('§18.1 file: a variable without braces stays as it is, with a warning that does not repeat it', async () => {
+  const parsed = await parseFile({
+    mcpServers: {
+      a: { url: 'https://a.example/mcp', headers: { Authorization: 'Bearer $TOKEN', X: 'a$b $c' } },
+      b: { command: 'b', env: { KEY: '$KEY', OTHER: '${KEY:-$x}' }, args: ['$KEY'] },
+    },
+  });
+  const says =
+    'This is no variable without braces, and stays as it is. If one is meant, write ${NAME}.';
+  expect(parsed).toMatchObject({
+    kind: 'parsed',
+    warnings: [
+      `mcp.json:6: mcpServers.a.headers.Authorization: ${says}`,
+      `mcp.json:13: mcpServers.b.env.KEY: ${says}`,
+    ],
+    file: { servers: [{ headers: { authorization: 'Bearer $TOKEN' } }, { env: { KEY: '$KEY' } }] },
+  });
+});
+
 test('§18.1 file: members of other programs are ignored, and named once', async () => {
   const parsed = await parseFile({
     globalShortcut: 'Ctrl+Space',

@@ -298,7 +298,22 @@ test.each([
   [
     'that is not there',
     { command: 'no-such-command' },
-    'its command could not be started; it is started again in 1 s. The command no-such-command was not found. Install it, add its folder to the PATH of the gateway, or write its whole path in "command"; arguments belong in "args".',
+    'its command could not be started; it is started again in 1 s. The command no-such-command was not found. Install it, add its folder to the PATH of the gateway, or write its whole path in "command".',
+  ],
+  [
+    'with its arguments',
+    { command: 'npx -y server' },
+    'its command could not be started; it is started again in 1 s. The command npx -y server was not found. "command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".',
+  ],
+  [
+    'in the home folder',
+    { command: '~/server' },
+    'its command could not be started; it is started again in 1 s. The command ~/server was not found. Write ${HOME} in place of ~: no shell expands it.',
+  ],
+  [
+    'by a relative path',
+    { command: './server' },
+    'its command could not be started; it is started again in 1 s. The command ./server was not found. Write its whole path: another one begins at "cwd", or where the gateway was started.',
   ],
   [
     'that may not be executed',

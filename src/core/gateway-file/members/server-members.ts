@@ -1,5 +1,6 @@
 // The members of a server in the configuration file: each once, for parsing and for the JSON Schema.
 import { httpUrl, integer, oneOf } from '../../config/rules.ts';
+import { warnOfBareVariable } from '../shapes/bare-variable.ts';
 import { list, record } from '../shapes/collection.ts';
 import { defineMember, type Member } from '../shapes/object.ts';
 import { freeText, text, trueOrFalse, wholeNumber } from '../shapes/scalar.ts';
@@ -41,7 +42,7 @@ export const httpMembers = {
   }),
   headers: defineMember({
     name: 'headers',
-    shape: record(headerValue, {
+    shape: record(warnOfBareVariable(headerValue), {
       allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
       checkName: checkHeaderName,
       names: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" },
@@ -75,7 +76,7 @@ export const stdioMembers = {
   }),
   env: defineMember({
     name: 'env',
-    shape: record(freeText({ isSecret: true }), {
+    shape: record(warnOfBareVariable(freeText({ isSecret: true })), {
       allowed: `an object of variables, such as { "TOKEN": "\${TOKEN}" }`,
       checkName: (name) =>
         /^[^=\0]+$/.test(name) ? undefined : 'A variable’s name is not empty and has no =.',

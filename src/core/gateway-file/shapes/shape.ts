@@ -21,6 +21,8 @@ export interface Place {
 export interface ReadContext {
   readonly env: Env;
   report(line: number, path: string, message: string): void;
+  /** What works, but may not be what was meant. */
+  warn(line: number, path: string, message: string): void;
   /** Of a member of another program. */
   reportIgnored(name: string): void;
 }

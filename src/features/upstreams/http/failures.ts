@@ -41,6 +41,7 @@ const REASONS: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'it does not answer',
   ECONNRESET: 'it closed the connection',
   EPIPE: 'it closed the connection',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
   UND_ERR_SOCKET: 'it closed the connection',
 };
 
@@ -70,12 +71,12 @@ function describeRefusal(status: number, headers: IncomingHttpHeaders): string {
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
   }
   if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? '')) {
-    return 'it wants each user to log in at it (401), which this version does not do';
+    return 'it wants each user to log in at it (401), which this version does not do: configure a token in its "headers", or token-exchange in its "auth"';
   }
   if (status === 401 || status === 403) {
-    return `it refuses the credentials that are configured for it (${status})`;
+    return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
   }
-  if (status === 404) return 'there is nothing at its address (404)';
+  if (status === 404) return 'there is nothing at its address (404), which often ends in /mcp';
   if (status === 429) return 'it gets too many requests (429)';
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }

@@ -38,11 +38,22 @@ export function explainStart({ command, cwd }: StdioUpstreamConfig, error: unkno
 }
 
 const ADVICE: Readonly<Record<string, (command: string) => string>> = {
-  ENOENT: (command) =>
-    `The command ${command} was not found. Install it, add its folder to the PATH of the gateway, or write its whole path in "command"; arguments belong in "args".`,
+  ENOENT: (command) => `The command ${command} was not found. ${adviseOnMissing(command)}`,
   EACCES: (command) =>
     `The command ${command} may not be executed. Make the file executable for the user of the gateway.`,
   EAGAIN: () =>
     'There are too many processes. Raise the limit of processes, or lower maxProcesses.',
   EMFILE: () => 'Too many files are open. Raise the limit of open files (ulimit -n).',
 };
+
+/** No shell reads the command. */
+function adviseOnMissing(command: string): string {
+  if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
+  if (/\s/.test(command)) {
+    return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
+  }
+  if (command.includes('/')) {
+    return 'Write its whole path: another one begins at "cwd", or where the gateway was started.';
+  }
+  return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
+}
