@@ -4,7 +4,12 @@ import { describe, expect, test } from 'vitest';
 import type { UpstreamRequest } from '../../../src/features/upstreams/upstream.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
-import { callTool, sessionCaller, statelessCaller } from '../../support/upstreams/requests.ts';
+import {
+  callTool,
+  sessionCaller,
+  statelessCaller,
+  toRequest,
+} from '../../support/upstreams/requests.ts';
 import {
   type Respond,
   sendJson,
@@ -233,3 +238,31 @@ function writeByteByByte(res: ServerResponse, count: number, begin: string, end:
   if (begin !== '') socket?.write(toChunk(begin));
   write();
 }
+
+test.each(['the answer to a call', 'the stream of a session'])(
+  '§18.4 thousands of requests on %s are no thousands of connections',
+  async (where) => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    const { upstream } = closeAfterTest(await openHttpUpstream({ url: server.url }));
+    const pings = Array.from({ length: 2000 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }));
+    const isCall = where === 'the answer to a call';
+    // Whoever answers waits.
+    server.answer('response', () => {});
+    server.answer(isCall ? 'tools/call' : 'GET', (res) => void startEvents(res, ...pings));
+    const caller = sessionCaller();
+    const stop = new AbortController();
+    const stopListening = upstream.listen(caller, { listChanged() {}, resourceUpdated() {} });
+    const called = isCall && callTool(upstream, caller, 'any', {}, { signal: stop.signal });
+    await expect.poll(() => server.count('response'), { timeout: 20_000 }).toBeGreaterThan(30);
+    // Others are served, and by then all that is sent has come.
+    for (let time = 0; time < 20; time += 1) {
+      expect(await upstream.request(sessionCaller(), toRequest('tools/list', {}))).toEqual({
+        content: [],
+      });
+    }
+    expect(server.count('response')).toBeLessThan(100);
+    stopListening();
+    stop.abort();
+    await Promise.allSettled([called]);
+  },
+);

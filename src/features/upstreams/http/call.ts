@@ -52,6 +52,9 @@ export interface CallDeps {
   readonly clock: Clock;
 }
 
+/** Requests of the server that wait for their answers: each answer is a connection of its own. */
+export const MAX_OPEN_REQUESTS = 32;
+
 /** A stream that goes on after its answer ends its connection. */
 const LINGER_MS = 1000;
 
@@ -62,6 +65,7 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
     if (signal?.aborted) return reject(createAbortedError());
     let isSettled = false;
     let cancelLinger = () => {};
+    let openRequests = 0;
 
     /** False where the call has ended before. */
     function settle(): boolean {
@@ -85,12 +89,24 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
 
     const abandonOnAbort = () => abandon(createAbortedError());
 
+    async function answer(request: ServerRequest): Promise<void> {
+      if (openRequests >= MAX_OPEN_REQUESTS) {
+        call.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
+        return;
+      }
+      openRequests += 1;
+      await call.onRequest(request);
+      openRequests -= 1;
+    }
+
+    const guarded: Call = { ...call, onRequest: answer };
+
     function takeValue(value: unknown, headers: IncomingHttpHeaders): void {
       if (isSettled) {
         call.onStray('it went on after its answer');
         return;
       }
-      const taken = takeMessage(call, deadline, readServerMessage(value), headers);
+      const taken = takeMessage(guarded, deadline, readServerMessage(value), headers);
       if (taken instanceof UpstreamError) {
         stop();
         fail(taken);

@@ -1,7 +1,12 @@
 // MCP "Listening for Messages from the Server": the GET stream of a session.
 import { answerRequest } from '../messages/answer-request.ts';
-import { readServerMessage, type ServerMessage } from '../messages/server-message.ts';
+import {
+  readServerMessage,
+  type ServerNotification,
+  type ServerRequest,
+} from '../messages/server-message.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
+import { MAX_OPEN_REQUESTS } from './call.ts';
 import type { Connection } from './connection.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import type { Audience } from './listeners.ts';
@@ -55,6 +60,15 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   ): Promise<ExchangeEnd | undefined> {
     return new Promise((resolve, reject) => {
       let stop = () => {};
+      let openRequests = 0;
+
+      async function answer(message: ServerRequest): Promise<void> {
+        if (openRequests >= MAX_OPEN_REQUESTS) return;
+        openRequests += 1;
+        await answerServer(message, audience, session);
+        openRequests -= 1;
+      }
+
       const stopOnAbort = () => {
         stop();
         resolve(undefined);
@@ -67,7 +81,10 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         },
         onMessage(value: unknown) {
           const message = readServerMessage(value);
-          if (message !== undefined) take(message, audience, session);
+          if (message?.kind === 'request') void answer(message);
+          else if (message?.kind === 'notification' && !routeByToken(message, session)) {
+            audience.notify(message);
+          }
         },
         onEnd(end: ExchangeEnd) {
           signal.removeEventListener('abort', stopOnAbort);
@@ -85,15 +102,15 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     for (const uri of uris) await deps.request(caller, { ...SUBSCRIBE, params: { uri } });
   }
 
-  function take(message: ServerMessage, audience: Audience, session: ServerSession): void {
-    if (message.kind === 'notification') {
-      if (!routeByToken(message, session)) audience.notify(message);
-    } else if (message.kind === 'request') {
-      const asked = findOnly(session);
-      void answerRequest(message, asked?.onRequest?.bind(asked))
-        .then((response) => connection.send(audience.caller, response, session.headers))
-        .catch(() => {});
-    }
+  /** Never rejects. */
+  async function answerServer(
+    message: ServerRequest,
+    audience: Audience,
+    session: ServerSession,
+  ): Promise<void> {
+    const asked = findOnly(session);
+    const response = await answerRequest(message, asked?.onRequest?.bind(asked));
+    await connection.send(audience.caller, response, session.headers).catch(() => {});
   }
 
   return { open, subscribe };
@@ -110,10 +127,7 @@ const SUBSCRIBE = {
 const isForGood = (status: number): boolean => status < 500 && status !== 409 && status !== 429;
 
 /** Some servers say on this stream what belongs to a request; whose it is can be told for few of it. */
-function routeByToken(
-  { method, params }: Extract<ServerMessage, { kind: 'notification' }>,
-  session: ServerSession,
-): boolean {
+function routeByToken({ method, params }: ServerNotification, session: ServerSession): boolean {
   if (method === 'notifications/progress') {
     const { progressToken: token } = params;
     if (typeof token === 'number') session.underWay.get(token)?.onProgress?.(params);
