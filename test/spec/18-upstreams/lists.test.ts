@@ -307,3 +307,48 @@ test('§18.2 instructions: /mcp/<server> has those of the server, and what it of
   expect(json.result.instructions).toBe('# Hello');
   expect(json.result.capabilities).not.toHaveProperty('prompts');
 });
+
+test('§18.4 lists: a server that says all the time that its list has changed holds nobody up', async () => {
+  const clock = manualClock();
+  const server = await serve({ tools: buildTools('t') });
+  const { upstream, close } = await openHttpUpstream({ url: server.url });
+  closeAfterTest({ close });
+  const lists = createServerLists(upstream, {
+    clock,
+    log: collectLog().log,
+    isPersonal: false,
+    maxUsers: 1,
+    signal: new AbortController().signal,
+    isLocked: () => false,
+    onChange() {},
+  });
+  const load = async () => lists.load('tools', GATEWAY_CALLER);
+  await load();
+  let answer = (_outcome: object) => {};
+  const silence = new Promise((resolve) => {
+    answer = resolve;
+  });
+  server.listing.answers = { 'tools/list': () => silence };
+  let waited = 0;
+  for (let time = 0; time < 100; time += 1) {
+    lists.invalidate('tools', GATEWAY_CALLER);
+    let isLoaded = false;
+    const loading = load().finally(() => {
+      isLoaded = true;
+    });
+    await expect
+      .poll(async () => {
+        await Promise.race([loading, new Promise((resolve) => setTimeout(resolve, 10))]);
+        if (!isLoaded) clock.advance(1_000);
+        if (!isLoaded) waited += 1_000;
+        return isLoaded;
+      }, PATIENT)
+      .toBe(true);
+    expect(await loading).toMatchObject({ items: buildTools('t') });
+  }
+  expect(waited).toBeLessThan(30_000);
+  // It is asked once more, not as often as it said so.
+  answer({ result: { tools: buildTools('late') } });
+  await expect.poll(load, PATIENT).toMatchObject({ items: buildTools('late') });
+  expect(server.count('tools/list')).toBe(3);
+});

@@ -30,8 +30,17 @@ export interface ListCacheDeps {
 
 /** How long a changed list is waited for before the old one is served. */
 const CHANGED_WAIT_MS = 15_000;
+/** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
+const QUICK_MS = 1_000;
+const WAIT_AGAIN_MS = 300_000;
 /** Nobody asks again so soon after a failure. */
 const RETRY_MS = 1_000;
+
+interface Flight {
+  /** Those that came before it was asked for. */
+  changes: number | undefined;
+  done: Promise<void>;
+}
 
 export function createListCache(deps: ListCacheDeps): ListCache {
   const { clock, fetch, isStrict, onChange } = deps;
@@ -42,8 +51,9 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   /** Counts the changes; a list counts as current if none came after it was asked for. */
   let changes = 0;
   let changesSeen = 0;
-  let changedWait: WaitingTime | undefined;
-  let flight: { readonly changes: number; readonly done: Promise<void> } | undefined;
+  let changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined;
+  /** Without `changes` it waits for the one before it. */
+  let flight: Flight | undefined;
 
   const isCurrent = () => list !== undefined && changesSeen === changes;
 
@@ -61,32 +71,43 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     changesSeen = changesBefore;
     expiresAt = clock.monotonic() + fetched.ttlMs;
     wasMissed = false;
+    if (waitedMs() < QUICK_MS) changedWait = undefined;
     if (isNews) onChange();
   }
 
-  async function run(changesBefore: number, before: Promise<void> | undefined): Promise<void> {
+  const waitedMs = () =>
+    changedWait === undefined ? 0 : clock.monotonic() - changedWait.startedAt;
+
+  async function run(own: Flight, before: Promise<void> | undefined): Promise<void> {
     await before;
+    const changesBefore = changes;
+    own.changes = changesBefore;
     try {
       keep(await fetch(), changesBefore);
     } catch {
       // Whoever fetches says why; here is only known that nothing came.
       retryAt = clock.monotonic() + RETRY_MS;
     } finally {
-      if (flight?.changes === changesBefore) flight = undefined;
+      if (flight === own) flight = undefined;
     }
   }
 
-  /** One at a time: of those who wait for the same list, all wait for the same answer. */
+  /** One at a time, and one that waits: of those who wait for the same list, all wait for the same answer. */
   function refresh(): Promise<void> {
-    if (flight?.changes !== changes) {
-      flight = { changes, done: run(changes, flight?.done) };
+    if (flight === undefined || (flight.changes !== undefined && flight.changes !== changes)) {
+      const own: Flight = { changes: undefined, done: Promise.resolve() };
+      own.done = run(own, flight?.done);
+      flight = own;
     }
     return flight.done;
   }
 
   async function wait(): Promise<FetchedList | undefined> {
-    changedWait ??= createWaitingTime(clock, CHANGED_WAIT_MS);
-    const waiting = list === undefined ? deps.firstWait : changedWait;
+    changedWait ??= {
+      time: createWaitingTime(clock, CHANGED_WAIT_MS),
+      startedAt: clock.monotonic(),
+    };
+    const waiting = list === undefined ? deps.firstWait : changedWait.time;
     await waitAtMost(clock, waiting.left(), refresh());
     return getServable();
   }
@@ -103,7 +124,7 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     peek: () => list,
     invalidate() {
       changes += 1;
-      changedWait = undefined;
+      if (waitedMs() >= WAIT_AGAIN_MS) changedWait = undefined;
       retryAt = Number.NEGATIVE_INFINITY;
     },
     refresh() {
