@@ -1,19 +1,39 @@
 // npm run bench -- relay: what it costs to pass a call on to a server behind the gateway, compared with the
 // same call to a tool of the gateway's own. The server's own CPU is not counted: it runs beside the load.
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { freePort } from '../test/support/gateway/ports.ts';
 import { type Contestant, type Era, runPostern } from './contestants.ts';
 import type { Options } from './options.ts';
+import { measureLists } from './relay/measure-lists.ts';
+import { measureSessions } from './relay/measure-sessions.ts';
+import { nameInFile, startUpstream } from './relay/upstreams.ts';
 import { computeFigures } from './results.ts';
 import { prepareRunner, type Runner, runRounds } from './rounds.ts';
-import { LOAD_CORE, type ServerProcess, startServer } from './server-process.ts';
+import type { ServerProcess } from './server-process.ts';
 import { openTestbed, type Testbed } from './testbed.ts';
 
 const ERAS = ['session', 'stateless'] as const;
 const STORES = ['redis', 'embedded'] as const;
 
-export async function measureRelay({ plan }: Options): Promise<void> {
+const PARTS: Readonly<Record<string, (options: Options) => Promise<void>>> = {
+  calls: measureCalls,
+  lists: measureLists,
+  sessions: measureSessions,
+};
+
+/** `--only` names some of the parts. */
+export async function measureRelay(options: Options): Promise<void> {
+  const { only } = options;
+  const unknown = only.filter((name) => PARTS[name] === undefined);
+  if (unknown.length > 0) {
+    throw new Error(
+      `relay has the parts ${Object.keys(PARTS).join(', ')}, not ${unknown.join(', ')}.`,
+    );
+  }
+  for (const [name, measure] of Object.entries(PARTS)) {
+    if (only.length === 0 || only.includes(name)) await measure(options);
+  }
+}
+
+async function measureCalls({ plan }: Options): Promise<void> {
   const testbed = await openTestbed();
   const upstreams: ServerProcess[] = [];
   try {
@@ -58,29 +78,21 @@ async function listContestants(
   { folder }: Testbed,
   upstreams: ServerProcess[],
 ): Promise<readonly Contestant[]> {
-  const files = new Map<Era, string>();
+  const files = new Map<Era, readonly string[]>();
   for (const era of ERAS) {
-    const port = await freePort();
-    const upstream = await startServer({
-      args: ['bench/contestants/upstream.mjs'],
-      env: { PORT: String(port), ERA: era },
-      port,
-      cores: LOAD_CORE,
-    });
+    const upstream = await startUpstream(era);
     upstreams.push(upstream);
-    const file = join(folder, `${era}.json`);
     const mcpServers = { bare: { url: upstream.url, prefix: '' } };
-    await writeFile(file, JSON.stringify({ mcpServers, builtIn: false }));
-    files.set(era, file);
+    files.set(era, await nameInFile(folder, era, mcpServers));
   }
   return STORES.flatMap((store) =>
     ERAS.flatMap((era) => [
       createContestant(`${store}, ${era}: built-in`, era, runPostern(store)),
-      ...[...files].map(([upstreamEra, file]) =>
+      ...[...files].map(([upstreamEra, args]) =>
         createContestant(
           `${store}, ${era}: server of the ${upstreamEra} era`,
           era,
-          runPostern(store, {}, ['--config', file]),
+          runPostern(store, {}, args),
         ),
       ),
     ]),

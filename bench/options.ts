@@ -28,7 +28,7 @@ What:
 
 Options:
   --quick               under a minute: 32 connections, 3 short rounds, main contestants
-  --only a,b            only these contestants (by name or by the beginning of it), cases of growth, or parts of scaling
+  --only a,b            only these contestants (by name or by the beginning of it), cases of growth, or parts of scaling or relay
   --connections 1,32    only so many connections
   --rounds n            rounds of each contestant (5)
   --seconds n           length of a round (3)
