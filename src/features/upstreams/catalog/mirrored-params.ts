@@ -51,14 +51,17 @@ function findAnnotations(member: unknown, path: readonly string[]): readonly Ann
 
 /** The headers of a call, by name; the transport encodes their values. */
 export function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
+  const params = readMirroredParams(entry);
+  if (params.length === 0) return NONE;
   return Object.fromEntries(
-    readMirroredParams(entry).flatMap(({ header, path }) => {
+    params.flatMap(({ header, path }) => {
       const value = getMember(args, path);
       return MIRRORED.has(typeof value) ? [[header, String(value)]] : [];
     }),
   );
 }
 
+const NONE = {};
 const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
 
 const getMember = (value: unknown, path: readonly string[]): unknown =>

@@ -24,7 +24,7 @@ export function createCredentials(
 ): GetHeaders {
   switch (auth.type) {
     case 'none':
-      return async () => ({});
+      return () => NO_HEADERS;
     case 'identity':
       return addToken((caller) => deps.identity.issueToken(caller, url).catch(failIdentity));
     case 'token-exchange':
@@ -33,6 +33,8 @@ export function createCredentials(
       return addToken(createForward({ url, audience: auth.audience }));
   }
 }
+
+const NO_HEADERS = {};
 
 const addToken = (getToken: GetToken): GetHeaders =>
   async function getHeaders(caller) {

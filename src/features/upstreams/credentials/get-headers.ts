@@ -1,12 +1,15 @@
 // §18.6: what each kind of `auth` comes to.
 import type { UpstreamCaller } from '../upstream.ts';
 
+/** By lower-case name. */
+export type CredentialHeaders = Readonly<Record<string, string>>;
+
 /**
- * Headers, by lower-case name, that go with a request on this caller's behalf. Secrets.
+ * Headers that go with a request on this caller's behalf. Secrets.
  *
  * @throws UpstreamError `unavailable` where the caller's request must not be sent.
  */
-export type GetHeaders = (caller: UpstreamCaller) => Promise<Readonly<Record<string, string>>>;
+export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 
 /** Undefined for who has no token: the gateway itself, and callers without authentication. */
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;

@@ -6,6 +6,7 @@ import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file
 import type { JsonObject } from '../../../core/json.ts';
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import type { CredentialHeaders, GetHeaders } from '../credentials/get-headers.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
 import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { type CallOutcome, runCall } from './call.ts';
@@ -57,7 +58,7 @@ export interface Sending {
 export interface ConnectionDeps {
   readonly openPool: () => Promise<Dispatcher>;
   /** What tells the server who calls. */
-  readonly getHeaders: (caller: UpstreamCaller) => Promise<Readonly<Record<string, string>>>;
+  readonly getHeaders: GetHeaders;
   readonly maxBytes: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -100,16 +101,30 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     basis: HeaderList,
     headers: HeaderList,
   ): Promise<string[]> {
-    const credentials = await deps.getHeaders(caller);
-    const names = Object.keys(credentials);
-    return names.length === 0
-      ? [...basis, ...headers]
-      : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
+    return joinHeaders(basis, await deps.getHeaders(caller), headers);
   }
 
-  async function callOnce(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
-    const headers = await prepare(caller, posted, sending.headers);
-    const dispatcher = opened ?? (await openDispatcher());
+  /** Where credentials and connections are at hand, as for nearly all calls, nothing is waited for. */
+  function callOnce(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
+    const credentials = deps.getHeaders(caller);
+    return opened === undefined || credentials instanceof Promise
+      ? callLater(credentials, sending)
+      : sendCall(opened, joinHeaders(posted, credentials, sending.headers), sending);
+  }
+
+  async function callLater(
+    credentials: CredentialHeaders | Promise<CredentialHeaders>,
+    sending: Sending,
+  ): Promise<CallOutcome> {
+    const headers = joinHeaders(posted, await credentials, sending.headers);
+    return sendCall(opened ?? (await openDispatcher()), headers, sending);
+  }
+
+  function sendCall(
+    dispatcher: Dispatcher,
+    headers: string[],
+    sending: Sending,
+  ): Promise<CallOutcome> {
     lastId += 1;
     const id = lastId;
     const { method, signal, timeoutMs } = sending;
@@ -129,6 +144,15 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     );
   }
 
+  function callOnceOrTwice(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
+    const calling = callOnce(caller, sending);
+    if (!mayRepeat(sending)) return calling;
+    return calling.catch((failure: unknown) => {
+      if (sending.signal?.aborted || !isBroken(failure)) throw failure;
+      return callOnce(caller, sending);
+    });
+  }
+
   const toExchange = (
     method: ExchangeRequest['method'],
     headers: string[],
@@ -138,10 +162,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
   return {
     async call(caller, sending) {
       try {
-        const outcome = await callOnce(caller, sending).catch((failure: unknown) => {
-          if (!isWorthRepeating(sending, failure)) throw failure;
-          return callOnce(caller, sending);
-        });
+        const outcome = await callOnceOrTwice(caller, sending);
         deps.onOutcome(outcome, sending.isHandshake === true);
         return outcome;
       } catch (failure) {
@@ -190,12 +211,23 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
  * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
  * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
  */
-const isWorthRepeating = ({ method, signal }: Sending, failure: unknown): boolean =>
-  method !== 'tools/call' &&
-  signal?.aborted !== true &&
+const mayRepeat = ({ method }: Sending): boolean => method !== 'tools/call';
+
+const isBroken = (failure: unknown): boolean =>
   failure instanceof UpstreamError &&
   failure.failure === 'unavailable' &&
   isBrokenConnection(failure);
+
+function joinHeaders(
+  basis: HeaderList,
+  credentials: CredentialHeaders,
+  headers: HeaderList,
+): string[] {
+  const names = Object.keys(credentials);
+  return names.length === 0
+    ? [...basis, ...headers]
+    : [...withoutNames(basis, names), ...toHeaderList(credentials), ...headers];
+}
 
 /** Credentials win over what the configuration says. */
 function withoutNames(headers: HeaderList, names: readonly string[]): HeaderList {

@@ -3,7 +3,7 @@ import type { OutboundConfig } from '../../../core/config/groups/outbound.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { UpstreamCaller } from '../upstream.ts';
+import type { GetHeaders } from '../credentials/get-headers.ts';
 
 /** What a server that is reached by HTTP needs of the gateway. */
 export interface HttpUpstreamDeps {
@@ -12,7 +12,7 @@ export interface HttpUpstreamDeps {
   readonly store: Store;
   readonly getSeal: () => Promise<Seal>;
   /** What tells the server who calls (§18.6), beside the headers of the configuration. */
-  readonly getHeaders: (caller: UpstreamCaller) => Promise<Readonly<Record<string, string>>>;
+  readonly getHeaders: GetHeaders;
   /** Bytes of an answer, or of an event of a stream. */
   readonly maxBytes: number;
   readonly outbound: OutboundConfig;

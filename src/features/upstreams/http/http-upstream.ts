@@ -29,7 +29,7 @@ export function createHttpUpstream(
   const connection = createConnection(config, {
     openPool: () =>
       openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
-    getHeaders: async (caller) =>
+    getHeaders: (caller) =>
       caller.user === undefined && dependsOnUser ? {} : deps.getHeaders(caller),
     maxBytes,
     clock,

@@ -34,7 +34,7 @@ export function describeInHeaders(request: UpstreamRequest): HeaderList {
   const { method, name, mirrored } = request;
   const headers = ['mcp-protocol-version', STATELESS_VERSION, 'mcp-method', method];
   if (name !== undefined) headers.push('mcp-name', encodeHeader(name));
-  for (const [header, value] of Object.entries(mirrored ?? {})) {
+  for (const [header, value] of mirrored === undefined ? [] : Object.entries(mirrored)) {
     headers.push(header, encodeHeader(value));
   }
   return headers;

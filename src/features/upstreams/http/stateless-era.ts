@@ -47,7 +47,7 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
   }
 
   return {
-    async request(caller, request) {
+    request(caller, request) {
       const { sessionId } = caller;
       const isWanted = SUBSCRIBING.get(request.method);
       const { uri } = request.params;
@@ -55,8 +55,7 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
         return send(caller, request);
       }
       // This era has no such requests: the stream of the client's session asks for the resource.
-      await subscriptions.change(sessionId, uri, isWanted);
-      return {};
+      return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
   };
 }

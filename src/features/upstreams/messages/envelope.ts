@@ -55,10 +55,10 @@ export function toStatelessParams(
   const meta = {
     ...selectOwnMeta(request.params._meta),
     ...describeCall(request, token),
-    [`${PREFIX}protocolVersion`]: STATELESS_VERSION,
-    [`${PREFIX}clientCapabilities`]: declareCapabilities(capabilities),
-    [`${PREFIX}clientInfo`]: CLIENT_INFO,
-    ...(logLevel !== undefined && { [`${PREFIX}logLevel`]: logLevel }),
+    'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
+    'io.modelcontextprotocol/clientCapabilities': declareCapabilities(capabilities),
+    'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
+    ...(logLevel !== undefined && { 'io.modelcontextprotocol/logLevel': logLevel }),
   };
   return { ...request.params, _meta: meta };
 }
