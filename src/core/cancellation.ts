@@ -20,21 +20,20 @@ export interface Cancellation {
 export function createCancellation(): Cancellation {
   /** Made on first use: who listens at the end of the line may be nobody. */
   let listeners: Set<() => void> | undefined;
-  let isAborted = false;
-  return {
-    signal: {
-      get aborted() {
-        return isAborted;
-      },
-      addEventListener(_type, listener) {
-        if (isAborted) return;
-        listeners ??= new Set();
-        listeners.add(listener);
-      },
-      removeEventListener: (_type, listener) => void listeners?.delete(listener),
+  // No accessor: each object that has one of its own costs as much as all else here.
+  const signal = {
+    aborted: false,
+    addEventListener(_type: 'abort', listener: () => void) {
+      if (signal.aborted) return;
+      listeners ??= new Set();
+      listeners.add(listener);
     },
+    removeEventListener: (_type: 'abort', listener: () => void) => void listeners?.delete(listener),
+  };
+  return {
+    signal,
     abort() {
-      isAborted = true;
+      signal.aborted = true;
       for (const listener of listeners ?? []) {
         listeners?.delete(listener);
         listener();

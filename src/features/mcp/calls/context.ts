@@ -56,6 +56,7 @@ export function createContext(
   // The params are not kept: a call that waits keeps what its tool has of them.
   const meta = readMeta(params);
   let askedKeys: Set<string> | undefined;
+  let relay: Relay | undefined;
   const { progressToken } = meta;
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
     fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
@@ -81,7 +82,10 @@ export function createContext(
     __proto__: MADE_ON_USE,
     getCapabilities: capabilities,
     getSignal: abortSignal,
-    getRelay: () => createRelay(stream.isAccepted && isRequestId(progressToken), signal()),
+    getRelay() {
+      relay ??= createRelay(stream.isAccepted && isRequestId(progressToken), signal());
+      return relay;
+    },
     user,
     session: 'record' in session ? session.record : undefined,
     service,

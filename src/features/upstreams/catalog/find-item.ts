@@ -7,7 +7,7 @@ import type { Entry } from './entry.ts';
 import type { ListKind } from './list-kinds.ts';
 import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
-import type { FoundResource, View, Who } from './view.ts';
+import type { Found, FoundResource, View, Who } from './view.ts';
 
 /** @throws GatewayError for what the caller does not see, or may not use. */
 export interface FindItem {
@@ -17,7 +17,7 @@ export interface FindItem {
     who: Who,
     context: Context,
     args?: JsonObject,
-  ): Promise<Entry>;
+  ): Entry | Promise<Entry>;
   findResource(uri: string, who: Who, context: Context): Promise<FoundResource>;
 }
 
@@ -27,16 +27,10 @@ export function createFindItem(
   resolveResource: ResolveResource,
 ): FindItem {
   return {
-    async findEntry(kind, name, who, context, args) {
-      const found = await view.find(kind, name, who, context);
-      if (found === undefined) return failUnknown(kind, name);
-      if (found.kind === 'entry') {
-        access.checkUse(kind, { ...found.entry, asked: name }, who, args);
-        return found.entry;
-      }
-      const server = found.server.config.name;
-      access.checkUse(kind, { asked: name, name, server, annotations: {} }, who, args);
-      return failAbsent(found.server, who);
+    findEntry(kind, name, who, context, args) {
+      const finding = view.find(kind, name, who, context);
+      const check = (found: Found | undefined) => checkEntry(found, kind, name, who, args);
+      return finding instanceof Promise ? finding.then(check) : check(finding);
     },
     async findResource(uri, who, context) {
       const found = await resolveResource(uri, who, context);
@@ -45,6 +39,23 @@ export function createFindItem(
       return found;
     },
   };
+
+  function checkEntry(
+    found: Found | undefined,
+    kind: ListKind,
+    name: string,
+    who: Who,
+    args: JsonObject | undefined,
+  ): Entry {
+    if (found === undefined) return failUnknown(kind, name);
+    if (found.kind === 'entry') {
+      access.checkUse(kind, { ...found.entry, asked: name }, who, args);
+      return found.entry;
+    }
+    const server = found.server.config.name;
+    access.checkUse(kind, { asked: name, name, server, annotations: {} }, who, args);
+    return failAbsent(found.server, who);
+  }
 }
 
 /** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */

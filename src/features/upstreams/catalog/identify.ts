@@ -1,18 +1,24 @@
 import type { Caller } from '../../mcp/catalog/catalog.ts';
 import type { Who } from './view.ts';
 
-export type Identify = (caller: Caller) => Promise<Who>;
+export type Identify = (caller: Caller) => Who | Promise<Who>;
 
 /** OAuth client ID of the caller; undefined where it is not known. */
 export type ClientOf = (caller: Caller) => string | undefined | Promise<string | undefined>;
 
 export const createIdentify =
   (clientOf: ClientOf): Identify =>
-  async (caller) => {
-    const { user, session, client: capabilities } = caller;
-    const clientId = await clientOf(caller);
-    return {
-      upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
-      rule: { user, clientId },
-    };
+  (caller) => {
+    const clientId = clientOf(caller);
+    return clientId instanceof Promise
+      ? clientId.then((known) => toWho(caller, known))
+      : toWho(caller, clientId);
   };
+
+const toWho = (
+  { user, session, client: capabilities }: Caller,
+  clientId: string | undefined,
+): Who => ({
+  upstream: { user, clientId, sessionId: session?.sessionId, capabilities },
+  rule: { user, clientId },
+});

@@ -1,6 +1,7 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
+import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { ListKind } from './list-kinds.ts';
@@ -33,7 +34,23 @@ export function createJoinedView(getPlan: () => Plan): View {
     };
   }
 
-  async function find(
+  /** Nearly always the list is there, and the first server that can have the name has it: nothing is waited for. */
+  function find(kind: ListKind, name: string, who: Who, context: Context | undefined) {
+    return findAtHand(kind, name, who) ?? findAnywhere(kind, name, who, context);
+  }
+
+  function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
+    const { builtIn, servers, naming } = getPlan();
+    if (builtIn !== undefined || kind === 'templates') return undefined;
+    const [owner = ''] = naming.findOwners(name);
+    const planned = servers.get(owner);
+    const loaded = planned && loadPrepared(planned, kind, who);
+    return loaded === undefined || loaded instanceof Promise
+      ? undefined
+      : toFound(loaded.prepared.byName.get(name));
+  }
+
+  async function findAnywhere(
     kind: ListKind,
     name: string,
     who: Who,
@@ -88,13 +105,15 @@ export interface LoadedList {
 }
 
 /** Undefined while the server has not said what it has. */
-export async function loadPrepared(
+export function loadPrepared(
   { server, prepareList }: PlannedServer,
   kind: ListKind,
   who: Who,
-): Promise<LoadedList | undefined> {
-  const fetched = await server.lists.load(kind, who.upstream);
-  return fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
+): LoadedList | undefined | Promise<LoadedList | undefined> {
+  const toLoaded = (fetched: FetchedList | undefined) =>
+    fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
+  const fetching = server.lists.load(kind, who.upstream);
+  return fetching instanceof Promise ? fetching.then(toLoaded) : toLoaded(fetching);
 }
 
 function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {

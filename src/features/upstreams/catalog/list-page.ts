@@ -12,7 +12,7 @@ const PAGE_SIZE = 1_000;
 export interface ListPageDeps {
   readonly view: View;
   readonly access: Access;
-  identify(context: Context): Promise<Who>;
+  identify(context: Context): Who | Promise<Who>;
   hasRules(): boolean;
 }
 

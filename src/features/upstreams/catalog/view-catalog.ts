@@ -49,8 +49,11 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
 
     listTools: (cursor, context) => listPage('tools', cursor, context),
     async callTool(name, args, context) {
-      const who = await identify(context);
-      const entry = await findEntry('tools', name, who, context, args);
+      // Who calls and what is called are nearly always known at once: then nothing is waited for.
+      const identifying = identify(context);
+      const who = identifying instanceof Promise ? await identifying : identifying;
+      const finding = findEntry('tools', name, who, context, args);
+      const entry = finding instanceof Promise ? await finding : finding;
       const { server, ownName } = entry;
       const builtIn = pickBuiltIn(server);
       if (builtIn) return builtIn.callTool(ownName, args, context);

@@ -22,7 +22,7 @@ export interface View {
     name: string,
     who: Who,
     context: Context | undefined,
-  ): Promise<Found | undefined>;
+  ): Found | undefined | Promise<Found | undefined>;
   /** To whom a URI is sent: who lists it, else whose template fits it. */
   findResource(
     uri: string,
