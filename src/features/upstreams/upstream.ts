@@ -71,13 +71,13 @@ export interface UpstreamRequest {
   /** Least severe log message that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
   /** The name or URI that the request is about, for `Mcp-Name`. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Arguments that go into headers, too (`x-mcp-header`), as header name and value. */
-  readonly mirrored?: Readonly<Record<string, string>>;
+  readonly mirrored?: Readonly<Record<string, string>> | undefined;
   /** Params of `notifications/progress` about this request; without it none is asked for. */
-  onProgress?(params: JsonObject): void;
+  readonly onProgress?: ((params: JsonObject) => void) | undefined;
   /** Params of `notifications/message` that belong to this request. */
-  onLog?(params: JsonObject): void;
+  readonly onLog?: ((params: JsonObject) => void) | undefined;
   /**
    * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
    * Without it, and where it cannot be told to what it belongs, the server gets an error.

@@ -51,16 +51,24 @@ export function toStatelessParams(
   token: number,
   capabilities: ClientCapabilities,
 ): JsonObject {
-  const { logLevel } = request;
-  const meta = {
-    ...selectOwnMeta(request.params._meta),
-    ...describeCall(request, token),
+  const { logLevel, params } = request;
+  const required = {
     'io.modelcontextprotocol/protocolVersion': STATELESS_VERSION,
     'io.modelcontextprotocol/clientCapabilities': declareCapabilities(capabilities),
     'io.modelcontextprotocol/clientInfo': CLIENT_INFO,
+  };
+  const added = describeCall(request, token);
+  // As nearly all are: nothing has to be copied.
+  if (params._meta === undefined && added === undefined && logLevel === undefined) {
+    return { ...params, _meta: required };
+  }
+  const meta = {
+    ...selectOwnMeta(params._meta),
+    ...added,
+    ...required,
     ...(logLevel !== undefined && { 'io.modelcontextprotocol/logLevel': logLevel }),
   };
-  return { ...request.params, _meta: meta };
+  return { ...params, _meta: meta };
 }
 
 /** `_meta` of the client without what belongs to its own hop. */

@@ -24,6 +24,13 @@ export interface RoundsOptions {
   ask(questions: Questions, requestState: string | undefined): Promise<JsonObject>;
 }
 
+/** Of a call that was not asked yet. */
+export const NO_ANSWERS: RoundAnswers = {};
+
+/** Params of the request, with the answers of its rounds. */
+export const addAnswers = (params: JsonObject, answers: RoundAnswers): JsonObject =>
+  answers === NO_ANSWERS ? params : { ...params, ...answers };
+
 const MAX_ROUNDS = 10;
 const MAX_QUESTIONS = 16;
 /** It goes through a client of the stateless era, whose next request has to hold it. */

@@ -3,7 +3,7 @@ import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
 import type { TraceContext } from '../../mcp/protocol/trace-context.ts';
-import type { UpstreamQuestion, UpstreamRequest } from '../upstream.ts';
+import type { UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';
 
@@ -33,19 +33,18 @@ export function sendToServer(
   client: RequestClient,
 ): Promise<JsonObject> {
   const { signal, trace, logLevel, wantsProgress, progress, log, answer } = client;
-  const listeners: Pick<UpstreamRequest, 'onProgress' | 'onLog'> = {
-    ...(wantsProgress && { onProgress: progress }),
-    ...(logLevel !== undefined && { onLog: log }),
-  };
-  const onRequest = limitQuestions(answer);
+  // Each member by its name: spread, they were a tenth of all that the relay does.
   return upstream.request(caller, {
-    ...request,
+    method: request.method,
+    name: request.name,
+    mirrored: request.mirrored,
     params,
     signal,
     trace,
     logLevel,
-    onRequest,
-    ...listeners,
+    onProgress: wantsProgress ? progress : undefined,
+    onLog: logLevel === undefined ? undefined : log,
+    onRequest: limitQuestions(answer),
   });
 }
 

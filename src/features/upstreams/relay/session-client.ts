@@ -7,7 +7,7 @@ import { CallRefusedError } from './call-refused.ts';
 import { findQuestionProblem, refuseQuestion, toQuestionError } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { toRequestClient } from './request-client.ts';
-import { type Questions, runRounds } from './rounds.ts';
+import { addAnswers, NO_ANSWERS, type Questions, runRounds } from './rounds.ts';
 import { sendToServer } from './server-request.ts';
 
 export function relayToSessionClient(
@@ -23,8 +23,8 @@ export function relayToSessionClient(
   return runRounds({
     server,
     capabilities,
-    first: {},
-    send: (answers) => sendToServer(call, { ...request.params, ...answers }, client),
+    first: NO_ANSWERS,
+    send: (answers) => sendToServer(call, addAnswers(request.params, answers), client),
     ask: askAll,
   });
 

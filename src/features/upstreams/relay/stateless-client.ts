@@ -6,7 +6,7 @@ import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { passLog, passProgress } from './request-client.ts';
-import { type RoundAnswers, runRounds } from './rounds.ts';
+import { addAnswers, NO_ANSWERS, type RoundAnswers, runRounds } from './rounds.ts';
 import { sendToServer } from './server-request.ts';
 import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
 import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
@@ -28,7 +28,7 @@ export async function relayToStatelessClient(
   const waiting = readReply(server, sub, relay);
 
   async function send(answers: RoundAnswers): Promise<JsonObject> {
-    const params = { ...call.request.params, ...answers };
+    const params = addAnswers(call.request.params, answers);
     const { outcome, ...place } = suspendedCalls.begin(
       { sub, server, capabilities, params, send: createSend(call, params, context) },
       listener,
@@ -81,7 +81,16 @@ function createSend(
   params: JsonObject,
   { trace, relay: { logLevel, wantsProgress } }: Context,
 ): NewCall['send'] {
-  return (client) => sendToServer(call, params, { ...client, trace, logLevel, wantsProgress });
+  return ({ signal, progress, log, answer }) =>
+    sendToServer(call, params, {
+      signal,
+      trace,
+      logLevel,
+      wantsProgress,
+      progress,
+      log,
+      answer,
+    });
 }
 
 function toListener(context: Context): Listener {
@@ -110,7 +119,7 @@ function readReply(
 
 /** What the client answered to a server that gets the request again; nothing where it was not asked before. */
 function readAnswers(server: string, { answered }: StatelessRelay): RoundAnswers {
-  if (answered === undefined) return {};
+  if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
   if (state.server !== server) throw callAgain(server);
   return {
