@@ -16,22 +16,33 @@ export type PassOn = (
 const MAX_LINKS = 100;
 
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
-  async function rememberLinks(server: string, result: RawResult, who: Who, context: Context) {
+  /** Most results link to nothing, and nothing is waited for. */
+  function keepLinks(server: string, result: RawResult, who: Who, context: Context) {
     const { sessionId } = who.upstream;
     const uris = sessionId === undefined ? [] : listLinkedUris(result);
-    if (sessionId === undefined || uris.length === 0) return result;
+    return sessionId === undefined || uris.length === 0
+      ? result
+      : rememberLinks(server, sessionId, uris, who, context).then(() => result);
+  }
+
+  async function rememberLinks(
+    server: string,
+    sessionId: string,
+    uris: readonly string[],
+    who: Who,
+    context: Context,
+  ): Promise<void> {
     const unlisted: string[] = [];
     for (const uri of uris.slice(0, MAX_LINKS)) {
       if ((await view.findResource(uri, who, context)) === undefined) unlisted.push(uri);
     }
     await links.remember(sessionId, server, unlisted);
-    return result;
   }
 
   return function passOn(server, who, request, context) {
     const upstream = view.findServer(server)?.upstream ?? failGone(server);
     return relayCall(upstream, who.upstream, request, context).then((result) =>
-      rememberLinks(server, result, who, context),
+      keepLinks(server, result, who, context),
     );
   };
 }

@@ -1,5 +1,6 @@
 // §18.2: a view as a catalogue: what is asked for is found, allowed, and passed on to whose it is.
 import type { Caller, Catalog } from '../../mcp/catalog/catalog.ts';
+import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
 import type { RelayCall } from '../relay/relayed-call.ts';
 import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
@@ -14,7 +15,7 @@ import { mirrorArguments, readMirroredParams } from './mirrored-params.ts';
 import { createPassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { createResolveResource } from './resolve-resource.ts';
-import type { View, Who } from './view.ts';
+import type { Found, View, Who } from './view.ts';
 import { createWatching } from './watching.ts';
 
 export interface ViewCatalogDeps {
@@ -39,6 +40,18 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
   const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
   /** Where the item is one of the built-in catalogue. */
   const pickBuiltIn = (server: string) => (server === BUILT_IN ? getBuiltIn() : undefined);
+
+  async function findMirroredParams(tool: string, caller: Caller, identifying: Who | Promise<Who>) {
+    const who = await identifying;
+    const own = (await getBuiltIn()?.mirroredParams(tool, caller)) ?? [];
+    if (own.length > 0) return maySeeBuiltIn(deps, tool, who) ? own : [];
+    return listMirroredParams(await view.find('tools', tool, who, undefined), who);
+  }
+
+  function listMirroredParams(found: Found | undefined, who: Who): readonly MirroredParam[] {
+    if (found?.kind !== 'entry' || found.entry.server === BUILT_IN) return [];
+    return access.mayList('tools', found.entry, who) ? readMirroredParams(found.entry) : [];
+  }
 
   return {
     offers: ALL_OFFERS,
@@ -66,13 +79,15 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
         context,
       );
     },
-    async mirroredParams(tool, caller) {
-      const who = await identify(caller);
-      const own = (await getBuiltIn()?.mirroredParams(tool, caller)) ?? [];
-      if (own.length > 0) return maySeeBuiltIn(deps, tool, who) ? own : [];
-      const found = await view.find('tools', tool, who, undefined);
-      if (found?.kind !== 'entry' || found.entry.server === BUILT_IN) return [];
-      return access.mayList('tools', found.entry, who) ? readMirroredParams(found.entry) : [];
+    mirroredParams(tool, caller) {
+      const who = identify(caller);
+      if (who instanceof Promise || getBuiltIn() !== undefined) {
+        return findMirroredParams(tool, caller, who);
+      }
+      const finding = view.find('tools', tool, who, undefined);
+      return finding instanceof Promise
+        ? finding.then((found) => listMirroredParams(found, who))
+        : listMirroredParams(finding, who);
     },
 
     listPrompts: (cursor, context) => listPage('prompts', cursor, context),
