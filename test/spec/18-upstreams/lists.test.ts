@@ -174,6 +174,9 @@ test('§18.4 lists: the first one waits 15 s for a server that has not answered,
     .toEqual(['quick__t']);
   expect(waited).toBeGreaterThanOrEqual(15_000);
   expect(await gateway.listNames('tools/list', session)).toEqual(['quick__t']);
+  expect(gateway.lines().filter(({ msg }) => msg.includes('clients waited 15 s'))).toEqual([
+    expect.objectContaining({ level: 'warn', server: 'slow' }),
+  ]);
 
   answer({ result: { tools: buildTools('late') } });
   await expect

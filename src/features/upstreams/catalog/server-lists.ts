@@ -139,6 +139,18 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     }
   }
 
+  /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
+  function noteKeptWaiting(kind: ListKind): void {
+    const { name } = upstream.config;
+    if (!hasKeptWaiting && upstream.isUp !== false) {
+      log.warn(
+        `Server ${name}: clients waited ${FIRST_WAIT_MS / 1000} s for its ${kind}, which have not come. Lists are without them until they do.`,
+        { server: name },
+      );
+    }
+    hasKeptWaiting = true;
+  }
+
   async function readDescription(holder: Holder): Promise<void> {
     holder.description = await upstream.describe(holder.caller);
   }
@@ -149,7 +161,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       const loading = lists[kind].load();
       if (!(loading instanceof Promise)) return loading;
       return loading.then((list) => {
-        hasKeptWaiting ||= list === undefined && firstWait.left() === 0;
+        if (list === undefined && firstWait.left() === 0) noteKeptWaiting(kind);
         return list;
       });
     },
