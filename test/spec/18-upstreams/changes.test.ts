@@ -1,11 +1,17 @@
 // What changes behind the gateway, told to those who listen.
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { openStore } from '../../../src/core/store/open.ts';
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
 import { openEvents } from '../../support/clients/event-stream.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import {
   type CatalogGatewayOptions,
   startForTest,
@@ -239,4 +245,45 @@ test('§18.3 the end of a session ends what was opened for it', async () => {
   await gateway.call(client.session, 'tools/call', { name: 'a__old' });
   expect(await client.end()).toBe(204);
   await expect.poll(server.deletions, PATIENT).toBe(1);
+});
+
+test('§18.4 updates of resources: a flood of them asks the store seldom, and the client is told', async () => {
+  const server = await serveChanging();
+  let lookups = 0;
+  const folder = closeAfterTest(await createTemporaryFolder());
+  const config = loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR: folder.path });
+  const store = await openStore(config, { clock: systemClock, log: collectLog().log });
+  const gateway = await start({
+    file: { mcpServers: { a: server.url } },
+    deps: {
+      store: {
+        ...store,
+        get(key) {
+          lookups += 1;
+          return store.get(key);
+        },
+      },
+    },
+  });
+  const client = await openClient(gateway);
+  const stream = await client.watch();
+  await client.ask('resources/subscribe', { uri: 'x://a' });
+  await expect.poll(server.openStreams, PATIENT).toBe(2);
+  const before = lookups;
+  for (let time = 0; time < 5_000; time += 1) {
+    server.notify('notifications/resources/updated', { uri: `y://${time}` });
+  }
+  let isTold = false;
+  const told = stream.next().finally(() => {
+    isTold = true;
+  });
+  await expect
+    .poll(() => {
+      server.notify('notifications/resources/updated', { uri: 'x://a' });
+      return isTold;
+    }, PATIENT)
+    .toBe(true);
+  expect(await told).toEqual(updated('x://a'));
+  expect(lookups - before).toBeLessThan(2_000);
+  stream.hangUp();
 });

@@ -1,4 +1,5 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
+import type { Clock } from '../../../core/clock.ts';
 import type { Caller, CatalogListener } from '../../mcp/catalog/catalog.ts';
 import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
@@ -8,12 +9,14 @@ import type { Identify } from './identify.ts';
 import type { Plan } from './plan.ts';
 import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
+import { createUpdateBatch } from './update-batch.ts';
 import type { View, Who } from './view.ts';
 
 export interface ListenDeps {
   readonly view: View;
   readonly access: Access;
   readonly hub: ChangeHub;
+  readonly clock: Clock;
   readonly identify: Identify;
   readonly resolveResource: ResolveResource;
   getPlan(): Plan;
@@ -26,7 +29,7 @@ export function listenToServers(
   listener: CatalogListener,
   uris: readonly string[] | undefined,
 ): () => void {
-  const { view, access, hub, identify, resolveResource, getPlan } = deps;
+  const { view, access, hub, clock, identify, resolveResource, getPlan } = deps;
   const builtIn = view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined;
   const stops = new Map<Server, () => void>();
   const ownStops: (() => void)[] = [];
@@ -66,13 +69,14 @@ export function listenToServers(
   function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
     // Lists that everybody shares the gateway itself hears of.
     if (!server.isPersonal && !mayTellOfResources(server, who, own)) return;
+    const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
       {
         listChanged(list) {
           if (server.isPersonal) server.lists.invalidate(list, who.upstream);
         },
-        resourceUpdated: (ownUri) => void tellOfResource(server, ownUri, who).catch(() => {}),
+        resourceUpdated: noteUpdate,
       },
       own,
     );
@@ -97,6 +101,7 @@ export function listenToServers(
 
   /** By the URI that clients know; never of what is not theirs to read. */
   async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
+    if (!isOpen) return;
     const { name } = server.config;
     for (const uri of [ownUri, `${name}+${ownUri}`]) {
       const found = await resolveResource(uri, who, undefined);

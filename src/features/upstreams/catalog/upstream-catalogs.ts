@@ -86,6 +86,7 @@ export function createUpstreamCatalogs(
     relayCall: deps.relayCall,
     links: createLinkedResources(deps),
     hub,
+    clock,
     getPlan,
   };
   const joined = createJoinedView(getPlan);

@@ -1,4 +1,5 @@
 // §18.2: a view as a catalogue: what is asked for is found, allowed, and passed on to whose it is.
+import type { Clock } from '../../../core/clock.ts';
 import type { Caller, Catalog } from '../../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../../mcp/catalog/descriptions.ts';
 import type { RelayCall } from '../relay/relayed-call.ts';
@@ -27,6 +28,7 @@ export interface ViewCatalogDeps {
   readonly relayCall: RelayCall;
   readonly links: LinkedResources;
   readonly hub: ChangeHub;
+  readonly clock: Clock;
   getPlan(): Plan;
 }
 
