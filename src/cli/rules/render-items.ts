@@ -11,6 +11,8 @@ export interface Asked {
   readonly path: string;
   readonly user: UserContext;
   readonly clientId: string | undefined;
+  /** Sentences about patterns that fit none of the items, where these are all that there is. */
+  readonly idlePatterns: readonly string[];
 }
 
 /** For programs: one object for each item. */
@@ -42,7 +44,9 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
       .join('  ')
       .trimEnd(),
   );
-  return [describeAsked(items, asked), '', ...lines].join('\n');
+  const { idlePatterns } = asked;
+  const notes = idlePatterns.length === 0 ? [] : ['', ...idlePatterns];
+  return [describeAsked(items, asked), '', ...lines, ...notes].join('\n');
 }
 
 function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {

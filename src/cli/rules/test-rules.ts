@@ -11,7 +11,7 @@ import { createNaming } from '../../features/upstreams/catalog/naming.ts';
 import { type RulesTestOptions, UsageError } from '../command-line.ts';
 import { prepareEnvironment } from '../env-file.ts';
 import { readConfiguration } from '../lock/read-configuration.ts';
-
+import { findIdlePatterns } from './find-idle-patterns.ts';
 import { listItems } from './list-items.ts';
 import { readClaims } from './read-claims.ts';
 import { type JudgedItem, renderItems, toJson } from './render-items.ts';
@@ -26,7 +26,10 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   const rules = await createRules(file.rules, { clock: systemClock });
   const items = await findItems(path, file, options);
   const judged = items.map((item): JudgedItem => ({ item, decision: rules.decide(item, caller) }));
-  console.log(options.isJson ? toJson(judged) : renderItems(judged, { path, user, clientId }));
+  const isAboutAll = options.tool === undefined && options.items.length === 0;
+  const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
+  const asked = { path, user, clientId, idlePatterns };
+  console.log(options.isJson ? toJson(judged) : renderItems(judged, asked));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }

@@ -1,0 +1,17 @@
+// Patterns of rules that fit nothing: most are misspelled, or of a server that could not be asked.
+import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
+import { compileMay, parsePattern } from '../../features/rules/may.ts';
+import type { RuledItem } from '../../features/rules/rules.ts';
+
+/** One line for each. Resources are left out: not all that can be read are listed. */
+export function findIdlePatterns(
+  { rules }: GatewayFile,
+  items: readonly RuledItem[],
+): readonly string[] {
+  return rules.flatMap(({ may, place }) =>
+    may
+      .filter((pattern) => parsePattern(pattern).kind !== 'resource')
+      .filter((pattern) => !items.some(compileMay([pattern])))
+      .map((pattern) => `${JSON.stringify(pattern)} fits nothing that is there: ${place}`),
+  );
+}
