@@ -17,7 +17,7 @@ import { openStore } from '../../core/store/open.ts';
 import type { Store } from '../../core/store/store.ts';
 import { findAuthProblems } from '../../features/upstreams/credentials/check-auth.ts';
 import type { Upstream } from '../../features/upstreams/upstream.ts';
-import { createUpstreamOpener } from '../../open-upstream.ts';
+import { createUpstreamOpener } from '../../gateway/open-upstream.ts';
 import { CommandError } from '../command-error.ts';
 import { loadSettings } from './load-settings.ts';
 

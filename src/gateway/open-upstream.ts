@@ -1,24 +1,24 @@
 // How a server behind the gateway is reached: its transport, and what it learns of the caller.
-import type { Clock } from './core/clock.ts';
-import type { Config } from './core/config/config.ts';
-import type { Fetch } from './core/fetch-with-limits.ts';
-import type { UpstreamConfig } from './core/gateway-file/gateway-file.ts';
-import type { Log } from './core/log.ts';
-import { createProviderEndpoints } from './core/provider/provider-endpoints.ts';
-import type { ProviderMetadata } from './core/provider/provider-metadata.ts';
-import type { Seal } from './core/seal/seal.ts';
-import type { Store } from './core/store/store.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Config } from '../core/config/config.ts';
+import type { Fetch } from '../core/fetch-with-limits.ts';
+import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
+import type { Log } from '../core/log.ts';
+import { createProviderEndpoints } from '../core/provider/provider-endpoints.ts';
+import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
+import type { Seal } from '../core/seal/seal.ts';
+import type { Store } from '../core/store/store.ts';
 import {
   createExchangeToken,
   type ExchangeToken,
-} from './features/oauth/provider/exchange-token.ts';
-import { createProviderApi } from './features/oauth/provider/provider-api.ts';
-import { createCredentials } from './features/upstreams/credentials/credentials.ts';
-import { createIdentity, type Identity } from './features/upstreams/credentials/identity.ts';
-import { createIdentityKeys } from './features/upstreams/credentials/identity-keys.ts';
-import { createHttpUpstream } from './features/upstreams/http/http-upstream.ts';
-import { createStdioUpstream } from './features/upstreams/stdio/stdio-upstream.ts';
-import type { Upstream } from './features/upstreams/upstream.ts';
+} from '../features/oauth/provider/exchange-token.ts';
+import { createProviderApi } from '../features/oauth/provider/provider-api.ts';
+import { createCredentials } from '../features/upstreams/credentials/credentials.ts';
+import { createIdentity, type Identity } from '../features/upstreams/credentials/identity.ts';
+import { createIdentityKeys } from '../features/upstreams/credentials/identity-keys.ts';
+import { createHttpUpstream } from '../features/upstreams/http/http-upstream.ts';
+import { createStdioUpstream } from '../features/upstreams/stdio/stdio-upstream.ts';
+import type { Upstream } from '../features/upstreams/upstream.ts';
 
 export interface OpenUpstreamDeps {
   readonly store: Store;

@@ -1,27 +1,27 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
-import type { Clock } from './core/clock.ts';
-import type { Config } from './core/config/config.ts';
-import type { Endpoint } from './core/endpoint.ts';
-import type { Fetch } from './core/fetch-with-limits.ts';
-import type { GatewayFile } from './core/gateway-file/gateway-file.ts';
-import type { Log } from './core/log.ts';
-import type { Metrics } from './core/metrics/metrics.ts';
-import type { ProviderMetadata } from './core/provider/provider-metadata.ts';
-import type { Seal } from './core/seal/seal.ts';
-import type { Store } from './core/store/store.ts';
-import type { Catalogs } from './features/mcp/calls/views.ts';
-import type { Catalog } from './features/mcp/catalog/catalog.ts';
-import { createClientOf } from './features/rules/client-of.ts';
-import { createRules } from './features/rules/create-rules.ts';
-import type { Rules } from './features/rules/rules.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Config } from '../core/config/config.ts';
+import type { Endpoint } from '../core/endpoint.ts';
+import type { Fetch } from '../core/fetch-with-limits.ts';
+import type { GatewayFile } from '../core/gateway-file/gateway-file.ts';
+import type { Log } from '../core/log.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
+import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
+import type { Seal } from '../core/seal/seal.ts';
+import type { Store } from '../core/store/store.ts';
+import type { Catalogs } from '../features/mcp/calls/views.ts';
+import type { Catalog } from '../features/mcp/catalog/catalog.ts';
+import { createClientOf } from '../features/rules/client-of.ts';
+import { createRules } from '../features/rules/create-rules.ts';
+import type { Rules } from '../features/rules/rules.ts';
 import {
   type CatalogSetup,
   createUpstreamCatalogs,
-} from './features/upstreams/catalog/upstream-catalogs.ts';
-import { createIdentityEndpoints } from './features/upstreams/credentials/endpoints.ts';
-import type { Lock } from './features/upstreams/lock/lock.ts';
-import { createRelayCall } from './features/upstreams/relay/relay-call.ts';
-import { createSuspendedCalls } from './features/upstreams/relay/suspended/suspended-calls.ts';
+} from '../features/upstreams/catalog/upstream-catalogs.ts';
+import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
+import type { Lock } from '../features/upstreams/lock/lock.ts';
+import { createRelayCall } from '../features/upstreams/relay/relay-call.ts';
+import { createSuspendedCalls } from '../features/upstreams/relay/suspended/suspended-calls.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
 
 /** What may change while the gateway runs: the configuration file, and the lock beside it. */

@@ -1,0 +1,82 @@
+// A part of the composition root: the server, and all that a request meets before and after its endpoint.
+import type { Clock } from '../core/clock.ts';
+import type { Config } from '../core/config/config.ts';
+import type { Endpoint } from '../core/endpoint.ts';
+import type { Log } from '../core/log.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
+import type { Store } from '../core/store/store.ts';
+import type { Auth } from '../features/auth/auth.ts';
+import { createLimiter, createUnlimitedLimiter } from '../features/limits/limiter.ts';
+import { createSite } from '../features/site/site.ts';
+import { createAccessLog } from '../http/access-log.ts';
+import { createFindClientIp } from '../http/client-ip.ts';
+import {
+  type CorsHeaderNames,
+  createGetCorsHeaders,
+  createGetPreflightHeaders,
+} from '../http/cors.ts';
+import { createHostCheck } from '../http/host-check.ts';
+import { createIsAllowedOrigin } from '../http/origin-check.ts';
+import { createOverloadRefusals } from '../http/overload-refusals.ts';
+import { createPipeline } from '../http/pipeline.ts';
+import { createBodyReader } from '../http/read-body.ts';
+import { createRouter } from '../http/router.ts';
+import { createRunQueue } from '../http/run-queue.ts';
+import { createSecurityHeaders } from '../http/security-headers.ts';
+import { createHttpServer, type HttpServer } from '../http/server.ts';
+
+/** What a header section may have beside the token. */
+const OTHER_HEADERS_BYTES = 16_384;
+
+export interface TransportParts {
+  readonly endpoints: readonly Endpoint[];
+  readonly corsHeaders: CorsHeaderNames;
+  readonly authenticate: Auth['authenticate'];
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+/** The server, and all that a request meets before and after its endpoint. */
+export async function createTransport(config: Config, parts: TransportParts): Promise<HttpServer> {
+  const { store, clock, metrics, log } = parts;
+  const { http, limits } = config;
+  const { baseUrl } = config.server;
+  const securityHeaders = createSecurityHeaders(config.server);
+  const router = createRouter(parts.endpoints, await createSite({ baseUrl, log }));
+  const runQueue = createRunQueue(clock);
+  return createHttpServer({
+    runPipeline: createPipeline({
+      router,
+      checkHost: createHostCheck(config),
+      isAllowedOrigin: createIsAllowedOrigin(config),
+      getCorsHeaders: createGetCorsHeaders(parts.corsHeaders),
+      getPreflightHeaders: createGetPreflightHeaders(parts.corsHeaders),
+      ownOrigin: new URL(baseUrl).origin,
+      limiter: limits.enabled
+        ? createLimiter(limits.groups, { store, clock, metrics, log })
+        : createUnlimitedLimiter(store),
+      authenticate: parts.authenticate,
+      readBody: createBodyReader({
+        maxBodyBytes: http.maxBodyBytes,
+        maxBodyValues: http.maxBodyValues,
+        clock,
+      }),
+      securityHeaders,
+      runQueue,
+      clock,
+    }),
+    runQueue,
+    isServedWhenBusy: router.isServedWhenBusy,
+    overloadRefusals: createOverloadRefusals(parts.endpoints, securityHeaders),
+    findClientIp: createFindClientIp(http.trustProxy),
+    logRequest: createAccessLog(log, metrics, clock),
+    securityHeaders,
+    maxConnections: http.maxConnections,
+    maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,
+    clock,
+    metrics,
+    log,
+  });
+}
