@@ -207,7 +207,8 @@ function parseCommand([first = 'start', ...others]: readonly string[]): CommandN
   if (!isCommand(name)) {
     throw new UsageError(`Unknown command: ${name}.${suggestName(name, Object.keys(COMMANDS))}`);
   }
-  if (more.length > 0) throw new UsageError(`Too many arguments: ${more.join(' ')}.`);
+  if (more.length > 0)
+    throw new UsageError(`Too many arguments: ${more.join(' ')}.${suggestOption(more)}`);
   return name;
 }
 
@@ -232,4 +233,10 @@ function parsePort(text: string | undefined): string | undefined {
   if (!isPort)
     throw new UsageError(`--port: ${JSON.stringify(text)} is not a number from 1 to 65535.`);
   return text;
+}
+
+/** A file that stands alone was meant for an option. */
+function suggestOption([given = '']: readonly string[]): string {
+  if (/\.(jsonc?|ya?ml)$/.test(given)) return ` Did you mean --config ${given}?`;
+  return /\.[cm]?[jt]s$/.test(given) ? ` Did you mean --catalog ${given}?` : '';
 }

@@ -49,6 +49,8 @@ test.each([
   { args: ['dev', '--watch=no'], says: '--watch does not take a value.' },
   { args: ['start', '--watch'], says: 'postern start has no option --watch.' },
   { args: ['dev', 'now'], says: 'Too many arguments: now.' },
+  { args: ['dev', 'm.json'], says: 'Too many arguments: m.json. Did you mean --config m.json?' },
+  { args: ['dev', 'm.mjs'], says: 'Too many arguments: m.mjs. Did you mean --catalog m.mjs?' },
 ])('§5 command line: $args is refused: $says', async ({ args, says }) => {
   const { code, stdout, stderr } = await runPostern({}, { args });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
