@@ -334,3 +334,19 @@ test.each([
   expect(states).toEqual([[false, reason]]);
   expect(counts.at(-1)).toBe(0);
 });
+
+test.each([
+  ['what is no message', '{no'],
+  ['notifications', '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'],
+])(
+  '§18.4 stdio: a process that writes %s without end keeps nobody else waiting',
+  async (_what, line) => {
+    const wild = useStdio();
+    const other = useStdio();
+    await callTool(other, 'echo', { value: '' });
+    await callTool(wild, 'flood', { line });
+    for (let time = 0; time < 20; time += 1) {
+      expect(await callTool(other, 'echo', { value: 'x' })).toBe('x');
+    }
+  },
+);

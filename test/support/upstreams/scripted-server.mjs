@@ -71,6 +71,18 @@ const tools = {
   malformed: (_args, _params, id) => {
     send({ id, result: 'no object' });
   },
+  /** As fast as it is read, until it is ended. */
+  flood: ({ line }) => {
+    const piece = `${line}\n`.repeat(65_536 / (line.length + 1));
+    const write = () => {
+      for (let time = 0; time < 16; time += 1) {
+        if (!process.stdout.write(piece)) return process.stdout.once('drain', write);
+      }
+      setImmediate(write);
+    };
+    setImmediate(write);
+    return 'done';
+  },
   noJson: () => {
     process.stdout.write('Listening on \u001b[31mport\u001b[0m 3000\n{"a":\n\n[1,2]\n"text"\n');
     return 'done';

@@ -4,6 +4,7 @@ import { type Clock, pause } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
 import { createLineSplitter } from './line-splitter.ts';
+import { createOutputPace } from './output-pace.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
 
 export interface Child {
@@ -18,8 +19,8 @@ export interface Child {
 }
 
 export interface ChildHandlers {
-  /** A line that it wrote to its standard output. */
-  onLine(line: Buffer): void;
+  /** A line that it wrote to its standard output; false for what is no message. */
+  onLine(line: Buffer): boolean;
   /** A line that it wrote to its error output, or the beginning of it. */
   onErrorLine(line: Buffer): void;
   /** It has ended, or could not be started: called once, and nothing after it. */
@@ -105,8 +106,11 @@ function watchChild(
 
   addGroup(pid);
   const ended = waitForEnd();
+  const pace = createOutputPace(child.stdout, clock);
   const splitOutput = createLineSplitter(maxBytes, {
-    onLine: (line) => void (killedFor === undefined && handlers.onLine(line)),
+    onLine(line) {
+      if (killedFor === undefined && !handlers.onLine(line)) pace.noteStray();
+    },
     onTooLong: () =>
       kill({
         what: `it wrote a message of more than ${maxBytes} bytes`,
@@ -118,7 +122,10 @@ function watchChild(
     onLine: handlers.onErrorLine,
     onTooLong: handlers.onErrorLine,
   });
-  child.stdout.on('data', splitOutput);
+  child.stdout.on('data', (piece: Buffer) => {
+    splitOutput(piece);
+    pace.notePiece(piece.length);
+  });
   child.stderr.on('data', splitErrors);
   // What breaks a stream is told by the child's end.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {

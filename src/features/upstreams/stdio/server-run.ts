@@ -72,7 +72,9 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
     config,
     {
       onLine(line) {
-        if (!connection.receive(line)) output.writeStrayLine(line);
+        const isMessage = connection.receive(line);
+        if (!isMessage) output.writeStrayLine(line);
+        return isMessage;
       },
       onErrorLine(line) {
         lastWords.add(line);
