@@ -293,3 +293,21 @@ test('§18.2 /mcp/<server>: one server under its own names', async () => {
     expect(refused.error.code).toBe(-32602);
   }
 });
+
+test('§18.2 texts without anything that cannot be seen: also names of resources, and what selectors spell', async () => {
+  const hidden = '\u202e\u200b\u2060\ufeff\u{e0100}\u{e01ef}';
+  const seen = 'Read \u{1f469}\u200d\u{1f680} and \u2764\ufe0f.';
+  const name = `report${hidden}`;
+  const server = await serve({
+    tools: [buildTool('t', { description: seen + hidden })],
+    resources: [{ uri: 'x://a', name }],
+    resourceTemplates: [{ uriTemplate: 'x://{b}', name }],
+  });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const session = await gateway.open();
+  expect(await gateway.list('tools/list', session)).toMatchObject([{ description: seen }]);
+  expect(await gateway.list('resources/list', session)).toMatchObject([{ name: 'report' }]);
+  expect(await gateway.list('resources/templates/list', session)).toMatchObject([
+    { name: 'report' },
+  ]);
+});

@@ -3,13 +3,16 @@ import type { RawItem } from '../../mcp/catalog/catalog.ts';
 
 /** Characters of a description, a title. */
 const MAX_TEXT: Readonly<Record<string, number>> = { description: 16_384, title: 256 };
+/** That of a resource is read by people alone; it is called by its URI. */
+const MAX_RESOURCE_TEXT: Readonly<Record<string, number>> = { ...MAX_TEXT, name: 256 };
 
 /** The entry with descriptions and titles, at any depth, that hide nothing. The same object where there is nothing to do. */
 export function cleanItem(item: RawItem): RawItem {
   const text = JSON.stringify(item);
   if (text.length <= MIN_BOUND && !MAY_HIDE.test(text)) return item;
+  const maxima = 'uri' in item || 'uriTemplate' in item ? MAX_RESOURCE_TEXT : MAX_TEXT;
   return JSON.parse(text, function cleanMember(key, value: unknown) {
-    const max = Object.hasOwn(MAX_TEXT, key) ? MAX_TEXT[key] : undefined;
+    const max = Object.hasOwn(maxima, key) ? maxima[key] : undefined;
     return max !== undefined && typeof value === 'string' ? cleanText(value, max) : value;
   });
 }
@@ -23,13 +26,14 @@ export function cleanText(text: string, max: number): string {
 }
 
 /**
- * Control characters but for line feed and tab; marks that turn the reading direction; tags, which
- * spell ASCII that only models see.
+ * Control characters but for line feed and tab; marks that turn the reading direction; tags, and variation
+ * selectors beyond those of emoji, which spell what only models see; characters without width that no script needs.
  */
 const HIDDEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u{e0000}-\u{e01ef}]/gu;
 
 /** The same in JSON text, where the first of them are escaped. */
-const MAY_HIDE = /\\u00[01]|\\[bfr]|[\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u;
+const MAY_HIDE =
+  /\\u00[01]|\\[bfr]|[\u007f-\u009f\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u{e0000}-\u{e01ef}]/u;
 
 const HALF_AT_END = /[\ud800-\udbff]$/;
