@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { createServerSession } from '../../../src/features/upstreams/http/server-session.ts';
+import { createServerSessions } from '../../../src/features/upstreams/http/sessions.ts';
 import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
@@ -8,6 +10,7 @@ import {
   NO_CAPABILITIES,
   sessionCaller,
   statelessCaller,
+  toRequest,
 } from '../../support/upstreams/requests.ts';
 import {
   sendJson,
@@ -287,4 +290,27 @@ describe('the era of a server', () => {
     expect(await callTool(upstream, caller, 'any')).toEqual(ECHO);
     expect(await upstream.describe(caller)).toMatchObject({ era: after });
   });
+});
+
+test('§18.3 sessions of many users: the one that is ended to make room is none that is in use', async () => {
+  const ended: unknown[] = [];
+  const records = {
+    read: async () => undefined,
+    readOrWrite: async (_id: string, text: string) => text,
+    write: async () => {},
+    take: async () => undefined,
+  };
+  const sessions = createServerSessions({
+    initialize: async ({ user }) => createServerSession(user?.sub, '2025-11-25', 0),
+    terminate: async (_caller, { id }) => void ended.push(id),
+    records,
+    clock: manualClock(),
+  });
+  const openAs = (sub: string) =>
+    sessions.open(statelessCaller({ user: { sub, claims: { sub }, token: sub } }));
+  const busy = await openAs('busy');
+  busy.underWay.set(1, toRequest('tools/call', { name: 'slow' }));
+  for (let user = 0; user < 10_000; user += 1) await openAs(`user-${user}`);
+  expect(ended).toEqual(['user-0']);
+  await sessions.close();
 });

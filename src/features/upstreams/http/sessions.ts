@@ -73,6 +73,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
 
   function forgetOldest(): void {
     for (const [sharer, entry] of entries) {
+      // Others may open as many as they like: none ends what somebody waits for.
+      if (isBusy(entry.session)) continue;
       forget(sharer, entry);
       return;
     }
@@ -173,7 +175,9 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   };
 }
 
-const isIdle = ({ usedAt, streams, underWay }: ServerSession, limit: number): boolean =>
-  usedAt <= limit && streams === 0 && underWay.size === 0;
+const isBusy = ({ streams, underWay }: ServerSession): boolean => streams > 0 || underWay.size > 0;
+
+const isIdle = (session: ServerSession, limit: number): boolean =>
+  session.usedAt <= limit && !isBusy(session);
 
 const isShared = ({ sessionId }: UpstreamCaller): boolean => sessionId === undefined;
