@@ -1,5 +1,6 @@
 // One process per DATA_DIR: lmdb is open in it, and limits and listeners are in its memory.
-import { rm, stat } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { rename, rm, stat } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,7 +13,7 @@ export class DataDirError extends Error {
 
 /** What every system allows for the path of a socket; a longer one would be cut in silence. */
 const PATH_BYTES = 103;
-/** Others that found the same dead lock have replaced it, or seen the new one, by then, on a busy machine as well. */
+/** Others that found the same dead lock have put theirs there, or seen a new one, by then, on a busy machine as well. */
 const SETTLE_MS = 500;
 
 /**
@@ -33,28 +34,40 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     await listen(server, path);
   } catch (cause) {
     if (getErrorCode(cause) !== 'EADDRINUSE') throw cause;
-    if (!(await isAbandoned(path))) throw inUse();
-    await rm(path, { force: true });
-    if (!(await takeOver(server, path))) throw inUse();
+    const release = (await isAbandoned(path)) ? await takeOver(server, path) : undefined;
+    if (release === undefined) throw inUse();
+    return release;
   }
   server.unref();
   return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-/** Over a dead lock two may start at the same moment: the one whose socket stays has the folder. */
-async function takeOver(server: Server, path: string): Promise<boolean> {
-  try {
-    await listen(server, path);
-  } catch (cause) {
-    if (getErrorCode(cause) === 'EADDRINUSE') return false;
-    throw cause;
-  }
-  const ours = await readInode(path);
-  await pause(SETTLE_MS);
-  if (ours !== undefined && ours === (await readInode(path))) return true;
-  // Not closed: that would remove the other's socket. It goes when this process ends.
+/**
+ * Over a dead lock two may start at the same moment: the one whose socket stays has the folder. Each has its own listen under
+ * a name of its own first, by which it can be told from the others'. Undefined for those that do not have the folder.
+ */
+async function takeOver(server: Server, path: string): Promise<(() => Promise<void>) | undefined> {
+  // Not longer than the lock's own name, or its path could be too long.
+  const ownPath = path.replace(/sock$/, randomBytes(2).toString('hex'));
+  const close = () => new Promise<void>((resolve) => server.close(() => resolve()));
+  await listen(server, ownPath);
   server.unref();
-  return false;
+  const ours = await readInode(ownPath);
+  const isOurs = async () => ours !== undefined && ours === (await readInode(path));
+  // Whoever was first may have it already.
+  if (await isAbandoned(path)) {
+    await rename(ownPath, path);
+    await pause(SETTLE_MS);
+  }
+  if (!(await isOurs())) {
+    await close();
+    return undefined;
+  }
+  return async function release() {
+    // The server knows the socket by its first name, and removes nothing.
+    if (await isOurs()) await rm(path, { force: true });
+    await close();
+  };
 }
 
 const readInode = (path: string): Promise<number | undefined> =>
