@@ -6,6 +6,7 @@
  */
 export { DefinitionError } from './core/errors/definition-error.ts';
 export { fail } from './core/errors/gateway-error.ts';
+export type { LogSeverity } from './core/log-severity.ts';
 export type { UserContext } from './core/user-context.ts';
 export type {
   Arguments,
@@ -15,7 +16,6 @@ export type {
   CompletionRequest,
   Context,
   Cursor,
-  LogSeverity,
   Offers,
   Page,
   Progress,

@@ -7,9 +7,6 @@ export interface ServerUrls {
   isAudience(url: string): boolean;
 }
 
-/** Without a configuration file there are none. */
-export const NO_SERVER_URLS: ServerUrls = { isResource: () => false, isAudience: () => false };
-
 /** The default of `OIDC_AUDIENCE`. The provider is asked for a token for the first of them (RFC 8707). */
 export const listOwnAudiences = (baseUrl: string): readonly string[] => [
   `${baseUrl}/mcp`,

@@ -7,13 +7,13 @@ import { ConfigError } from '../../../src/core/config/config-error.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { createProviderEndpoints } from '../../../src/core/provider/provider-endpoints.ts';
 import { createSeal } from '../../../src/core/seal/seal.ts';
-import { NO_SERVER_URLS } from '../../../src/core/server-urls.ts';
 import { createClientDocuments } from '../../../src/features/oauth/client-id-metadata/client-documents.ts';
 import { createOAuth, type OAuthDeps } from '../../../src/features/oauth/oauth.ts';
 import { selectRedirectUriRules } from '../../../src/features/oauth/redirect-uri/redirect-uri.ts';
 import { createGateway } from '../../../src/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { noInternet } from '../../support/gateway/no-internet.ts';
+import { NO_SERVER_URLS } from '../../support/oauth/no-server-urls.ts';
 import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 const ISSUER = 'https://idp.example';

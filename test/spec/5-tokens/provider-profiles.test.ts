@@ -6,7 +6,6 @@ import { providerClientSettings } from '../../../src/core/config/groups/provider
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { PROVIDERS, type Provider } from '../../../src/core/config/provider-profiles.ts';
 import { createReader } from '../../../src/core/config/read-env.ts';
-import { NO_SERVER_URLS } from '../../../src/core/server-urls.ts';
 import {
   buildAuthorizationParameters,
   buildRefreshParameters,
@@ -16,6 +15,7 @@ import {
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
+import { NO_SERVER_URLS } from '../../support/oauth/no-server-urls.ts';
 
 type Env = Readonly<Record<string, string>>;
 

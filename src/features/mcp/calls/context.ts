@@ -1,15 +1,10 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { LOG_SEVERITIES, type LogSeverity } from '../../../core/log-severity.ts';
 import type { SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import {
-  type Context,
-  LOG_SEVERITIES,
-  type LogSeverity,
-  type Relay,
-  type ServiceInfo,
-} from '../catalog/catalog.ts';
+import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { isRequestId, isShortId, readMeta } from '../protocol/json-rpc.ts';
 import { readTraceContext } from '../protocol/trace-context.ts';

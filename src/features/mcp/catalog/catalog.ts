@@ -1,6 +1,7 @@
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import type { LogSeverity } from '../../../core/log-severity.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { TraceContext } from '../protocol/trace-context.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
@@ -205,20 +206,6 @@ export interface StatelessAnswers {
 
 /** `done` of `total` (any unit, growing), with a text for the user. */
 export type Progress = (done: number, total?: number, message?: string) => void;
-
-/** RFC 5424 severities, least severe first. */
-export const LOG_SEVERITIES = [
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
-] as const;
-
-export type LogSeverity = (typeof LOG_SEVERITIES)[number];
 
 /** `data` is any JSON value. Never a secret. */
 export type ClientLog = (level: LogSeverity, data: unknown, logger?: string) => void;

@@ -4,6 +4,7 @@ import type { SessionsConfig } from '../../../core/config/groups/mcp.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { generateSessionId, isSessionId } from '../../../core/ids.ts';
 import type { Log } from '../../../core/log.ts';
+import type { LogSeverity } from '../../../core/log-severity.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type {
   SessionAccess,
@@ -13,7 +14,6 @@ import type {
 } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { View } from '../calls/view.ts';
-import type { LogSeverity } from '../catalog/catalog.ts';
 
 type User = UserContext | undefined;
 

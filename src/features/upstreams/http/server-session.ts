@@ -1,6 +1,6 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
-import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
+import type { LogSeverity } from '../../../core/log-severity.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { HeaderList } from './request-headers.ts';
 

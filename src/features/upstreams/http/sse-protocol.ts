@@ -1,7 +1,7 @@
 // §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { LogSeverity } from '../../../core/log-severity.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
-import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
 import { toSessionParams } from '../messages/envelope.ts';
 import {
   GATEWAY_CALLER,

@@ -1,6 +1,7 @@
 // How what a server says of a call reaches its client. All of it is hostile input: what does not fit is dropped.
 import type { JsonObject } from '../../../core/json.ts';
-import type { Context, LogSeverity } from '../../mcp/catalog/catalog.ts';
+import type { LogSeverity } from '../../../core/log-severity.ts';
+import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RequestClient } from './server-request.ts';
 
 /** The client that waits for the call's result. */

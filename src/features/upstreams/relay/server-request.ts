@@ -1,7 +1,7 @@
 // §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
+import type { LogSeverity } from '../../../core/log-severity.ts';
 import type { TraceContext } from '../../mcp/protocol/trace-context.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';

@@ -1,17 +1,6 @@
 // MCP "Logging" (session era): a process has one level for all of its calls.
-import type { LogSeverity } from '../../mcp/catalog/catalog.ts';
+import { LOG_SEVERITIES, type LogSeverity } from '../../../core/log-severity.ts';
 import type { RunningServer } from './server-run.ts';
-
-const LEAST_SEVERE_FIRST: readonly LogSeverity[] = [
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
-];
 
 /** Milliseconds; nobody waits for it. */
 const TIMEOUT_MS = 60_000;
@@ -27,7 +16,7 @@ export function createWantLogLevel(): WantLogLevel {
     const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
     if (level === undefined || !canSet) return;
     const wanted = new Set([level, ...connection.listCalls().map(({ logLevel }) => logLevel)]);
-    const least = LEAST_SEVERE_FIRST.find((severity) => wanted.has(severity));
+    const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
     if (least === undefined || levels.get(running) === least) return;
     levels.set(running, least);
     // Sent before the call: the server reads it first. Without it the level stays.

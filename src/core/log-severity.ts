@@ -1,0 +1,13 @@
+/** RFC 5424 severities, least severe first. */
+export const LOG_SEVERITIES = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const;
+
+export type LogSeverity = (typeof LOG_SEVERITIES)[number];
