@@ -23,9 +23,11 @@ import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import type { Network } from './features/oauth/client-id-metadata/network.ts';
+import { createLogo } from './features/site/logo.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
 import { createAuthorizationEndpoints } from './gateway/authorization.ts';
 import { createProviderAccess } from './gateway/provider-access.ts';
+import { createPublicSite } from './gateway/site.ts';
 import { createTransport } from './gateway/transport.ts';
 import {
   type GatewaySetup,
@@ -82,7 +84,8 @@ const DRAIN_GRACE_MS = 10_000;
 /**
  * Builds the service. Neither the provider nor Redis has to be reachable.
  *
- * @throws ConfigError when a configuration that was made by hand lacks what keeps callers out.
+ * @throws ConfigError when a configuration that was made by hand lacks what keeps callers out, or the
+ * file of the logo cannot be read.
  * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
  * or the folder is in use.
  */
@@ -91,6 +94,7 @@ export async function createGateway(
   overrides: Partial<Deps> = {},
 ): Promise<Gateway> {
   checkConfig(config);
+  const logo = await createLogo(config.site.logo, config.server.baseUrl);
   const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(config.server.logLevel);
@@ -183,6 +187,12 @@ export async function createGateway(
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...createPublicSite(config, {
+      logo,
+      catalog: upstreams?.catalogs.all ?? catalog,
+      clock,
+      log,
+    }),
   ];
   const server = await createTransport(config, {
     endpoints,

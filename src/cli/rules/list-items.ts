@@ -7,12 +7,12 @@ import { createLog } from '../../core/log.ts';
 import { noMetrics } from '../../core/metrics/metrics.ts';
 import { createSeal } from '../../core/seal/seal.ts';
 import type { Catalog, Context, Cursor, Page } from '../../features/mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../../features/mcp/catalog/listing-context.ts';
 import type { RuledItem, Rules } from '../../features/rules/rules.ts';
 import { createUpstreamCatalogs } from '../../features/upstreams/catalog/upstream-catalogs.ts';
 import { createLock } from '../../features/upstreams/lock/lock.ts';
 import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
 import { openServers } from '../lock/open-servers.ts';
-import { LISTING_CONTEXT } from './listing-context.ts';
 
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
 export async function listItems(path: string, file: GatewayFile): Promise<readonly RuledItem[]> {

@@ -6,6 +6,7 @@ import type { McpConfig } from './groups/mcp.ts';
 import type { OAuthConfig } from './groups/oauth.ts';
 import type { OutboundConfig } from './groups/outbound.ts';
 import type { ServerConfig } from './groups/server.ts';
+import type { SiteConfig } from './groups/site.ts';
 import type { StoreConfig } from './groups/store.ts';
 import type { UpstreamsConfig } from './groups/upstreams.ts';
 
@@ -20,4 +21,5 @@ export interface Config {
   readonly limits: LimitsConfig;
   readonly outbound: OutboundConfig;
   readonly upstreams: UpstreamsConfig;
+  readonly site: SiteConfig;
 }

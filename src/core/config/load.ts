@@ -8,6 +8,7 @@ import { readOAuthConfig } from './groups/oauth.ts';
 import { readOutboundConfig } from './groups/outbound.ts';
 import { readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
+import { readSiteConfig } from './groups/site.ts';
 import { readStoreConfig } from './groups/store.ts';
 import { readUpstreamsConfig } from './groups/upstreams.ts';
 import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
@@ -38,6 +39,7 @@ export function loadConfig(env: Env): Config {
     limits: readLimitsConfig(read),
     outbound: readOutboundConfig(read),
     upstreams: readUpstreamsConfig(read),
+    site: readSiteConfig(read),
   });
 }
 

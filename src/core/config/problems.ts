@@ -8,6 +8,7 @@ import { outboundSettings } from './groups/outbound.ts';
 import { providerSettings } from './groups/provider.ts';
 import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
+import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { storeSettings } from './groups/store.ts';
 import { PROVIDER_PROBLEM_FINDERS } from './provider-problems.ts';
@@ -100,6 +101,13 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return workers !== 1 && read(storeSettings.redisUrl) === undefined
       ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Set REDIS_URL, or remove WORKERS.`
       : undefined;
+  },
+
+  function findTwoLogosProblem(read) {
+    const logos = [siteSettings.logoUrl, siteSettings.logoFile].map(read);
+    return logos.includes(undefined)
+      ? undefined
+      : 'SERVICE_LOGO_URL and SERVICE_LOGO_FILE are both set. There is one logo: remove one of them.';
   },
 
   function findDocumentHostsProblem(read) {

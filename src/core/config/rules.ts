@@ -1,4 +1,6 @@
 import { isIP } from 'node:net';
+import { extname } from 'node:path';
+import { IMAGE_TYPES } from '../image-types.ts';
 import { isScopeToken } from '../scope.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
@@ -49,6 +51,21 @@ export const httpUrl: Rule<string> = {
     return url && plain && !url.username && !url.password ? text : undefined;
   },
   allowed: 'an absolute http or https URL in ASCII, without user info and fragment',
+};
+
+/** Its origin goes into a policy, where a semicolon would end what is allowed. */
+export const imageUrl: Rule<string> = {
+  parse(text) {
+    const url = httpUrl.parse(text);
+    return url !== undefined && host.parse(new URL(url).host) !== undefined ? url : undefined;
+  },
+  allowed: 'the http or https URL of an image, such as https://example.com/logo.svg',
+};
+
+/** By its name: what a browser shows. */
+export const imageFile: Rule<string> = {
+  parse: (text) => (IMAGE_TYPES[extname(text).toLowerCase()] === undefined ? undefined : text),
+  allowed: `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
 };
 
 /** A trailing slash is dropped: paths are put behind it. */

@@ -9,6 +9,7 @@ import { outboundSettings } from './groups/outbound.ts';
 import { providerSettings } from './groups/provider.ts';
 import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
+import { siteSettings } from './groups/site.ts';
 import { storeSettings } from './groups/store.ts';
 import { upstreamSettings } from './groups/upstreams.ts';
 import type { Setting } from './setting.ts';
@@ -30,6 +31,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Login', settings: Object.values(loginSettings) },
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
+  { title: 'Pages', settings: Object.values(siteSettings) },
   { title: 'Outbound network', settings: Object.values(outboundSettings) },
   { title: 'Rate limits', settings: limitSettings },
 ];

@@ -81,7 +81,7 @@ export const serverSettings = {
     variable: 'SERVICE_DISPLAY_NAME',
     rule: anyText,
     default: { value: 'Postern' },
-    summary: 'The name that the tool `service_ping` answers with.',
+    summary: 'The name of the gateway on its pages, and what the tool `service_ping` answers with.',
   }),
   metricsEnabled: defineSetting({
     variable: 'METRICS_ENABLED',

@@ -1,6 +1,8 @@
-// Which clients there are: those that registered, and those that a document of theirs describes.
+// Which clients there are: those that registered, those that a document of theirs describes, and the
+// gateway's own.
 import type { ClientsConfig } from '../../../core/config/groups/clients.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { buildPlaygroundCallbackUrl, PLAYGROUND_CLIENT_ID } from '../../../core/playground.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
@@ -16,6 +18,8 @@ export type Client = ClientFacts &
     | { readonly kind: 'registered'; readonly registration: RegisteredClient }
     /** `host` is that of the document that describes it. */
     | { readonly kind: 'document'; readonly host: string }
+    /** The gateway's own playground. */
+    | { readonly kind: 'own' }
   );
 
 interface ClientFacts {
@@ -42,7 +46,7 @@ export interface Clients {
    * @throws GatewayError `unauthenticated_client`, or what the store throws.
    */
   requireWithoutFetch(clientId: string): Promise<Client>;
-  /** Exact strings; on loopback any port, where that is allowed. */
+  /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
   allowsRedirectUri(client: Client, redirectUri: string): boolean;
   /** The client got a token: its registration may be renewed. Never rejects: the next one renews, too. */
   recordUse(client: Client): Promise<void>;
@@ -63,26 +67,31 @@ export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allows
 export function createClients(deps: ClientsDeps): Clients {
   const { registered, documents, renewal, baseUrl } = deps;
 
+  const playground = createPlaygroundClient(baseUrl);
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
+    if (clientId === playground.id) return playground;
     if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
     const found = hasRegisteredClientPrefix(clientId) ? await registered.find(clientId) : undefined;
     return found === undefined ? fail(refusal) : createRegisteredClient(found);
   }
 
   return {
-    isKnownClient: (clientId) => hasRegisteredClientPrefix(clientId) || isDocument(clientId),
+    isKnownClient: (clientId) =>
+      hasRegisteredClientPrefix(clientId) || clientId === playground.id || isDocument(clientId),
     require,
     async requireWithoutFetch(clientId) {
       return documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },
-    // By any port, or by a registration from before this was refused, it could be the gateway's own.
-    allowsRedirectUri: ({ redirectUris }, redirectUri) =>
-      redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps)) &&
-      !isAtOrigin(redirectUri, baseUrl),
+    allowsRedirectUri({ kind, redirectUris }, redirectUri) {
+      if (kind === 'own') return redirectUris.includes(redirectUri);
+      const isRegistered = redirectUris.some((uri) => isSameRedirectUri(uri, redirectUri, deps));
+      // By any port, or by a registration from before this was refused, it could be the gateway's own.
+      return isRegistered && !isAtOrigin(redirectUri, baseUrl);
+    },
     async recordUse(client) {
       if (client.kind !== 'registered') return;
       const isFirst = client.registration.used === undefined;
@@ -92,6 +101,14 @@ export function createClients(deps: ClientsDeps): Clients {
     },
   };
 }
+
+/** §19.3: its redirect URI is at the gateway's own origin, where no other client may have one. */
+const createPlaygroundClient = (baseUrl: string): Client => ({
+  kind: 'own',
+  id: PLAYGROUND_CLIENT_ID,
+  name: 'Playground',
+  redirectUris: [buildPlaygroundCallbackUrl(baseUrl)],
+});
 
 async function findDocument(
   clientId: string,

@@ -22,7 +22,7 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
   const rows = [
     ['App', `<strong>${quoted}</strong>${renderWarning(name)}`],
     ['Publisher', escapeHtml(describePublisher(client))],
-    ['Sends you back to', renderDestination(redirectUri)],
+    ['Sends you back to', renderDestination(client, redirectUri)],
     ['Requested permissions', scopes.length === 0 ? 'none' : renderScopes(scopes)],
   ];
   const page = renderHtmlPage(
@@ -54,14 +54,17 @@ const MAX_URI = 300;
 const renderWarning = ({ warning: text }: DisplayName): string =>
   text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;
 
-const describePublisher = (client: Client): string =>
-  client.kind === 'registered'
+function describePublisher(client: Client): string {
+  if (client.kind === 'own') return 'this gateway: it is a page of its own';
+  return client.kind === 'registered'
     ? 'not verified: the app registered itself under this name'
     : `${client.host}, which publishes the description of this app`;
+}
 
 /** In full and in ASCII, so that look-alikes look different. */
-function renderDestination(redirectUri: string): string {
+function renderDestination({ kind }: Client, redirectUri: string): string {
   const { protocol, host } = new URL(redirectUri);
+  if (kind === 'own') return `this gateway (<code>${escapeHtml(redirectUri)}</code>)`;
   const shown = `<code>${escapeHtml(host)}</code>`;
   if (protocol === 'http:') return `an app on this computer (${shown})`;
   if (protocol === 'https:') {

@@ -1,11 +1,11 @@
-import { PACKAGE_NAME, PACKAGE_VERSION } from '../../core/version.ts';
-import type { Context } from '../../features/mcp/catalog/catalog.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../../core/version.ts';
+import type { Context } from './catalog.ts';
 
 const failToAsk = (): Promise<never> => Promise.reject(new Error('Nobody can be asked here'));
 
 const NEVER = new AbortController().signal;
 
-/** Of nobody in particular: lists are the same for everybody until rules are asked. */
+/** For lists that nobody in particular asks for: a caller without a user, who cannot be asked. */
 export const LISTING_CONTEXT: Context = {
   user: undefined,
   session: undefined,

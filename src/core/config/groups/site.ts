@@ -1,0 +1,51 @@
+// What the pages show of this gateway.
+import { flag, imageFile, imageUrl } from '../rules.ts';
+import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+
+export interface SiteConfig {
+  /** Undefined for none. */
+  readonly logo: LogoConfig | undefined;
+  /** Whether those who have not logged in see which tools there are. */
+  readonly showsTools: boolean;
+}
+
+/** `file` is a path; its image is served by the gateway. */
+export type LogoConfig = { readonly url: string } | { readonly file: string };
+
+export const siteSettings = {
+  logoUrl: defineSetting({
+    variable: 'SERVICE_LOGO_URL',
+    rule: imageUrl,
+    default: NO_DEFAULT,
+    summary: 'The address of the logo on the front page.',
+    details:
+      'Browsers load it from there, so its host learns who visits; SERVICE_LOGO_FILE avoids that. Square images look best.',
+  }),
+  logoFile: defineSetting({
+    variable: 'SERVICE_LOGO_FILE',
+    rule: imageFile,
+    default: NO_DEFAULT,
+    summary: 'The file of the logo on the front page.',
+    details:
+      'An SVG, PNG, JPEG or WebP image of at most 1 MiB. It is read at start, and served at `/logo`.',
+  }),
+  showsTools: defineSetting({
+    variable: 'SITE_SHOWS_TOOLS',
+    rule: flag,
+    default: { value: false },
+    summary: 'Whether the pages list the tools before anybody has logged in.',
+    details:
+      '`true` shows their names and descriptions to everyone who can reach the gateway, as far as the [rules](rules.md) hold for everybody.',
+  }),
+};
+
+export const readSiteConfig = (read: Read): SiteConfig => ({
+  logo: readLogoConfig(read),
+  showsTools: read(siteSettings.showsTools),
+});
+
+function readLogoConfig(read: Read): LogoConfig | undefined {
+  const [url, file] = [read(siteSettings.logoUrl), read(siteSettings.logoFile)];
+  if (url !== undefined) return { url };
+  return file === undefined ? undefined : { file };
+}

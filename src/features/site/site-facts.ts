@@ -1,0 +1,53 @@
+// §19.2: what the pages know of this gateway.
+import type { Config } from '../../core/config/config.ts';
+import type { OAuthConfig } from '../../core/config/groups/oauth.ts';
+import { buildPlaygroundCallbackUrl, PLAYGROUND_CLIENT_ID } from '../../core/playground.ts';
+import { PACKAGE_VERSION } from '../../core/version.ts';
+
+/** Public, and the same until the next start. Members that are undefined are left out. */
+export interface SiteFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+  readonly logo: string | undefined;
+  /** Undefined where nobody has to log in. */
+  readonly login: LoginFacts | undefined;
+}
+
+export interface LoginFacts {
+  /** The host of the provider's login page. */
+  readonly provider: string;
+  readonly mode: OAuthConfig['mode'];
+  /** False where the gateway only checks tokens that clients got elsewhere. */
+  readonly isOffered: boolean;
+  readonly clientId: string;
+  readonly redirectUri: string;
+}
+
+export const listSiteFacts = (config: Config, logo: string | undefined): SiteFacts => {
+  const { displayName, baseUrl } = config.server;
+  return {
+    name: displayName,
+    version: PACKAGE_VERSION,
+    baseUrl,
+    mcpUrl: `${baseUrl}/mcp`,
+    logo,
+    login: config.auth.required
+      ? listLoginFacts(config.oauth, config.auth.provider.issuer, baseUrl)
+      : undefined,
+  };
+};
+
+function listLoginFacts(oauth: OAuthConfig, issuer: string, baseUrl: string): LoginFacts {
+  const { mode, endpoints, providerClient } = oauth;
+  return {
+    provider: new URL(endpoints.authorizationUrl ?? issuer).host,
+    mode,
+    isOffered:
+      mode === 'broker' ||
+      [endpoints.authorizationUrl, endpoints.tokenUrl, providerClient.id].every(Boolean),
+    clientId: PLAYGROUND_CLIENT_ID,
+    redirectUri: buildPlaygroundCallbackUrl(baseUrl),
+  };
+}

@@ -1,0 +1,42 @@
+// A part of the composition root: what the pages show of this gateway.
+import type { Clock } from '../core/clock.ts';
+import type { Config } from '../core/config/config.ts';
+import type { Endpoint } from '../core/endpoint.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Log } from '../core/log.ts';
+import type { Catalog, Cursor } from '../features/mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
+import { createSiteEndpoints } from '../features/site/endpoints.ts';
+import type { Logo } from '../features/site/logo.ts';
+import { createGetPublicTools } from '../features/site/public-tools.ts';
+import { listSiteFacts } from '../features/site/site-facts.ts';
+
+export interface SiteParts {
+  readonly logo: Logo | undefined;
+  readonly catalog: Catalog;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function createPublicSite(
+  config: Config,
+  { logo, catalog, clock, log }: SiteParts,
+): readonly Endpoint[] {
+  const getPublicTools = config.site.showsTools
+    ? createGetPublicTools({ listTools: () => listTools(catalog), clock, log })
+    : undefined;
+  const facts = listSiteFacts(config, logo?.url);
+  return [...createSiteEndpoints(facts, getPublicTools), ...(logo?.endpoints ?? [])];
+}
+
+/** As a caller without a user gets them: rules about groups, claims and clients allow nothing. */
+async function listTools(catalog: Catalog): Promise<readonly JsonObject[]> {
+  const tools: JsonObject[] = [];
+  let cursor: Cursor;
+  do {
+    const page = await catalog.listTools(cursor, LISTING_CONTEXT);
+    tools.push(...page.items.map((item) => ({ ...item })));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return tools;
+}
