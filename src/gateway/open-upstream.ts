@@ -52,6 +52,17 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
   });
   const exchangeToken = createExchange(config, deps);
 
+  /** While the store cannot say, it is. */
+  async function isSessionActive(sessionId: string): Promise<boolean> {
+    try {
+      const access = { sessionId, owner: undefined, slideSeconds: undefined };
+      const { session } = await store.admitRequest([], access);
+      return 'failure' in session || session.record !== undefined;
+    } catch {
+      return true;
+    }
+  }
+
   return {
     identity,
     openUpstream(server) {
@@ -61,6 +72,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
           log,
           maxBytes,
           environment,
+          isSessionActive,
           onProcessCount: (count) => deps.onProcessCount?.(server.name, count),
         });
       }

@@ -99,6 +99,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       replicas,
       questions,
       sessionStreams,
+      closeSession: (caller) => catalogs.all.endSession?.(caller),
       service,
     }),
     stateless: createStatelessEra({

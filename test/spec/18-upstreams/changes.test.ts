@@ -22,6 +22,7 @@ import {
   serveForTest as serve,
   startListingServer,
 } from '../../support/upstreams/listing-server.ts';
+import { isAlive, scripted } from '../../support/upstreams/stdio.ts';
 
 const PATIENT = { timeout: 20_000 };
 const TOOLS_CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed', params: {} };
@@ -245,6 +246,36 @@ test('§18.3 the end of a session ends what was opened for it', async () => {
   await gateway.call(client.session, 'tools/call', { name: 'a__old' });
   expect(await client.end()).toBe(204);
   await expect.poll(server.deletions, PATIENT).toBe(1);
+});
+
+test('§18.3 a session that has to go for another one ends what was opened for it, too', async () => {
+  const server = await serveChanging();
+  const file = { mcpServers: { a: server.url } };
+  const gateway = await start({ file, env: { MCP_USER_SESSIONS_MAX: '1' } });
+  const client = await openClient(gateway);
+  await gateway.call(client.session, 'tools/call', { name: 'a__old' });
+  expect(server.deletions()).toBe(0);
+  await openClient(gateway, { token: client.token });
+  await expect.poll(server.deletions, PATIENT).toBe(1);
+});
+
+test('§18.3 stdio: with "session" the process of a session that expires ends', async () => {
+  const clock = manualClock();
+  const program = { ...scripted(), isolation: 'session', idleSeconds: 10 };
+  const gateway = await start({ file: { mcpServers: { a: program } }, clock });
+  const session = await gateway.open();
+  const { json } = await gateway.call(session, 'tools/call', { name: 'a__pid', arguments: {} });
+  const pid = Number(json.result.content[0].text);
+  clock.advance(20_000);
+  expect((await gateway.call(session, 'ping')).status).toBe(200);
+  expect(isAlive(pid)).toBe(true);
+  clock.advance(24 * 3_600_000);
+  await expect
+    .poll(() => {
+      clock.advance(10_000);
+      return isAlive(pid);
+    }, PATIENT)
+    .toBe(false);
 });
 
 test('§18.4 updates of resources: a flood of them asks the store seldom, and the client is told', async () => {

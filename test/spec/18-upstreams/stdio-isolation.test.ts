@@ -116,6 +116,51 @@ test('§18.3 stdio: when all are busy, a call fails at once and says so', async 
   await expect.poll(() => readPid(stdio, cid)).toBeGreaterThan(0);
 });
 
+test('§18.3 stdio: with "session" a user has half of the processes: more take the place of its own idle ones', async () => {
+  const stdio = useStdio({ ...perSession, maxProcesses: 4 });
+  const toSession = (sub: string, at: number) => toCaller(sub, { sessionId: `${sub}-${at}` });
+  const ofBob = await readPid(stdio, toSession('bob', 0));
+  const ofAnn: number[] = [];
+  for (const at of [1, 2, 3]) ofAnn.push(await readPid(stdio, toSession('ann', at)));
+  expect(ofAnn.map(isAlive)).toEqual([false, true, true]);
+  await hang(stdio, toSession('ann', 2));
+  await hang(stdio, toSession('ann', 3));
+  await expect(readPid(stdio, toSession('ann', 4))).rejects.toMatchObject({
+    failure: 'unavailable',
+    message: 'all of the 2 processes that one user may have are busy',
+  });
+  expect(await readPid(stdio, cid)).toBeGreaterThan(0);
+  expect(await readPid(stdio, toSession('bob', 0))).toBe(ofBob);
+});
+
+test('§18.3 stdio: without users the processes of sessions are shared out to whoever comes', async () => {
+  const stdio = useStdio({ ...perSession, maxProcesses: 3 });
+  const toSession = (at: number) => toCaller(undefined, { sessionId: `nobody-${at}` });
+  await readPid(stdio, cid);
+  const pids = [];
+  for (const at of [1, 2]) pids.push(await readPid(stdio, toSession(at)));
+  expect(pids.map(isAlive)).toEqual([true, true]);
+});
+
+test('§18.3 stdio: the process of a session that ended without a word ends once it is idle', async () => {
+  const clock = manualClock();
+  const active = new Set([ann.sessionId, bob.sessionId]);
+  const stdio = useStdio(
+    { ...perSession, idleSeconds: 10 },
+    { clock, isSessionActive: async (sessionId) => active.has(sessionId) },
+  );
+  const ofAnn = await readPid(stdio, ann);
+  const ofBob = await readPid(stdio, bob);
+  await stdio.upstream.request(ann, toRequest('resources/subscribe', { uri: 'a://1' }));
+  active.delete(ann.sessionId);
+  clock.advance(10_000);
+  await expect.poll(() => isAlive(ofAnn)).toBe(false);
+  active.delete(bob.sessionId);
+  expect(isAlive(ofBob)).toBe(true);
+  clock.advance(10_000);
+  await expect.poll(() => isAlive(ofBob)).toBe(false);
+});
+
 test('§18.3 stdio: a process of a user ends after "idleSeconds", but not while it is called', async () => {
   const clock = manualClock();
   const stdio = useStdio({ ...perUser, idleSeconds: 10, timeoutMs: 60_000 }, { clock });

@@ -7,7 +7,13 @@ import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 
 const upstream = createStdioUpstream(
   { ...STDIO_DEFAULTS, ...scripted(...process.argv.slice(2)) },
-  { clock: systemClock, log: collectLog().log, maxBytes: 1_000_000, environment: process.env },
+  {
+    clock: systemClock,
+    log: collectLog().log,
+    maxBytes: 1_000_000,
+    environment: process.env,
+    isSessionActive: async () => true,
+  },
 );
 process.stdin.on('end', () => process.exit(1)).resume();
 // Nothing else keeps it alive where its input is not open.

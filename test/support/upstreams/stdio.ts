@@ -28,6 +28,7 @@ export interface StdioTestOptions {
   readonly clock?: Clock;
   readonly maxBytes?: number;
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly isSessionActive?: (sessionId: string) => Promise<boolean>;
 }
 
 /** Ends its processes when the test does. */
@@ -46,6 +47,7 @@ export function openStdio(
     clock = systemClock,
     maxBytes = 8 * 1024 * 1024,
     environment = process.env,
+    isSessionActive = async () => true,
   }: StdioTestOptions = {},
 ): StdioTest {
   const { log, lines } = collectLog();
@@ -53,7 +55,14 @@ export function openStdio(
   const states: (readonly [boolean, string])[] = [];
   const upstream = createStdioUpstream(
     { ...STDIO_DEFAULTS, ...config },
-    { clock, log, maxBytes, environment, onProcessCount: (count) => void counts.push(count) },
+    {
+      clock,
+      log,
+      maxBytes,
+      environment,
+      isSessionActive,
+      onProcessCount: (count) => void counts.push(count),
+    },
   );
   upstream.onStateChange((isUp, reason) => void states.push([isUp, reason]));
   return { upstream, lines, counts, states };

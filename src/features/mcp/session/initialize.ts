@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities } from '../calls/methods.ts';
 import { describeCatalog } from '../calls/view.ts';
-import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { readParams } from '../protocol/json-rpc.ts';
 import { type McpResponse, toResultResponse } from '../protocol/response.ts';
@@ -16,6 +16,8 @@ export interface InitializeDeps {
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
+  /** Closes what catalogues opened for a session, at whatever path it was. */
+  closeSession(caller: Caller): void;
   readonly service: ServiceInfo;
 }
 
@@ -25,6 +27,7 @@ export type Initialize = (call: Call, params: unknown) => Promise<McpResponse>;
 export const createInitialize = ({
   sessions,
   sessionStreams,
+  closeSession,
   service: { name, version },
 }: InitializeDeps): Initialize =>
   async function initialize({ user, view }, params) {
@@ -33,7 +36,11 @@ export const createInitialize = ({
     const description = await describeCatalog(catalog, { user, session: undefined, client });
     const { sessionId, endedIds } = await sessions.create(user, { ...session, server });
     // As after DELETE; nobody waits for it, and it never rejects.
-    for (const endedId of endedIds) void sessionStreams?.end(endedId);
+    for (const endedId of endedIds) {
+      const { protocolVersion } = session;
+      closeSession({ user, session: { sessionId: endedId, protocolVersion }, client });
+      void sessionStreams?.end(endedId);
+    }
     const response = toResultResponse({
       protocolVersion: session.protocolVersion,
       capabilities: listCapabilities(description, sessionStreams !== undefined),

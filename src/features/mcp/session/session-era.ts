@@ -9,7 +9,7 @@ import { toInputErrorResult } from '../calls/call-tool.ts';
 import { type CallClient, isLogSeverity } from '../calls/context.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
 import type { RunMethod } from '../calls/run-method.ts';
-import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
 import {
   isRequestId,
   type JsonRpcMessage,
@@ -46,6 +46,8 @@ export interface SessionEraDeps {
   readonly questions: Questions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
+  /** Closes what catalogues opened for a session, at whatever path it was. */
+  closeSession(caller: Caller): void;
   readonly service: ServiceInfo;
 }
 

@@ -34,6 +34,8 @@ export interface ServerPoolDeps {
   createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
   /** Whether it is needed though nobody calls it. */
   isNeeded(key: ProcessKey): boolean;
+  /** Whether the client's session goes on; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
   /** The process ends, and is not started again until it is needed. */
   onEnd(key: ProcessKey, isLast: boolean): void;
   /** All processes are busy, and one more was wanted. */
@@ -52,10 +54,12 @@ interface Place {
 }
 
 export function createServerPool(deps: ServerPoolDeps): ServerPool {
-  const { config, clock, createServer, isNeeded, onEnd, onFull } = deps;
+  const { config, clock, createServer, isNeeded, isSessionActive, onEnd, onFull } = deps;
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
+  /** Nobody can keep all others out by opening sessions. */
+  const maxOfUser = Math.ceil(max / 2);
   const idleMs = config.idleSeconds * 1000;
   let isClosed = false;
 
@@ -68,15 +72,29 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
     return ended;
   }
 
-  /** Ends the process that was idle the longest. @throws UpstreamError where all are busy. */
-  function makeRoom(): Promise<void> {
-    if (places.size < max) return Promise.resolve();
-    const [longestIdle] = [...places.values()]
+  /** @throws UpstreamError where none can end for it. */
+  function makeRoom({ user }: ProcessKey): Promise<void> {
+    const all = [...places.values()];
+    const own = user === undefined ? [] : all.filter(({ key }) => key.user === user);
+    if (own.length >= maxOfUser) {
+      return (
+        endLongestIdle(own) ??
+        failBusy(`all of the ${maxOfUser} processes that one user may have are busy`)
+      );
+    }
+    if (all.length < max) return Promise.resolve();
+    const ended = endLongestIdle(all);
+    if (ended !== undefined) return ended;
+    onFull();
+    return failBusy(`all of its ${max} processes are busy`);
+  }
+
+  /** Undefined where all are busy. */
+  function endLongestIdle(candidates: readonly Place[]): Promise<void> | undefined {
+    const [longestIdle] = candidates
       .filter(({ uses }) => uses === 0)
       .sort((a, b) => a.idleSince - b.idleSince);
-    if (longestIdle !== undefined) return endPlace(longestIdle, 0);
-    onFull();
-    throw new UpstreamError('unavailable', `all of its ${max} processes are busy`);
+    return longestIdle && endPlace(longestIdle, 0);
   }
 
   function findPlace(key: ProcessKey, capabilities: ClientCapabilities): Place {
@@ -85,7 +103,7 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
     if (isClosed) throw new UpstreamError('unavailable', 'the gateway has ended it');
     const place: Place = {
       key,
-      isFree: makeRoom(),
+      isFree: makeRoom(key),
       server: createServer(key, capabilities),
       uses: 0,
       idleSince: clock.monotonic(),
@@ -98,14 +116,24 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
 
   function checkLater(place: Place, ms: number): void {
     place.cancelCheck = clock.after(ms, () => {
-      const left = mayEnd(place) ? place.idleSince + idleMs - clock.monotonic() : idleMs;
+      const left = isKept(place) ? idleMs : place.idleSince + idleMs - clock.monotonic();
+      const { sessionId } = place.key;
       if (left > 0) checkLater(place, left);
-      else void endPlace(place, 0);
+      else if (sessionId === undefined || !place.server.running) void endPlace(place, 0);
+      else void endAfterSession(place, sessionId);
     });
   }
 
-  const mayEnd = ({ key, uses, server }: Place): boolean =>
-    uses === 0 && !(server.running && (key.isOfSession || isNeeded(key)));
+  /** A session may end without a word: it expires, or another one takes its place. */
+  async function endAfterSession(place: Place, sessionId: string): Promise<void> {
+    const isActive = await isSessionActive(sessionId);
+    if (places.get(place.key.id) !== place) return;
+    if (isActive || place.uses > 0) checkLater(place, idleMs);
+    else await endPlace(place, 0);
+  }
+
+  const isKept = ({ key, uses, server }: Place): boolean =>
+    uses > 0 || (server.running !== undefined && key.sessionId === undefined && isNeeded(key));
 
   async function use<Result>(
     key: ProcessKey,
@@ -143,4 +171,8 @@ export function createServerPool(deps: ServerPoolDeps): ServerPool {
       await Promise.all(ending);
     },
   };
+}
+
+function failBusy(reason: string): never {
+  throw new UpstreamError('unavailable', reason);
 }

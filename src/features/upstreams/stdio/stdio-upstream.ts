@@ -31,6 +31,8 @@ export interface StdioUpstreamDeps {
   readonly maxBytes: number;
   /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Whether a client's session goes on; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
   /** Called with the number of its processes, at each change. */
   onProcessCount?(count: number): void;
 }
@@ -53,6 +55,7 @@ export function createStdioUpstream(
     config,
     clock,
     isNeeded: listeners.hasSubscriptions,
+    isSessionActive: deps.isSessionActive,
     onEnd(key, isLast) {
       listeners.disconnect(key);
       if (isLast) state.forgetFailure();
@@ -133,7 +136,7 @@ export function createStdioUpstream(
       if (caller.sessionId !== undefined) {
         listeners.findSubscriptions(key).removeAll(caller.sessionId);
       }
-      if (key.isOfSession) await pool.end(key);
+      if (key.sessionId !== undefined) await pool.end(key);
     },
     close: pool.close,
   };
