@@ -1,15 +1,11 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { knowsUsers, needsUser } from '../../features/upstreams/credentials/needs-user.ts';
 import { findDifferences } from '../../features/upstreams/lock/compare.ts';
 import { EMPTY_LOCK_FILE, type LockFile } from '../../features/upstreams/lock/lock-file.ts';
 import { readLockedServer } from '../../features/upstreams/lock/read-server.ts';
-import {
-  dependsOnUser,
-  type FoundServer,
-  needsUser,
-  updateLockFile,
-} from '../../features/upstreams/lock/update.ts';
+import { type FoundServer, updateLockFile } from '../../features/upstreams/lock/update.ts';
 import { GATEWAY_CALLER, type UpstreamCaller } from '../../features/upstreams/upstream.ts';
 import { CommandError } from '../command-error.ts';
 import type { Options } from '../command-line.ts';
@@ -54,7 +50,7 @@ function compare(
       found.flatMap(({ config, server }) => (server ? [[config.name, server] as const] : [])),
     ),
   };
-  const partial = new Set(servers.filter(dependsOnUser).map(({ name }) => name));
+  const partial = new Set(servers.filter(knowsUsers).map(({ name }) => name));
   return { differences: findDifferences(former, now, (name) => partial.has(name)), skipped };
 }
 

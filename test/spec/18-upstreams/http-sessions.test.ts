@@ -166,21 +166,74 @@ describe('what a session is asked for', () => {
     ]);
   });
 
-  test('§18.3 a server that says 400 to a session it forgot gets another one, too', async () => {
-    const caller = sessionCaller();
+  /** Answers calls of the session that there is now by 400, and those of others rightly. */
+  async function refuseSession(caller: ReturnType<typeof sessionCaller>, body: unknown) {
     await call(caller);
-    const [lost] = server.received.filter(({ message }) => message.method === 'tools/call');
+    const lost = server.received.at(-1)?.headers['mcp-session-id'];
     server.answer('tools/call', (res, request) =>
-      request.headers['mcp-session-id'] === lost?.headers['mcp-session-id']
-        ? sendJson(
-            res,
-            { jsonrpc: '2.0', error: { code: -32000, message: 'No session' }, id: null },
-            400,
-          )
+      request.headers['mcp-session-id'] === lost
+        ? sendJson(res, typeof body === 'function' ? body(request) : body, 400)
         : sendJson(res, toResult(request, ECHO)),
     );
-    expect(await call(caller)).toEqual(ECHO);
-    expect(server.count('initialize')).toBe(2);
+  }
+
+  const toUnnamed = (message: string) => ({
+    jsonrpc: '2.0',
+    error: { code: -32000, message },
+    id: null,
+  });
+
+  test.each([
+    'Session not found',
+    'Bad Request: No valid session ID provided',
+    'Bad Request: Server not initialized',
+  ])(
+    '§18.3 a server that says 400 to a session it forgot (%s) gets another one, too',
+    async (message) => {
+      const caller = sessionCaller();
+      await refuseSession(caller, toUnnamed(message));
+      expect(await call(caller)).toEqual(ECHO);
+      expect(server.count('initialize')).toBe(2);
+    },
+  );
+
+  test.each([
+    ['an error that names neither request nor session', toUnnamed('Bad Request')],
+    ['no error of JSON-RPC', { error: 'session not found' }],
+    ['no JSON', 'session not found'],
+    [
+      'an error of the call itself',
+      (request: Parameters<typeof toError>[0]) => toError(request, -32000, 'no session of yours'),
+    ],
+  ])(
+    '§18.3 any other 400 (%s) is no lost session: the call is not sent again',
+    async (_what, body) => {
+      const caller = sessionCaller();
+      await refuseSession(caller, body);
+      await expect(call(caller)).rejects.toThrow();
+      expect(server.count('tools/call')).toBe(2);
+      expect(server.count('initialize')).toBe(1);
+    },
+  );
+
+  test('§18.3 a logging/setLevel that fails is no reason for the call to fail', async () => {
+    server.answer('logging/setLevel', (res) => sendJson(res, 'no JSON'));
+    expect(await call(sessionCaller(), { logLevel: 'info' })).toEqual({ content: [] });
+  });
+
+  test('§18.3 a shared session ends after its time, also where a request had to be sent twice', async () => {
+    const caller = statelessCaller();
+    await call(caller);
+    let count = 0;
+    server.answer('tools/list', (res, request) => {
+      count += 1;
+      if (count === 1) res.destroy();
+      else sendJson(res, toResult(request, { tools: [] }));
+    });
+    await opened.upstream.request(caller, toRequest('tools/list', {}));
+    expect(count).toBe(2);
+    clock.advance(FIFTEEN_MINUTES_MS + 120_000);
+    await expect.poll(() => server.count('DELETE')).toBe(1);
   });
 
   test('§18.3 a server that forgets each session gets the request twice, not more', async () => {
@@ -289,6 +342,39 @@ describe('the era of a server', () => {
     clock.advance(60_000);
     expect(await callTool(upstream, caller, 'any')).toEqual(ECHO);
     expect(await upstream.describe(caller)).toMatchObject({ era: after });
+  });
+});
+
+describe('a server of sessions that is replaced by one without', () => {
+  const clock = manualClock();
+  const server = useFresh(() => startScriptedHttp('session'));
+  const opened = useFresh(() => openHttpUpstream({ url: server.url }, { clock }));
+
+  function replace(): void {
+    server.become('stateless');
+    server.answer('initialize', (res, request) =>
+      sendJson(res, toError(request, -32601, 'Method not found'), 404),
+    );
+    server.answer('tools/call', (res, request) =>
+      request.headers['mcp-protocol-version'] === '2026-07-28'
+        ? sendJson(res, toResult(request, ECHO))
+        : sendJson(res, toError(request, -32022, 'Unsupported protocol version'), 400),
+    );
+    clock.advance(60_000);
+  }
+
+  test('§18.3 is noticed by calls that come at the same time', async () => {
+    const callers = [sessionCaller(), sessionCaller(), statelessCaller()];
+    for (const caller of callers) await callTool(opened.upstream, caller, 'any');
+    replace();
+    const calls = callers.map((caller) => callTool(opened.upstream, caller, 'any'));
+    expect(await Promise.all(calls)).toEqual(callers.map(() => ECHO));
+  });
+
+  test('§18.3 is noticed by the first call of a client that is new', async () => {
+    await callTool(opened.upstream, sessionCaller(), 'any');
+    replace();
+    expect(await callTool(opened.upstream, sessionCaller(), 'any')).toEqual(ECHO);
   });
 });
 

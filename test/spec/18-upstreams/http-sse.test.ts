@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { listenOnLoopback } from '../../support/upstreams/listen.ts';
@@ -32,6 +33,28 @@ test('§18.3 HTTP+SSE: a stream that ends is opened anew by the next call', asyn
   server.dropConnections();
   await waiting;
   expect(await echo(caller)).toEqual(ECHO);
+});
+
+test('§18.3 HTTP+SSE: a shared connection ends after 15 minutes without use, and not before its call', async () => {
+  const clock = manualClock();
+  const { upstream } = closeAfterTest(
+    await openHttpUpstream({ url: server.url, transport: 'sse', timeoutMs: 3_600_000 }, { clock }),
+  );
+  const caller = statelessCaller();
+  const signal = new AbortController();
+  const waiting = callTool(upstream, caller, 'wait', {}, { signal: signal.signal });
+  const count = async () => JSON.stringify(await callTool(upstream, caller, 'waits'));
+  await expect.poll(count).toContain('\\"started\\":1');
+  // Only its own time ends the call.
+  for (let minute = 0; minute < 30; minute += 1) clock.advance(30_000);
+  clock.advance(60_000);
+  await new Promise(setImmediate);
+  expect(server.sessions()).toBe(1);
+  signal.abort();
+  await expect(waiting).rejects.toMatchObject({ failure: 'aborted' });
+  clock.advance(900_000);
+  clock.advance(60_000);
+  await expect.poll(server.sessions).toBe(0);
 });
 
 test.each([

@@ -135,7 +135,21 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
     /log in at it \(401\), which this version does not do/,
   ],
   ['403', (res) => void res.writeHead(403).end(), /refuses the credentials/],
-  ['404', (res) => void res.writeHead(404).end('nothing'), /nothing at its address/],
+  [
+    '404',
+    (res) => void res.writeHead(404).end('nothing'),
+    /^no MCP server answers at its address \(404\): check the path of its "url", which often is \/mcp$/,
+  ],
+  [
+    'the page of an error',
+    (res) => void res.writeHead(404, { 'content-type': 'text/html; charset=utf-8' }).end('<p>'),
+    /^no MCP server answers at its address \(404, text\/html\)/,
+  ],
+  [
+    '405',
+    (res) => void res.writeHead(405, { 'content-type': '127.0.0.2 <secret>' }).end(),
+    /^no MCP server answers at its address \(405\)/,
+  ],
   ['500', (res) => void res.writeHead(500).end(), /fails \(500\)/],
   ['503', (res) => void res.writeHead(503).end(), /fails \(503\)/],
   [
@@ -164,6 +178,59 @@ describe('a server that refuses the gateway', () => {
       expect(lines.filter(isDownLine)).toHaveLength(1);
     },
   );
+
+  test('§18.4 with a page: the log line says what it is, and what to check', async () => {
+    for (const method of ['server/discover', 'initialize']) {
+      server.answer(
+        method,
+        (res) =>
+          void res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end('<title>Hi'),
+      );
+    }
+    const { upstream, lines } = await openTo({ url: server.url });
+    await expect(upstream.describe(caller)).rejects.toThrow();
+    expect(lines.filter(isDownLine).map(({ msg }) => msg)).toEqual([
+      'The MCP server server is not available: it answered text/html, which is no MCP: check the path of its "url", which often is /mcp',
+    ]);
+  });
+
+  test('§18.4 another reason than before is told, once', async () => {
+    const clock = manualClock();
+    server.answer('server/discover', (res) => void res.writeHead(503).end());
+    const { upstream, lines, states } = await openTo({ url: server.url }, { clock });
+    await expect(upstream.describe(caller)).rejects.toThrow();
+    server.answer('server/discover', (res) => void res.writeHead(401).end());
+    for (let probe = 2; probe < 4; probe += 1) {
+      clock.advance(30_000);
+      await expect.poll(() => server.count('server/discover')).toBe(probe);
+      await expect(callTool(upstream, caller, 'any')).rejects.toThrow();
+      for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+    }
+    expect(lines.filter(isDownLine).map(({ msg }) => msg)).toEqual([
+      expect.stringMatching(/\(503\)$/),
+      expect.stringMatching(/refuses the credentials/),
+    ]);
+    await expect(callTool(upstream, caller, 'any')).rejects.toThrow(/refuses the credentials/);
+    expect(states).toHaveLength(1);
+  });
+
+  test('§18.4 where credentials are those of users, one that fails for everybody stays down', async () => {
+    const clock = manualClock();
+    const auth = { type: 'forward', audience: 'a' } as const;
+    const { upstream, states } = await openTo({ url: server.url, auth }, { clock });
+    await upstream.describe(caller);
+    server.answer('server/discover', (res) => void res.writeHead(503).end());
+    server.answer('tools/call', (res) => void res.writeHead(503).end());
+    await expect(callTool(upstream, caller, 'any')).rejects.toThrow();
+    const before = server.count('server/discover');
+    clock.advance(1000);
+    await expect.poll(() => server.count('server/discover')).toBe(before + 1);
+    for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+    expect(states).toEqual(['true: it answers', 'false: it fails (503)']);
+    server.answer('server/discover', (res) => void res.writeHead(401).end());
+    clock.advance(2000);
+    await expect.poll(() => upstream.isUp).toBe(true);
+  });
 
   test('§18.4 a redirect is not followed', async () => {
     const other = closeAfterTest(await startScriptedHttp('session'));

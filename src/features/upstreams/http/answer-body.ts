@@ -23,7 +23,8 @@ interface BodyOptions {
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-const NO_JSON = 'it answered what is no JSON';
+/** The media type says more, where it is known. */
+export const NO_JSON = 'it answered what is no JSON';
 const tooLong = (maxBytes: number) =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 

@@ -54,16 +54,22 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     change(true, 'it answers');
   }
 
-  function noteDown({ message, cause }: UpstreamError): void {
+  function noteDown(reason: UpstreamError): void {
     if (isUp === false || isClosed) return;
+    tellReason(reason);
+    change(false, reason.message);
+    probeAfter(FIRST_PAUSE_MS);
+  }
+
+  function tellReason({ message, cause }: UpstreamError): void {
     downReason = message;
     log.warn(`The MCP server ${name} is not available: ${message}`, { server: name, cause });
-    change(false, message);
-    probeAfter(FIRST_PAUSE_MS);
   }
 
   function probeAfter(pauseMs: number): void {
     if (isClosed) return;
+    // A probe may still be under way that then sets the next one.
+    cancelProbe();
     cancelProbe = clock.after(pauseMs, async () => {
       await look();
       if (isUp === false) probeAfter(Math.min(2 * pauseMs, LONGEST_PAUSE_MS));
@@ -77,11 +83,17 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
       await probe();
       noteUp();
     } catch (error) {
-      if (error instanceof UpstreamError) noteDown(error);
+      if (error instanceof UpstreamError) noteStillDown(error);
       else log.error(`The MCP server ${name} could not be looked for`, { cause: error });
     } finally {
       isProbing = false;
     }
+  }
+
+  /** It may be down by something else than before: who has mended that must hear of what is next. */
+  function noteStillDown(reason: UpstreamError): void {
+    if (isUp !== false) noteDown(reason);
+    else if (!isClosed && reason.message !== downReason) tellReason(reason);
   }
 
   return {

@@ -13,8 +13,8 @@ export interface EraMemory {
   readonly current: Era | undefined;
   /** Asks the server; once for all that ask at the same time. */
   detect(caller: UpstreamCaller): Promise<Era>;
-  /** Asks again, unless that was just done, and says whether the answer is another one. */
-  hasChanged(caller: UpstreamCaller): Promise<boolean>;
+  /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
+  hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
 }
 
 export interface EraMemoryDeps {
@@ -77,9 +77,10 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
       return current;
     },
     detect,
-    async hasChanged(caller) {
+    async hasChanged(caller, before) {
+      // Another request, which was refused at the same time, may have asked.
+      if (current !== before) return true;
       if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;
-      const before = current;
       return (await detect(caller)) !== before;
     },
   };

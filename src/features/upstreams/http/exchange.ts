@@ -8,8 +8,9 @@ import {
   createEventBody,
   createJsonBody,
   createRefusalBody,
+  NO_JSON,
 } from './answer-body.ts';
-import { createInvalidError, toConnectionError } from './failures.ts';
+import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
 
 export interface ExchangeRequest {
   readonly origin: string;
@@ -55,6 +56,7 @@ export function startExchange(
 ): () => void {
   let controller: Dispatcher.DispatchController | undefined;
   let body: AnswerBody | undefined;
+  let answerHeaders: IncomingHttpHeaders = {};
   let isOver = false;
 
   function end(outcome: ExchangeEnd): void {
@@ -76,7 +78,8 @@ export function startExchange(
   function readBody(read: (started: AnswerBody) => string | undefined): void {
     if (isOver || body === undefined) return;
     const problem = read(body);
-    if (problem !== undefined) fail(createInvalidError(problem));
+    if (problem === undefined) return;
+    fail(problem === NO_JSON ? createNoJsonError(answerHeaders) : createInvalidError(problem));
   }
 
   dispatcher.dispatch(request, {
@@ -86,6 +89,7 @@ export function startExchange(
     },
     onResponseStart(_controller, status, headers) {
       if (status < 200 || isOver) return;
+      answerHeaders = headers;
       const onValue = (value: unknown) => {
         if (!isOver) listener.onMessage(value, headers);
       };

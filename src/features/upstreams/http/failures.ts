@@ -61,10 +61,19 @@ function findCode(cause: unknown): string | undefined {
   return cause instanceof Error && cause.cause !== undefined ? findCode(cause.cause) : undefined;
 }
 
-/** Why a status that is no success ends the request. */
-export function toRefusal(status: number, headers: IncomingHttpHeaders): UpstreamError {
-  return new UpstreamError('unavailable', describeRefusal(status, headers));
+/** The server answered with a status that is no success. */
+export class RefusalError extends UpstreamError {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super('unavailable', message);
+    this.status = status;
+  }
 }
+
+/** Why a status that is no success ends the request. */
+export const toRefusal = (status: number, headers: IncomingHttpHeaders): RefusalError =>
+  new RefusalError(status, describeRefusal(status, headers));
 
 function describeRefusal(status: number, headers: IncomingHttpHeaders): string {
   if (status >= 300 && status < 400) {
@@ -76,10 +85,30 @@ function describeRefusal(status: number, headers: IncomingHttpHeaders): string {
   if (status === 401 || status === 403) {
     return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
   }
-  if (status === 404) return 'there is nothing at its address (404), which often ends in /mcp';
+  if (status === 404 || status === 405) {
+    const type = readMediaType(headers);
+    const what = type === undefined ? status : `${status}, ${type}`;
+    return `no MCP server answers at its address (${what}): ${CHECK_PATH}`;
+  }
   if (status === 429) return 'it gets too many requests (429)';
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }
+
+/** It answered what is no JSON: most often it is another program, or another path of the same one. */
+export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
+  const type = readMediaType(headers);
+  return createInvalidError(
+    type === undefined || type.endsWith('json') || type === 'text/event-stream'
+      ? 'it answered what is no JSON'
+      : `it answered ${type}, which is no MCP: ${CHECK_PATH}`,
+  );
+}
+
+const CHECK_PATH = 'check the path of its "url", which often is /mcp';
+
+/** The server's words: only what has the form of a media type is repeated. */
+const readMediaType = (headers: IncomingHttpHeaders): string | undefined =>
+  /^[a-z]+\/[a-z0-9.+-]{1,60}(?=$|[ ;])/.exec(headers['content-type']?.toLowerCase() ?? '')?.[0];
 
 export const createInvalidError = (words: string): UpstreamError =>
   new UpstreamError('invalid', words);

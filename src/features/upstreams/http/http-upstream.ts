@@ -1,6 +1,7 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { openServerPool } from '../../../core/outbound/server-pool.ts';
+import { needsUser } from '../credentials/needs-user.ts';
 import { type Upstream, UpstreamError } from '../upstream.ts';
 import { createAvailability } from './availability.ts';
 import type { CallOutcome } from './call.ts';
@@ -22,7 +23,7 @@ export function createHttpUpstream(
   const { clock, log, maxBytes, outbound } = deps;
   const { name } = config;
   const url = new URL(config.url);
-  const dependsOnUser = config.auth.type === 'token-exchange' || config.auth.type === 'forward';
+  const isForUsers = needsUser(config);
   const usage = createUsage(clock);
 
   const availability = createAvailability({ name, probe: () => protocol.probe(), clock, log });
@@ -30,7 +31,7 @@ export function createHttpUpstream(
     openPool: () =>
       openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
     getHeaders: (caller) =>
-      caller.user === undefined && dependsOnUser ? {} : deps.getHeaders(caller),
+      caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
     maxBytes,
     clock,
     log,
@@ -38,7 +39,11 @@ export function createHttpUpstream(
     onFailure: judgeFailure,
   });
   const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
-  const protocol: Protocol = create(config, { ...deps, connection, availability, dependsOnUser });
+  const protocol: Protocol = create(config, {
+    ...deps,
+    connection,
+    availability,
+  });
 
   function judgeOutcome(outcome: CallOutcome, isHandshake: boolean): void {
     const refusal = findDownRefusal(outcome);
@@ -53,7 +58,7 @@ export function createHttpUpstream(
   function findDownRefusal(outcome: CallOutcome): UpstreamError | undefined {
     if (outcome.kind !== 'refused') return undefined;
     const { status, headers } = outcome;
-    const isDown = isDownStatus(status) || (status === 401 && !dependsOnUser);
+    const isDown = isDownStatus(status) || (status === 401 && !isForUsers);
     return isDown ? toRefusal(status, headers) : undefined;
   }
 

@@ -13,6 +13,4 @@ export interface Protocol extends Pick<Upstream, 'describe' | 'request' | 'liste
 export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
   readonly connection: Connection;
   readonly availability: Availability;
-  /** Whether the server knows users, so that a refusal concerns one of them, and not the gateway. */
-  readonly dependsOnUser: boolean;
 }

@@ -3,6 +3,7 @@ import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file
 import type { JsonObject } from '../../../core/json.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../../core/store/keys.ts';
+import { needsUser } from '../credentials/needs-user.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -11,6 +12,7 @@ import {
   type UpstreamRequest,
 } from '../upstream.ts';
 import { createEraMemory } from './era.ts';
+import { isDownStatus, RefusalError } from './failures.ts';
 import { type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
@@ -23,7 +25,8 @@ import { createOpenSubscriptionStream } from './subscription-stream.ts';
 const AN_HOUR_SECONDS = 3600;
 
 export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, clock, store, sessionKeyPrefix, dependsOnUser } = deps;
+  const { connection, availability, clock, store, sessionKeyPrefix } = deps;
+  const isForUsers = needsUser(config);
   const { timeoutMs } = config;
   const identity = `${config.name} ${config.url}`;
   const recordDeps = {
@@ -49,13 +52,13 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     connection,
     timeoutMs,
     onNotification: listeners.notify,
-    hasChangedEra: era.hasChanged,
   };
   const sessionEra = createSessionEra({
     ...shared,
     records: createSessionRecords(identity, recordDeps),
     clock,
     onDescription,
+    hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
   });
   const subscriptions = createSubscriptionMemory({
     records: createSessionRecords(`${identity} subscriptions`, recordDeps),
@@ -63,7 +66,11 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     channel: buildUpstreamSubscriptionsChannelName(sessionKeyPrefix, hashSha256(identity)),
     onChange: listeners.refreshSession,
   });
-  const statelessEra = createStatelessEra({ ...shared, subscriptions });
+  const statelessEra = createStatelessEra({
+    ...shared,
+    subscriptions,
+    hasChangedEra: (caller) => era.hasChanged(caller, 'stateless'),
+  });
   const sessionStream = createSessionStream({
     connection,
     sessions: sessionEra.sessions,
@@ -91,7 +98,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
       await begin(caller);
       availability.noteUp();
     } catch (error) {
-      if (error instanceof UpstreamError && !dependsOnUser) availability.noteDown(error);
+      if (error instanceof UpstreamError && !isForUsers) availability.noteDown(error);
       throw error;
     }
   }
@@ -133,14 +140,14 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
 
     listen: listeners.listen,
 
-    /** With credentials of users the gateway itself has none: any answer shows that the server is there. */
+    /** With credentials of users the gateway itself has none: that they are missed shows that the server is there. */
     async probe() {
       try {
         const found = await era.detect(GATEWAY_CALLER);
-        if (found === 'session' && !dependsOnUser) await sessionEra.introduce(GATEWAY_CALLER);
+        if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
       } catch (error) {
-        const isReached = error instanceof UpstreamError && error.cause === undefined;
-        if (!(dependsOnUser && isReached)) throw error;
+        const isThere = error instanceof RefusalError && !isDownStatus(error.status);
+        if (!(isForUsers && isThere)) throw error;
       }
     },
 

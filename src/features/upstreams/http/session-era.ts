@@ -23,6 +23,7 @@ import { findError, getResult } from './outcome.ts';
 import { traceInHeaders } from './request-headers.ts';
 import { createServerSession, readSessionId, type ServerSession } from './server-session.ts';
 import type { SessionRecords } from './session-records.ts';
+import { isAnswered, isOfOtherEra, isSessionLost } from './session-refusals.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
 
 export interface SessionEra {
@@ -42,7 +43,7 @@ export interface SessionEraDeps {
   onNotification(caller: UpstreamCaller, message: ServerNotification): void;
   /** Called with what each `initialize` said. */
   onDescription(description: UpstreamDescription): void;
-  /** Asked when the server has lost a session: it may have been replaced by a newer one. */
+  /** Asked when the server refuses what belongs to this era: it may have been replaced by a newer one. */
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
 }
 
@@ -105,13 +106,14 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     level: ServerSession['logLevel'],
   ): Promise<void> {
     session.logLevel = level;
-    // A server without logging refuses; nothing is lost by it.
-    await connection.call(caller, {
+    const asked = connection.call(caller, {
       method: 'logging/setLevel',
       toParams: () => ({ level }),
       headers: session.headers,
       timeoutMs: handshakeMs,
     });
+    // A server without logging refuses it, or never answers: the request itself must not fail by that.
+    await asked.catch(() => {});
   }
 
   async function send(
@@ -128,6 +130,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       return await connection.call(caller, {
         method,
         toParams(id) {
+          // What is sent once more has another id then.
+          if (ownId !== undefined) session.underWay.delete(ownId);
           ownId = id;
           session.underWay.set(id, request);
           return toSessionParams(request, id);
@@ -152,25 +156,29 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     }
   }
 
+  /** Undefined where the server is no longer one of sessions. */
+  async function openSession(caller: UpstreamCaller): Promise<ServerSession | undefined> {
+    try {
+      return await sessions.open(caller);
+    } catch (error) {
+      if (isAnswered(error) && (await deps.hasChangedEra(caller))) return undefined;
+      throw error;
+    }
+  }
+
   return {
     sessions,
     async request(caller, request) {
-      const session = sessions.find(caller) ?? (await sessions.open(caller));
+      const session = sessions.find(caller) ?? (await openSession(caller));
+      if (session === undefined) return undefined;
       const outcome = await send(caller, session, request);
-      if (!isLost(session, outcome)) return getResult(outcome);
+      const hasNoSession = isSessionLost(session, outcome);
+      if (!hasNoSession && !isOfOtherEra(outcome)) return getResult(outcome);
       if (await deps.hasChangedEra(caller)) return undefined;
+      if (!hasNoSession) return getResult(outcome);
       const renewed = await sessions.renew(caller, session);
       return getResult(await send(caller, renewed, request));
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
   };
 }
-
-/**
- * MCP "Session Management": 404 is the answer to a session that is gone. Many servers say 400 instead, without
- * naming the request.
- */
-const isLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
-  id !== undefined &&
-  outcome.kind === 'refused' &&
-  (outcome.status === 404 || (outcome.status === 400 && typeof outcome.body?.id !== 'number'));

@@ -38,7 +38,8 @@ export async function openSseChannel(
   const { connection, url, clock, timeoutMs } = deps;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   let postPath: string | undefined;
-  let stop = () => {};
+  let isOver = false;
+  let stopStream = () => {};
   let tellEnd = () => {};
   const ended = new Promise<void>((resolve) => {
     tellEnd = resolve;
@@ -60,6 +61,12 @@ export async function openSseChannel(
     onNotification: deps.onNotification,
     onStrayAnswer: deps.onStrayAnswer,
   });
+
+  /** The stream may still have to begin. */
+  function stop(): void {
+    isOver = true;
+    stopStream();
+  }
 
   function end(error: UpstreamError): void {
     stop();
@@ -98,7 +105,8 @@ export async function openSseChannel(
       onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
     };
     connection.stream(caller, [], listener).then((started) => {
-      stop = started;
+      stopStream = started;
+      if (isOver) started();
     }, reject);
   });
 

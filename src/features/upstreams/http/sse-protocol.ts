@@ -2,6 +2,7 @@
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { LogSeverity } from '../../../core/log-severity.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import { needsUser } from '../credentials/needs-user.ts';
 import { toSessionParams } from '../messages/envelope.ts';
 import {
   GATEWAY_CALLER,
@@ -19,6 +20,8 @@ interface Entry {
   readonly opening: Promise<SseChannel>;
   readonly isShared: boolean;
   usedAt: number;
+  /** Requests that have no answer yet, and listeners. */
+  users: number;
   logLevel: LogSeverity | undefined;
 }
 
@@ -29,7 +32,8 @@ const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
 export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, clock, log, dependsOnUser } = deps;
+  const { connection, availability, clock, log } = deps;
+  const isForUsers = needsUser(config);
   const { name, url, timeoutMs } = config;
   const entries = new Map<string, Entry>();
   let description: UpstreamDescription | undefined;
@@ -41,7 +45,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
     clock,
     open: openStream,
     extend(audience) {
-      void subscribe(audience).catch(() => {});
+      useEntry(audience.caller, ({ rpc }) => subscribe(rpc, audience)).catch(() => {});
       return false;
     },
     hashSession,
@@ -62,7 +66,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       availability.noteUp();
       return channel;
     } catch (error) {
-      if (error instanceof UpstreamError && !dependsOnUser) availability.noteDown(error);
+      if (error instanceof UpstreamError && !isForUsers) availability.noteDown(error);
       throw error;
     }
   }
@@ -76,6 +80,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       opening: open(caller),
       isShared: caller.sessionId === undefined,
       usedAt: clock.monotonic(),
+      users: 0,
       logLevel: undefined,
     };
     entries.set(sharer, entry);
@@ -89,52 +94,62 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
 
   function sweep(): void {
     const now = clock.monotonic();
-    for (const { opening, isShared, usedAt } of entries.values()) {
+    for (const { opening, isShared, usedAt, users } of entries.values()) {
       const idleMs = isShared ? SHARED_IDLE_MS : 1000 * deps.sessionTtlSeconds;
-      if (now - usedAt >= idleMs) void closeChannel(opening);
+      if (users === 0 && now - usedAt >= idleMs) void closeChannel(opening);
     }
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  function useEntry(caller: UpstreamCaller): Entry {
+  /** The channel stays open until the work is done. */
+  async function useEntry<Result>(
+    caller: UpstreamCaller,
+    work: (channel: SseChannel, entry: Entry) => Promise<Result>,
+  ): Promise<Result> {
     const entry = entries.get(nameSharer(caller)) ?? createEntry(caller);
-    entry.usedAt = clock.monotonic();
-    return entry;
+    entry.users += 1;
+    try {
+      return await work(await entry.opening, entry);
+    } finally {
+      entry.users -= 1;
+      entry.usedAt = clock.monotonic();
+    }
   }
 
   async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
     availability.check();
-    const { ended } = await useEntry(audience.caller).opening;
-    if (signal.aborted) return 'never';
-    onOpen();
-    await subscribe(audience);
-    await ended;
-    return 'again';
+    return useEntry(audience.caller, async ({ rpc, ended }) => {
+      if (signal.aborted) return 'never';
+      onOpen();
+      await subscribe(rpc, audience);
+      await Promise.race([ended, waitForAbort(signal)]);
+      return 'again';
+    });
   }
 
-  async function subscribe({ caller, uris }: Audience): Promise<void> {
-    const { rpc } = await useEntry(caller).opening;
+  async function subscribe(rpc: SseChannel['rpc'], { uris }: Audience): Promise<void> {
     for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
   }
 
-  async function setLevel(entry: Entry, level: LogSeverity | undefined): Promise<void> {
+  async function setLevel(
+    rpc: SseChannel['rpc'],
+    entry: Entry,
+    level: LogSeverity | undefined,
+  ): Promise<void> {
     if (level === undefined || level === entry.logLevel) return;
     entry.logLevel = level;
-    const { rpc } = await entry.opening;
     // A server without logging refuses; nothing is lost by it.
     await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
   }
 
   return {
-    async describe(caller) {
-      return description ?? (await useEntry(caller).opening).description;
-    },
-    async request(caller, request) {
-      const entry = useEntry(caller);
-      const { rpc } = await entry.opening;
-      await setLevel(entry, request.logLevel);
-      return rpc.call(caller, request, (token) => toSessionParams(request, token));
-    },
+    describe: async (caller) =>
+      description ?? useEntry(caller, async (channel) => channel.description),
+    request: (caller, request) =>
+      useEntry(caller, async ({ rpc }, entry) => {
+        await setLevel(rpc, entry, request.logLevel);
+        return rpc.call(caller, request, (token) => toSessionParams(request, token));
+      }),
     listen: listeners.listen,
     async probe() {
       const channel = await open(GATEWAY_CALLER);
@@ -151,6 +166,12 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
     },
   };
 }
+
+const waitForAbort = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 
 const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
   opening.then(

@@ -1,15 +1,8 @@
 // §18.7: the lock file as `postern lock` writes it.
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { knowsUsers } from '../credentials/needs-user.ts';
 import { mergeServers } from './compare.ts';
 import { EMPTY_LOCK_FILE, type LockedServer, type LockFile } from './lock-file.ts';
-
-/** Whether its lists may differ between users. */
-export const dependsOnUser = (config: UpstreamConfig): boolean =>
-  config.kind === 'http' && config.auth.type !== 'none';
-
-/** Whether it answers nobody without a user's token. */
-export const needsUser = (config: UpstreamConfig): boolean =>
-  config.kind === 'http' && ['token-exchange', 'forward'].includes(config.auth.type);
 
 export interface FoundServer {
   readonly config: UpstreamConfig;
@@ -29,7 +22,7 @@ export function updateLockFile(
   const servers = found.flatMap(({ config, server }) => {
     const known = former.servers.get(config.name);
     const updated =
-      server !== undefined && hasUser && dependsOnUser(config)
+      server !== undefined && hasUser && knowsUsers(config)
         ? mergeServers(known, server)
         : (server ?? known);
     return updated === undefined ? [] : [[config.name, updated] as const];
