@@ -1,6 +1,7 @@
 // The composition root: every implementation is chosen here, once.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from './catalog/index.ts';
+import { openAudit } from './core/audit/open-audit.ts';
 import { type Clock, pause, systemClock } from './core/clock.ts';
 import { checkConfig } from './core/config/check-config.ts';
 import type { Config } from './core/config/config.ts';
@@ -8,6 +9,7 @@ import { logListening, logStartWarnings } from './core/config/start-log.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
 import type { GatewayFile } from './core/gateway-file/gateway-file.ts';
 import { createLog, type Log } from './core/log.ts';
+import type { GatewayRequest } from './core/message.ts';
 import { type Metrics, noMetrics } from './core/metrics/metrics.ts';
 import { openOutboundNetwork } from './core/outbound/outbound-network.ts';
 import { createLoginSeal } from './core/seal/login-seal.ts';
@@ -21,6 +23,7 @@ import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
+import { getTraceId, readTraceContext } from './features/mcp/protocol/trace-context.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import type { Network } from './features/oauth/client-id-metadata/network.ts';
 import { createLogo } from './features/site/logo.ts';
@@ -88,6 +91,7 @@ const DRAIN_GRACE_MS = 10_000;
  * file of the logo cannot be read.
  * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
  * or the folder is in use.
+ * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
  */
 export async function createGateway(
   config: Config,
@@ -102,6 +106,7 @@ export async function createGateway(
   const fetch = overrides.fetch ?? outbound.fetch;
   const catalog = overrides.catalog ?? builtInCatalog;
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
+  const audit = openAudit(config.audit, { clock, log, metrics });
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
   const store = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
@@ -171,6 +176,8 @@ export async function createGateway(
     network: overrides.network,
     needsClients: upstreams?.needClient,
     tunnel: outbound.openTunnel,
+    audit,
+    getTraceId: readTraceId,
   });
 
   let isShuttingDown = false;
@@ -229,9 +236,13 @@ export async function createGateway(
       authorization.close();
       await outbound.close();
       await store.close();
+      audit?.close();
     },
   };
 }
+
+const readTraceId = (request: GatewayRequest): string | undefined =>
+  getTraceId(readTraceContext(request.headers));
 
 /** Loaded where it is used, as the store's driver is. */
 async function createMetrics(): Promise<Metrics> {

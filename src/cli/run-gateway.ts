@@ -1,3 +1,4 @@
+import { AuditLogError } from '../core/audit/line-sink.ts';
 import type { Config } from '../core/config/config.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
@@ -50,7 +51,8 @@ async function openGateway(config: Config, deps: Partial<Deps>): Promise<Gateway
   try {
     return await createGateway(config, deps);
   } catch (error) {
-    if (error instanceof DataDirError) throw new StartError([error.message]);
+    if (error instanceof DataDirError || error instanceof AuditLogError)
+      throw new StartError([error.message]);
     throw error;
   }
 }

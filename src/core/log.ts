@@ -37,7 +37,7 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (text) => out.write(text.replace(UNPRINTABLE, escapeCharacter)) },
+    { write: (text) => out.write(escapeUnprintable(text)) },
   );
   const writeAt =
     (lineLevel: LogLevel) =>
@@ -61,6 +61,9 @@ export function createLog(
  * besides LF, marks that turn the reading direction. Names that callers choose may contain them.
  */
 const UNPRINTABLE = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+
+export const escapeUnprintable = (json: string): string =>
+  json.replace(UNPRINTABLE, escapeCharacter);
 
 const escapeCharacter = (character: string): string =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

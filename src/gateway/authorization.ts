@@ -1,9 +1,11 @@
 // A part of the composition root: the authorization server that clients see.
+import type { Audit } from '../core/audit/audit.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
 import type { Fetch } from '../core/fetch-with-limits.ts';
 import type { Log } from '../core/log.ts';
+import type { GatewayRequest } from '../core/message.ts';
 import type { OpenTunnel } from '../core/outbound/outbound-network.ts';
 import { createProviderEndpoints } from '../core/provider/provider-endpoints.ts';
 import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
@@ -14,6 +16,7 @@ import type { Store } from '../core/store/store.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import { createDiscoveryEndpoints } from '../features/discovery/endpoints.ts';
 import { createServerMetadata } from '../features/discovery/server-metadata.ts';
+import { auditEndpoints } from '../features/oauth/audit-endpoints.ts';
 import { createClientDocuments } from '../features/oauth/client-id-metadata/client-documents.ts';
 import {
   createDocumentOffer,
@@ -40,6 +43,9 @@ export interface AuthorizationParts {
   readonly network: Network | undefined;
   readonly needsClients: (() => boolean) | undefined;
   readonly tunnel: OpenTunnel;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  readonly getTraceId: (request: GatewayRequest) => string | undefined;
 }
 
 export interface AuthorizationEndpoints {
@@ -82,10 +88,13 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     log,
   });
+  const oauthEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [
-      ...createOAuthEndpoints(handlers, { popups: oauth.popups }),
+      ...(parts.audit === undefined
+        ? oauthEndpoints
+        : auditEndpoints(oauthEndpoints, { ...parts, audit: parts.audit })),
       ...createDiscoveryEndpoints(baseUrl, metadataDocuments, parts.isServer),
     ],
     start: documentOffer.start,

@@ -117,6 +117,11 @@ const REQUIREMENTS: readonly Requirement[] = [
     problem: 'config.oauth.providerClient.id must not be empty.',
   },
   {
+    isMet: ({ audit: { destination, required } }) =>
+      destination === undefined ? !required : ['stdout', 'file'].includes(destination.kind),
+    problem: 'config.audit.destination.kind must be stdout or file.',
+  },
+  {
     isMet: ({ oauth }) =>
       !needsStateSecret(oauth.mode, oauth.consent.kind) || hasSecret(oauth.stateSecret),
     problem: `config.oauth.stateSecret is missing or has fewer than ${MIN_SECRET_BYTES} bytes: broker mode and the consent page need it.`,

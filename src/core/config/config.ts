@@ -1,4 +1,5 @@
 // The settings, parsed: what excludes each other is a union, so that it cannot be written.
+import type { AuditConfig } from './groups/audit.ts';
 import type { AuthConfig } from './groups/auth.ts';
 import type { HttpConfig } from './groups/http.ts';
 import type { LimitsConfig } from './groups/limits.ts';
@@ -22,4 +23,5 @@ export interface Config {
   readonly outbound: OutboundConfig;
   readonly upstreams: UpstreamsConfig;
   readonly site: SiteConfig;
+  readonly audit: AuditConfig;
 }

@@ -1,5 +1,6 @@
 import type { Config } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import { readAuditConfig } from './groups/audit.ts';
 import { readAuthConfig } from './groups/auth.ts';
 import { readHttpConfig } from './groups/http.ts';
 import { readLimitsConfig } from './groups/limits.ts';
@@ -40,6 +41,7 @@ export function loadConfig(env: Env): Config {
     outbound: readOutboundConfig(read),
     upstreams: readUpstreamsConfig(read),
     site: readSiteConfig(read),
+    audit: readAuditConfig(read),
   });
 }
 

@@ -1,6 +1,7 @@
 // What is wrong with the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
 import { isLoopbackHost } from '../loopback.ts';
+import { auditSettings } from './groups/audit.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
@@ -108,6 +109,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return logos.includes(undefined)
       ? undefined
       : 'SERVICE_LOGO_URL and SERVICE_LOGO_FILE are both set. There is one logo: remove one of them.';
+  },
+
+  function findMissingAuditLogProblem(read, isMissing) {
+    return read(auditSettings.auditRequired) && isMissing(auditSettings.auditLog)
+      ? 'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.'
+      : undefined;
   },
 
   function findDocumentHostsProblem(read) {

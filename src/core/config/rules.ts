@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { extname } from 'node:path';
 import { IMAGE_TYPES } from '../image-types.ts';
 import { isScopeToken } from '../scope.ts';
+import type { AuditDestination } from './groups/audit.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
 
@@ -90,6 +91,16 @@ export const redisUrl: Rule<string> = {
     const parsed = isSentinelUrl(text) ? parseSentinelUrl(text) : undefined;
     return parsed && 'problem' in parsed ? parsed.problem : undefined;
   },
+};
+
+/** `stdout`, or a file. */
+export const auditLog: Rule<AuditDestination> = {
+  parse(text) {
+    if (text === 'stdout') return { kind: 'stdout' };
+    const [, path] = /^file:(.+)$/.exec(text) ?? [];
+    return path === undefined ? undefined : { kind: 'file', path };
+  },
+  allowed: 'stdout, or file: and a path, such as file:/var/log/postern/audit.log',
 };
 
 export const list = (item: Rule<string>, allowed: string): Rule<readonly string[]> => ({

@@ -1,4 +1,5 @@
 // Every setting, by its group; the settings page and .env.example are generated from these.
+import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
 import { httpSettings } from './groups/http.ts';
@@ -34,6 +35,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Pages', settings: Object.values(siteSettings) },
   { title: 'Outbound network', settings: Object.values(outboundSettings) },
   { title: 'Rate limits', settings: limitSettings },
+  { title: 'Audit log', settings: Object.values(auditSettings) },
 ];
 
 export const SETTINGS: readonly Setting<unknown>[] = SETTING_GROUPS.flatMap(

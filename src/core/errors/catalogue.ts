@@ -287,6 +287,14 @@ export const catalogue = {
     oauth: 'server_error',
     details: 'The gateway is receiving too many requests. Try again in a moment.',
   }),
+  /** §21.1: `AUDIT_REQUIRED=true`. */
+  audit_unavailable: defineError({
+    status: 503,
+    jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'audit_unavailable' },
+    oauth: 'server_error',
+    details:
+      'The call did not run, because the gateway cannot write its audit log. Its operator has to make room. Try again later.',
+  }),
   unsupported_media_type: defineError({
     status: 415,
     jsonrpc: { code: -32000, message: 'Unsupported Media Type' },

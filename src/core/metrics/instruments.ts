@@ -149,6 +149,16 @@ export const createUpstreamInstruments = (registry: OpenMetricsRegistry) => ({
   }),
 });
 
+/** §21.1. */
+export const createAuditInstruments = (registry: OpenMetricsRegistry) => ({
+  lines: createCounter(
+    registry,
+    'audit_lines_total',
+    'Lines of the audit log, and those that could not be written.',
+    ['event', 'status'],
+  ),
+});
+
 function createCounter<const Labels extends readonly string[]>(
   registry: OpenMetricsRegistry,
   name: string,

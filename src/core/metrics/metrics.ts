@@ -35,6 +35,8 @@ export interface Metrics {
   recordUpstreamProcesses(server: string, count: number): void;
   /** §18.7: the lock hid what a server listed. `kind` is tool, prompt or instructions. */
   recordLockRefusal(server: string, kind: string, reason: 'new' | 'changed'): void;
+  /** §21.1: a line of the audit log; `error` is one that could not be written. */
+  recordAuditLine(event: string, status: 'success' | 'error'): void;
   /** It is no longer behind the gateway. */
   removeUpstream(server: string): void;
   /** The text that is scraped, ended by `# EOF`; without sessions their gauge is left out. */
@@ -61,6 +63,7 @@ export const noMetrics: Metrics = {
   recordUpstreamState() {},
   recordUpstreamProcesses() {},
   recordLockRefusal() {},
+  recordAuditLine() {},
   removeUpstream() {},
   renderOpenMetrics: async () => '# EOF\n',
 };

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import {
+  createAuditInstruments,
   createAuthInstruments,
   createHttpInstruments,
   createLimitInstruments,
@@ -21,6 +22,7 @@ export function createPrometheusMetrics(): Metrics {
   const store = createStoreInstruments(registry);
   const limits = createLimitInstruments(registry);
   const upstreams = createUpstreamInstruments(registry);
+  const audit = createAuditInstruments(registry);
 
   return {
     recordHttpRequest(method, route, statusCode, seconds) {
@@ -76,6 +78,9 @@ export function createPrometheusMetrics(): Metrics {
     },
     recordLockRefusal(server, kind, reason) {
       upstreams.lockRefusals(server, kind, reason).inc();
+    },
+    recordAuditLine(event, status) {
+      audit.lines(event, status).inc();
     },
     removeUpstream(server) {
       upstreams.up.remove({ server });

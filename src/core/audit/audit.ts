@@ -1,0 +1,79 @@
+// §21.1: the audit log: who did what, and what came of it. Never a token, and never the value of an argument.
+
+/** What a line is about. */
+export type AuditEvent =
+  | 'login'
+  | 'refresh'
+  | 'registration'
+  | 'revocation'
+  | 'tool_call'
+  | 'prompt_get'
+  | 'resource_read'
+  | 'admin';
+
+export type AuditOutcome =
+  /** With `AUDIT_REQUIRED`: it is about to run; a second line says what came of it. */
+  | 'started'
+  | 'success'
+  | 'failure'
+  /** Rules, or missing scopes, do not let this user. */
+  | 'denied'
+  /** The user is asked (2026-07-28): the client calls again with the answer, which is another line. */
+  | 'asked';
+
+/** Who does what to what. Texts that callers choose may be passed as they are: they are cut and escaped. */
+export interface AuditedAction {
+  readonly event: AuditEvent;
+  /** `sub` of the user. */
+  readonly user?: string | undefined;
+  /** OAuth client ID. */
+  readonly client?: string | undefined;
+  /** Where the request came from. */
+  readonly ip?: string | undefined;
+  /** The server behind the gateway that it went to. */
+  readonly server?: string | undefined;
+  readonly tool?: string | undefined;
+  readonly prompt?: string | undefined;
+  /** URI, of which query, fragment and user info are left out. */
+  readonly resource?: string | undefined;
+  /** Of `admin`: what was done, such as `end_session`, and to what. */
+  readonly action?: string | undefined;
+  readonly target?: string | undefined;
+  /** W3C trace ID. */
+  readonly trace?: string | undefined;
+}
+
+/** How it ended. */
+export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'server'> {
+  readonly outcome: AuditOutcome;
+  /** Why not: a key of the error catalogue. */
+  readonly reason?: string | undefined;
+}
+
+/** What work came to: its result, or what it threw. */
+export type WorkEnd<Result> = { readonly result: Result } | { readonly thrown: unknown };
+
+export interface Audit {
+  /** Writes one line. Never throws: a line that cannot be written is told in log and metrics. */
+  write(action: AuditedAction, end: AuditedEnd, seconds?: number): void;
+  /**
+   * Runs the work and writes what came of it, by default success, or a failure with the key of its error. With
+   * `AUDIT_REQUIRED` a line says before that it starts.
+   *
+   * @throws GatewayError `audit_unavailable` when that line cannot be written: the work does not run then.
+   * Otherwise what the work throws.
+   */
+  run<Result>(
+    action: AuditedAction,
+    work: () => Promise<Result>,
+    judge?: (end: WorkEnd<Result>) => AuditedEnd,
+  ): Promise<Result>;
+  close(): void;
+}
+
+/** Without `AUDIT_LOG`. */
+export const noAudit: Audit = {
+  write() {},
+  run: (_action, work) => work(),
+  close() {},
+};

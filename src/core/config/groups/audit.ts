@@ -1,0 +1,38 @@
+// Who did what: the audit log.
+import { auditLog, flag } from '../rules.ts';
+import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
+
+export interface AuditConfig {
+  /** Undefined where there is none. */
+  readonly destination: AuditDestination | undefined;
+  /** Whether calls are refused while their line cannot be written. */
+  readonly required: boolean;
+}
+
+export type AuditDestination =
+  | { readonly kind: 'stdout' }
+  | { readonly kind: 'file'; readonly path: string };
+
+export const auditSettings = {
+  auditLog: defineSetting({
+    variable: 'AUDIT_LOG',
+    rule: auditLog,
+    default: NO_DEFAULT,
+    summary: 'Where a line of JSON is written for each log-in, registration, revocation and call.',
+    details:
+      '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations.md#audit-log).',
+  }),
+  auditRequired: defineSetting({
+    variable: 'AUDIT_REQUIRED',
+    rule: flag,
+    default: { value: false },
+    summary: 'Whether calls need a line in the audit log.',
+    details:
+      'With `true` each call first writes a line of its start; where that fails, it does not run and is answered by 503. Otherwise a full disk is told in the log, and stops nothing.',
+  }),
+};
+
+export const readAuditConfig = (read: Read): AuditConfig => ({
+  destination: read(auditSettings.auditLog),
+  required: read(auditSettings.auditRequired),
+});
