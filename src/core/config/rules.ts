@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { extname } from 'node:path';
 import { IMAGE_TYPES } from '../image-types.ts';
 import { isScopeToken } from '../scope.ts';
-import type { AuditDestination } from './groups/audit.ts';
+import { type AuditDestination, parseAuditDestination } from './audit-destination.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts';
 
@@ -93,13 +93,8 @@ export const redisUrl: Rule<string> = {
   },
 };
 
-/** `stdout`, or a file. */
 export const auditLog: Rule<AuditDestination> = {
-  parse(text) {
-    if (text === 'stdout') return { kind: 'stdout' };
-    const [, path] = /^file:(.+)$/.exec(text) ?? [];
-    return path === undefined ? undefined : { kind: 'file', path };
-  },
+  parse: parseAuditDestination,
   allowed: 'stdout, or file: and a path, such as file:/var/log/postern/audit.log',
 };
 

@@ -1,4 +1,5 @@
 // Who did what: the audit log.
+import type { AuditDestination } from '../audit-destination.ts';
 import { auditLog, flag } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
@@ -8,10 +9,6 @@ export interface AuditConfig {
   /** Whether calls are refused while their line cannot be written. */
   readonly required: boolean;
 }
-
-export type AuditDestination =
-  | { readonly kind: 'stdout' }
-  | { readonly kind: 'file'; readonly path: string };
 
 export const auditSettings = {
   auditLog: defineSetting({
