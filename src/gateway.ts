@@ -174,7 +174,7 @@ export async function createGateway(
     serverUrls,
     isServer,
     network: overrides.network,
-    needsClients: upstreams?.needClient,
+    needsClients: upstreams?.needsClients,
     tunnel: outbound.openTunnel,
     audit,
     getTraceId: readTraceId,

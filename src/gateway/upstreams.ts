@@ -51,8 +51,8 @@ export interface GatewayUpstreams {
   readonly endpoints: readonly Endpoint[];
   /** Rejects while a server that must be there is not. */
   checkRequired(): Promise<void>;
-  /** Whether some rule looks at the OAuth client, which is then noted where tokens are handed out. */
-  needClient(): boolean;
+  /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
+  needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
@@ -77,7 +77,10 @@ export async function openUpstreams(
     lock,
     rules: file.rules.length === 0 ? undefined : compiled,
   });
-  const needClient = () => rules.needClient;
+  const usesIdentity = () =>
+    setup.file.servers.some((one) => one.kind === 'http' && one.auth.type === 'identity');
+  // A rule looks at it, or a server is told it.
+  const needsClients = () => rules.needClient || usesIdentity();
 
   const catalogs = createUpstreamCatalogs(toCatalogSetup(first, rules), {
     builtIn,
@@ -86,7 +89,7 @@ export async function openUpstreams(
     clientOf: createClientOf({
       store,
       ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-      isNeeded: needClient,
+      isNeeded: needsClients,
       clock,
       log,
     }),
@@ -98,8 +101,6 @@ export async function openUpstreams(
     log,
     metrics,
   });
-  const usesIdentity = () =>
-    setup.file.servers.some((one) => one.kind === 'http' && one.auth.type === 'identity');
 
   return {
     catalogs,
@@ -108,7 +109,7 @@ export async function openUpstreams(
       const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
     },
-    needClient,
+    needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });
       setup = next;

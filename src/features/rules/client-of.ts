@@ -28,7 +28,7 @@ const CLIENT_CLAIMS = ['azp', 'client_id', 'cid', 'appid'] as const;
 
 const MAX_TOKENS = 10_000;
 
-/** Where nothing was noted: a token from elsewhere, or from before a rule needed its client. */
+/** Where nothing was noted: a token from elsewhere, or from before its client was needed. */
 const UNKNOWN_MS = 30_000;
 
 interface Remembered {
@@ -48,7 +48,7 @@ export function createClientOf({
   const remembered = new Map<string, Remembered>();
   const warn = createWarnThrottle(clock, (error: unknown) => {
     log.warn(
-      'The store could not say which client a token was made for: rules about clients allow nothing meanwhile.',
+      'The store could not say which client a token was made for. Meanwhile rules about clients allow nothing, and servers with identity are not told the client.',
       { cause: error },
     );
   });

@@ -52,7 +52,7 @@ export interface UpstreamCaller {
   readonly capabilities: ClientCapabilities;
 }
 
-/** The gateway itself: it asks for lists, and listens to their changes. */
+/** The gateway itself: it asks for lists, and listens to their changes. Told by being this object. */
 export const GATEWAY_CALLER: UpstreamCaller = {
   user: undefined,
   clientId: undefined,

@@ -1,9 +1,10 @@
 // §18.6 through a whole gateway: what reaches a server of the caller, and where it finds the keys.
-import { createLocalJWKSet, jwtVerify } from 'jose';
+import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { startBroker } from '../../support/oauth/broker.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 import { buildTool, startListingServer } from '../../support/upstreams/listing-server.ts';
@@ -196,6 +197,35 @@ describe('what reaches a server', () => {
       expect(payload).toMatchObject({ sub: 'ada', email: 'ada@example.com' });
     }
   });
+});
+
+test('§18.6 identity: without login a caller is anonymous, and is not taken for the gateway itself', async () => {
+  const gateway = closeAfterTest(
+    await startGateway({
+      deps: { file: await fileOf({ type: 'identity' }) },
+      env: { AUTH_REQUIRED: 'false' },
+    }),
+  );
+  const { message, headers } = statelessRequest('tools/call', { name: 'wiki__search' });
+  expect((await gateway.rpc(message, { headers })).status).toBe(200);
+  const [call] = world.recorder.received.filter(({ body }) => body.includes('"tools/call"'));
+  const token = call?.headers.authorization?.replace('Bearer ', '') ?? '';
+  expect(decodeJwt(token)).toMatchObject({ iss: gateway.baseUrl, sub: 'anonymous' });
+});
+
+test('§18.6 identity: in broker mode the token says which client calls, though no rule asks for it', async () => {
+  const file = await fileOf({ type: 'identity' });
+  const broker = closeAfterTest(await startBroker({}, { file }));
+  const { gateway, steps } = broker;
+  const client = await steps.register();
+  const token = await broker.sign({ sub: 'ada', azp: 'provider-client' });
+  broker.answer(200, { access_token: token });
+  expect((await steps.redeem(client, await steps.logIn(client))).status).toBe(200);
+  const { message, headers } = statelessRequest('tools/call', { name: 'wiki__search' });
+  expect((await gateway.rpc(message, { token, headers })).status).toBe(200);
+  const [call] = world.recorder.received.filter(({ body }) => body.includes('"tools/call"'));
+  const sent = call?.headers.authorization?.replace('Bearer ', '') ?? '';
+  expect(decodeJwt(sent)).toMatchObject({ sub: 'ada', client: client.id });
 });
 
 describe('the key set', () => {

@@ -123,6 +123,8 @@ describe('the token', () => {
   test('§18.6 identity: without a user the gateway names itself', async () => {
     const { getToken } = startReplica();
     expect(decodeJwt(await getToken(GATEWAY_CALLER))).toMatchObject({ sub: BASE, iss: BASE });
+    const nobody = { ...GATEWAY_CALLER, sessionId: 'a session without a user' };
+    expect(decodeJwt(await getToken(nobody))).toMatchObject({ sub: 'anonymous', iss: BASE });
   });
 
   test('§18.6 identity: what the URL has of a secret is not in the audience', async () => {

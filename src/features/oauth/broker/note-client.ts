@@ -15,7 +15,7 @@ export interface NoteClientDeps {
   readonly log: Log;
 }
 
-/** Never rejects: without the note the token works, only rules about its client do not hold. */
+/** Never rejects: without the note the token works, only its client is not known. */
 export type NoteClient = (token: unknown, clientId: string) => Promise<void>;
 
 export function createNoteClient({ store, isNeeded, clock, log }: NoteClientDeps): NoteClient {
@@ -27,7 +27,7 @@ export function createNoteClient({ store, isNeeded, clock, log }: NoteClientDeps
       await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
     } catch (error) {
       log.warn(
-        'The store could not note which client got a token: rules about clients allow it nothing until it is refreshed.',
+        'The store could not note which client got a token. Until it is refreshed, rules about clients allow it nothing, and servers with identity are not told the client.',
         { client: clientId, cause: error },
       );
     }

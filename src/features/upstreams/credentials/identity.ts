@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { generateTokenId } from '../../../core/ids.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
-import type { UpstreamCaller } from '../upstream.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../upstream.ts';
 import type { IdentityKey, IdentityKeys } from './identity-keys.ts';
 import { createTokenMemory } from './token-memory.ts';
 
@@ -32,7 +32,12 @@ export function createIdentity({ baseUrl, keys, clock }: IdentityDeps): Identity
 
   return {
     async issueToken(caller, url) {
-      const claims = { iss: baseUrl, aud: nameAudience(url), ...describeCaller(caller, baseUrl) };
+      const claims = {
+        iss: baseUrl,
+        aud: nameAudience(url),
+        ...describeCaller(caller),
+        sub: nameSubject(caller, baseUrl),
+      };
       const hash = hashSha256(JSON.stringify(claims));
       const known = memory.get(hash);
       if (known !== undefined) return known;
@@ -53,10 +58,16 @@ function nameAudience(url: string): string {
   return origin + pathname;
 }
 
-/** Without a user it is the gateway itself that calls. */
-function describeCaller({ user, clientId }: UpstreamCaller, baseUrl: string) {
+/** With `AUTH_REQUIRED=false`. A server must not take such callers for the gateway itself. */
+const NOBODY = 'anonymous';
+
+function nameSubject(caller: UpstreamCaller, baseUrl: string): string {
+  if (caller.user !== undefined) return caller.user.sub;
+  return caller === GATEWAY_CALLER ? baseUrl : NOBODY;
+}
+
+function describeCaller({ user, clientId }: UpstreamCaller) {
   return {
-    sub: user?.sub ?? baseUrl,
     ...(user?.email !== undefined && { email: user.email }),
     ...(user?.groups !== undefined && { groups: user.groups }),
     ...(clientId !== undefined && { client: clientId }),
