@@ -3,8 +3,11 @@ import { expect, test } from 'vitest';
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock, type Lock } from '../../../src/features/upstreams/lock/lock.ts';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
+import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { startGateway } from '../../support/gateway/gateway.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
   type CatalogGateway,
   startForTest as start,
@@ -78,6 +81,67 @@ test('§18.5 rules: what none allows is in no list, and unknown in each call, bu
   const session = await gateway.open();
   const denied = await gateway.call(session, 'tools/call', { name: 'a__write' });
   expect(denied.json.error.data.details).toBe('Unknown tool "a__write"');
+});
+
+test('§18.5 rules: nobody finds out by an error what there is', async () => {
+  const server = await serve({
+    ...LISTING,
+    capabilities: { tools: {}, prompts: {}, resources: { subscribe: true }, completions: {} },
+    answers: { 'resources/unsubscribe': () => ({ error: { code: -32002, message: 'no' } }) },
+  });
+  const rules = [everyone('a__read')];
+  const gateway = await start({
+    file: { mcpServers: { a: server.url }, rules },
+    env: { MCP_STREAMS: 'true' },
+  });
+  const session = await gateway.open();
+  const argument = { name: 'id', value: '' };
+  const say = async (method: string, params: object, asked: string) => {
+    const { json } = await gateway.call(session, method, params);
+    return JSON.stringify(json.error ?? json.result).replaceAll(asked, '…');
+  };
+  const pairs = [
+    ['a__write', 'a__none', (name: string) => say('tools/call', { name }, name)],
+    ['a__p', 'a__none', (name: string) => say('prompts/get', { name }, name)],
+    ['x://secret/b', 'y://none', (uri: string) => say('resources/read', { uri }, uri)],
+    ['x://secret/b', 'y://none', (uri: string) => say('resources/subscribe', { uri }, uri)],
+    ['x://secret/b', 'y://none', (uri: string) => say('resources/unsubscribe', { uri }, uri)],
+    ...['x://{+any}', 'x://secret/b'].map(
+      (there) =>
+        [
+          there,
+          'y://{none}',
+          (uri: string) =>
+            say('completion/complete', { ref: { type: 'ref/resource', uri }, argument }, uri),
+        ] as const,
+    ),
+  ] as const;
+  for (const [there, nowhere, ask] of pairs) expect(await ask(there)).toBe(await ask(nowhere));
+});
+
+test('§18.2 names: what is unknown is told in the words of the built-in catalogue', async () => {
+  const server = await serve(LISTING);
+  const { catalog } = createEveryFeatureCatalog();
+  const joined = await start({ file: { mcpServers: { a: server.url } }, builtIn: catalog });
+  const alone = closeAfterTest(await startGateway({ deps: { catalog } }));
+  const argument = { name: 'id', value: '' };
+  for (const [method, params] of [
+    ['tools/call', { name: 'a__none' }],
+    ['tools/call', { name: 'none' }],
+    ['prompts/get', { name: 'a__none' }],
+    ['resources/read', { uri: 'y://none' }],
+    ['completion/complete', { ref: { type: 'ref/prompt', name: 'a__none' }, argument }],
+    ['completion/complete', { ref: { type: 'ref/resource', uri: 'y://{none}' }, argument }],
+  ] as const) {
+    const [one, other] = await Promise.all(
+      [joined, alone].map(async (gateway) => gateway.call(await gateway.open(), method, params)),
+    );
+    expect(one?.json).toEqual(other?.json);
+    expect(one?.json.error).toMatchObject({
+      code: -32602,
+      data: { details: expect.stringMatching(/^Unknown /) },
+    });
+  }
 });
 
 test.each([

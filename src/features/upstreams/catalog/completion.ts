@@ -1,4 +1,5 @@
 // MCP "Completion": of whose prompt or template it is.
+import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import { isObject, isStringArray } from '../../../core/json.ts';
 import type {
   Catalog,
@@ -7,6 +8,7 @@ import type {
   Context,
   RawResult,
 } from '../../mcp/catalog/catalog.ts';
+import { failUnknown } from './access.ts';
 import type { FindItem } from './find-item.ts';
 import type { PassOn } from './pass-on.ts';
 import type { View, Who } from './view.ts';
@@ -58,8 +60,17 @@ async function findReference(
     const { server, ownName } = await deps.findEntry('templates', ref.uri, who, context);
     return { server, ref: { type: ref.type, uri: ownName } };
   }
-  const { server, ownUri } = await deps.findResource(ref.uri, who, context);
+  const { server, ownUri } = await deps
+    .findResource(ref.uri, who, context)
+    .catch((thrown: unknown) => failAsTemplate(thrown, ref.uri));
   return { server, ref: { type: ref.type, uri: ownUri } };
+}
+
+/** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
+function failAsTemplate(thrown: unknown, uri: string): never {
+  const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
+  if (isUnknown) failUnknown('templates', uri);
+  throw thrown;
 }
 
 function readCompletion({ completion }: RawResult): Completion {

@@ -31,9 +31,11 @@ export function joinInstructions(
   return joined === '' ? undefined : joined;
 }
 
-/** So that a server cannot speak under the heading of another. */
+/** So that a server cannot speak under the heading of another; a text that is underlined is a heading, too. */
 const lowerHeadings = (text: string): string =>
-  text.replace(/^(\s{0,3})(#{1,6})(?=\s)/gm, '$1##$2');
+  text
+    .replace(/^([ \t]{0,3})(#{1,6})(?=\s|$)/gm, '$1##$2')
+    .replace(/(?<=\S[^\n]*\n[ \t]{0,3})(?=(?:=+|-+)[ \t]*$)/gm, '\\');
 
 /** A character is never cut in two. */
 function cutBytes(text: string, max: number): string {

@@ -35,7 +35,8 @@ export function createWatching(deps: ListenDeps): Watching {
       const who = await identify(caller);
       const found = await resolveResource(uri, who, undefined);
       const server = found && view.findServer(found.server);
-      if (!server) return;
+      // What the server says of a resource that the caller may not read would tell that there is one.
+      if (!server || !access.mayRead(found, who)) return;
       await server.upstream
         .request(who.upstream, {
           method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
