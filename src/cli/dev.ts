@@ -3,7 +3,6 @@ import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
-import type { Options } from './command-line.ts';
 import { openConfigFile } from './config-file/open-config-file.ts';
 import { renderBanner } from './dev-banner.ts';
 import { loadOrCreateProviderKeys } from './dev-provider/keys.ts';
@@ -11,6 +10,7 @@ import { listenOnFreePort } from './dev-provider/listen-on-free-port.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
 import { prepareEnvironment } from './env-file.ts';
 import { serve } from './serve.ts';
+import type { StartOptions } from './start.ts';
 import { StartError } from './start-error.ts';
 
 const CLIENT_ID = 'postern-dev';
@@ -48,7 +48,7 @@ interface DevSetup {
  * `postern dev`: the embedded store, limits that nobody reaches by hand, and an identity provider
  * of its own, unless OIDC_ISSUER names another.
  */
-export async function dev(options: Options): Promise<void> {
+export async function dev(options: StartOptions): Promise<void> {
   exitWithWatcher();
   const envFile = prepareEnvironment(options);
   if (process.env.NODE_ENV === 'production') {

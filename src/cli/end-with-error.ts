@@ -3,11 +3,14 @@ import { ConfigError } from '../core/config/config-error.ts';
 import { DefinitionError } from '../core/errors/definition-error.ts';
 import { LockFileError } from '../features/upstreams/lock/lock-file.ts';
 import { CommandError } from './command-error.ts';
-import { UsageError } from './command-line.ts';
+import { UsageError } from './command-line/usage-error.ts';
 import { StartError } from './start-error.ts';
 
-/** The whole usage would push the message off the screen. */
-const HINT = 'postern --help lists all commands and options.';
+/** The whole help would push the message off the screen. */
+const describeHelp = (command: string | undefined): string =>
+  command === undefined
+    ? 'postern --help lists all commands.'
+    : `postern ${command} --help lists its options, with examples.`;
 
 /** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
 export function endWithError(error: unknown): void {
@@ -18,7 +21,7 @@ export function endWithError(error: unknown): void {
 }
 
 function describeError(error: unknown): readonly string[] {
-  if (error instanceof UsageError) return [error.message, HINT];
+  if (error instanceof UsageError) return [error.message, describeHelp(error.command)];
   if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
   if (error instanceof CommandError) return [error.heading, ...formatBullets(error.lines)];
   if (error instanceof LockFileError) return ['The lock cannot be used:', `  - ${error.message}`];

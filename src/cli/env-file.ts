@@ -4,7 +4,6 @@ import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SETTINGS } from '../core/config/settings.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
-import type { Options } from './command-line.ts';
 import { StartError } from './start-error.ts';
 
 export interface EnvFile {
@@ -13,15 +12,17 @@ export interface EnvFile {
   readonly added: Readonly<Record<string, string>>;
 }
 
+export interface EnvironmentOptions {
+  readonly port?: string | undefined;
+  readonly config?: string | undefined;
+}
+
 /**
  * Completes the environment: `.env` fills in what is not set; `--port` is PORT, `--config` POSTERN_CONFIG.
  *
  * @throws StartError when there is a `.env` that cannot be read.
  */
-export function prepareEnvironment({
-  port,
-  config,
-}: Pick<Options, 'port' | 'config'>): EnvFile | undefined {
+export function prepareEnvironment({ port, config }: EnvironmentOptions): EnvFile | undefined {
   if (port !== undefined) process.env.PORT = port;
   if (config !== undefined) process.env.POSTERN_CONFIG = config;
   const envFile = readEnvFile();

@@ -1,24 +1,25 @@
 #!/usr/bin/env node
-import { PACKAGE_VERSION } from '../core/version.ts';
-import { type CommandLine, type CommandName, parseCommandLine, USAGE } from './command-line.ts';
+import { CommanderError } from 'commander';
+import { createProgram } from './command-line/create-program.ts';
+import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands/all.ts';
 import { endWithError } from './end-with-error.ts';
 
-/** Each command is loaded when it is asked for: start needs nothing of dev. */
-const commands: Readonly<Record<CommandName, (options: CommandLine) => Promise<void>>> = {
-  start: async (options) => (await import('./start.ts')).start(options),
-  dev: async (options) =>
-    options.isWatching
-      ? (await import('./watch/watch.ts')).watch(process.argv.slice(2), options)
-      : (await import('./dev.ts')).dev(options),
-  lock: async (options) => (await import('./lock/lock.ts')).lock(options),
-  'rules test': async (options) => (await import('./rules/test-rules.ts')).testRules(options),
-  help: async () => console.log(USAGE),
-  version: async () => console.log(PACKAGE_VERSION),
-};
+const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
 
 run().catch(endWithError);
 
 async function run(): Promise<void> {
-  const commandLine = parseCommandLine(process.argv.slice(2));
-  await commands[commandLine.command](commandLine);
+  const program = createProgram({ commands: COMMANDS, groups: GROUPS });
+  try {
+    await program.parseAsync(addDefaultCommand(process.argv.slice(2)), { from: 'user' });
+  } catch (error) {
+    // Help or the version was printed.
+    if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;
+  }
+}
+
+/** `postern --port 3010` starts the gateway. */
+function addDefaultCommand(args: readonly string[]): readonly string[] {
+  const [first = '-'] = args;
+  return first.startsWith('-') && !ABOUT_POSTERN.has(first) ? [DEFAULT_COMMAND, ...args] : args;
 }

@@ -1,19 +1,32 @@
 import { loadConfig } from '../core/config/load.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
-import type { Options } from './command-line.ts';
 import { openConfigFile } from './config-file/open-config-file.ts';
 import { countWorkers } from './count-workers.ts';
 import { prepareEnvironment } from './env-file.ts';
 
+export interface StartOptions {
+  /** A file whose default export is the catalogue. */
+  readonly catalog: string | undefined;
+  /** In place of POSTERN_CONFIG. */
+  readonly config: string | undefined;
+  /** In place of PORT. */
+  readonly port: string | undefined;
+}
+
 /** `postern start`: the service, configured by environment variables. */
-export async function start(options: Options): Promise<void> {
+export async function start(options: StartOptions): Promise<void> {
   const envFile = prepareEnvironment(options);
   const config = loadConfig(process.env);
   const configFile = await openConfigFile(config);
   const workers = countWorkers(config.server.workers);
   if (workers > 1) {
     const { superviseWorkers } = await import('./workers/supervise.ts');
-    return superviseWorkers(config, { workers, envFile, configFile });
+    return superviseWorkers(config, {
+      workers,
+      catalog: options.catalog,
+      envFile,
+      configFile,
+    });
   }
   const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
   // Loaded here: the main process of several workers serves nothing itself.

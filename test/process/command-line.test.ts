@@ -2,6 +2,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { toFlag } from '../../src/cli/command-line/command.ts';
+import { COMMANDS } from '../../src/cli/commands/all.ts';
 import { renderBanner } from '../../src/cli/dev-banner.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
@@ -18,44 +20,87 @@ const ANONYMOUS = { AUTH_REQUIRED: 'false', HOST: '127.0.0.1' } as const;
 
 afterEach(endPosterns);
 
-test.each([['help'], ['--help'], ['-h'], ['dev', '--help']])(
-  '§5 command line: %s %s prints the usage',
-  async (...args) => {
-    const { code, stdout, stderr } = await runPostern({}, { args });
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^Usage: postern /);
-    for (const option of ['--catalog FILE', '--config FILE', '--port N', '--watch'])
-      expect(stdout).toContain(option);
-  },
-);
+test.each([['help'], ['--help'], ['-h']])('§20.1 %s lists every command', async (...args) => {
+  const { code, stdout, stderr } = await runPostern({}, { args });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/^Usage: postern /);
+  for (const { name, summary } of COMMANDS) {
+    expect(stdout).toMatch(new RegExp(`^  ${name}( |$)`, 'm'));
+    expect(stdout.replace(/\s+/g, ' ')).toContain(summary);
+  }
+});
 
-test.each(['version', '--version', '-v'])('§5 command line: %s prints the version', async (arg) => {
+test.each(COMMANDS)('§20.1 help of postern $name: its options, with examples', async (row) => {
+  const words = row.name.split(' ');
+  const { code, stdout, stderr } = await runPostern({}, { args: [...words, '--help'] });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(new RegExp(`^Usage: postern ${row.name} `));
+  for (const name of Object.keys(row.options)) expect(stdout).toContain(toFlag(name));
+  for (const { command } of row.examples) expect(stdout).toContain(command);
+});
+
+test('§20.1 help of a command: postern help dev is postern dev --help', async () => {
+  const asked = await runPostern({}, { args: ['help', 'dev'] });
+  const { stdout } = await runPostern({}, { args: ['dev', '-h'] });
+  expect(asked).toMatchObject({ code: 0, stdout });
+});
+
+test.each([
+  { env: {}, isColored: false },
+  { env: { FORCE_COLOR: '1' }, isColored: true },
+  { env: { NO_COLOR: '1' }, isColored: false },
+])('§20.1 colours are for terminals: with $env and no terminal: $isColored', async (row) => {
+  const { stdout } = await runPostern(row.env, { args: ['--help'] });
+  expect(stdout.includes('\u001b[')).toBe(row.isColored);
+});
+
+test.each(['version', '--version', '-v'])('§20.1 %s prints the version', async (arg) => {
   const { code, stdout, stderr } = await runPostern({}, { args: [arg] });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
+test('§20.1 version --json has what a bug report needs', async () => {
+  const { stdout } = await runPostern({}, { args: ['version', '--json'] });
+  const { version: node, platform, arch } = process;
+  expect(JSON.parse(stdout)).toEqual({
+    name: 'postern',
+    version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    node,
+    platform,
+    arch,
+  });
+});
+
 test.each([
   { args: ['dve'], says: 'Unknown command: dve. Did you mean dev?' },
   { args: ['frobnicate'], says: 'Unknown command: frobnicate.' },
-  { args: ['dev', '--catlog', 'x.js'], says: 'Unknown option: --catlog. Did you mean --catalog?' },
-  { args: ['--prot=1', 'dev'], says: 'Unknown option: --prot. Did you mean --port?' },
-  { args: ['start', '-x'], says: 'Unknown option: -x.' },
-  { args: ['dev', '--catalog'], says: '--catalog needs a value' },
+  { args: ['help', 'dve'], says: 'Unknown command: dve. Did you mean dev?' },
+  { args: ['rules'], says: 'postern rules is not complete. There is: postern rules test.' },
+  { args: ['rules', 'tst'], says: 'Unknown command: rules tst. Did you mean rules test?' },
+  {
+    args: ['dev', '--catlog', 'x.js'],
+    says: 'postern dev has no option --catlog. Did you mean --catalog?',
+  },
+  { args: ['--prot=1'], says: 'postern start has no option --prot. Did you mean --port?' },
+  { args: ['start', '-x'], says: 'postern start has no option -x.' },
+  { args: ['start', '--watch'], says: 'postern start has no option --watch.' },
+  { args: ['dev', '--catalog'], says: '--catalog needs a value, for example --catalog' },
   { args: ['dev', '--catalog', '--watch'], says: '--catalog needs a value' },
+  { args: ['dev', '--catalog='], says: '--catalog needs a value' },
   { args: ['dev', '--config'], says: '--config needs a value, for example --config mcp.json.' },
   { args: ['dev', '--port', '0'], says: '--port: "0" is not a number from 1 to 65535.' },
   { args: ['dev', '--port', '99999'], says: '--port: "99999" is not a number from 1 to 65535.' },
   { args: ['dev', '--watch=no'], says: '--watch does not take a value.' },
-  { args: ['start', '--watch'], says: 'postern start has no option --watch.' },
   { args: ['dev', 'now'], says: 'Too many arguments: now.' },
+  { args: ['--port', '3010', 'dev'], says: 'Too many arguments: dev. The command comes first' },
   { args: ['dev', 'm.json'], says: 'Too many arguments: m.json. Did you mean --config m.json?' },
   { args: ['dev', 'm.mjs'], says: 'Too many arguments: m.mjs. Did you mean --catalog m.mjs?' },
-])('§5 command line: $args is refused: $says', async ({ args, says }) => {
+])('§20.1 command line: $args is refused: $says', async ({ args, says }) => {
   const { code, stdout, stderr } = await runPostern({}, { args });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr.startsWith(says), stderr).toBe(true);
-  expect(stderr).toMatch(/\npostern --help lists all commands and options\.\n$/);
+  expect(stderr).toMatch(/\npostern (\w+ )*--help lists .*\.\n$/);
 });
 
 test.each([
@@ -63,20 +108,23 @@ test.each([
   { node: '22.18.0', inspector: false },
   { node: '22.19.0', inspector: true },
   { node: '24.13.0', inspector: true },
-])('§5 command line: what dev prints names the Inspector by Node.js $node: $inspector', (row) => {
-  const config = loadConfig({ AUTH_REQUIRED: 'false' });
-  const facts = {
-    login: 'none needed',
-    catalog: 'catalog.mjs',
-    configFile: undefined,
-    envFile: undefined,
-  };
-  const text = renderBanner(config, facts, row.node);
-  expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
-  expect(text.includes('curl http://localhost:3000/health/ready')).toBe(!row.inspector);
-});
+])(
+  '§20.1 command line: what dev prints names the Inspector by Node.js $node: $inspector',
+  (row) => {
+    const config = loadConfig({ AUTH_REQUIRED: 'false' });
+    const facts = {
+      login: 'none needed',
+      catalog: 'catalog.mjs',
+      configFile: undefined,
+      envFile: undefined,
+    };
+    const text = renderBanner(config, facts, row.node);
+    expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
+    expect(text.includes('curl http://localhost:3000/health/ready')).toBe(!row.inspector);
+  },
+);
 
-test('§5 command line: --port wins over PORT', async () => {
+test('§20.1 command line: --port wins over PORT', async () => {
   const port = await freePort();
   const env = { ...ANONYMOUS, HOST: '127.0.0.1', PORT: '1', DATA_DIR: await makeFolder() };
   const postern = launch(env, { args: ['start', '--port', String(port)] });

@@ -8,7 +8,6 @@ import { readLockedServer } from '../../features/upstreams/lock/read-server.ts';
 import { type FoundServer, updateLockFile } from '../../features/upstreams/lock/update.ts';
 import { GATEWAY_CALLER, type UpstreamCaller } from '../../features/upstreams/upstream.ts';
 import { CommandError } from '../command-error.ts';
-import type { Options } from '../command-line.ts';
 import { prepareEnvironment } from '../env-file.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 import { findLockPath, readLockFile, saveLockFile } from './lock-file-on-disk.ts';
@@ -16,8 +15,19 @@ import { type OpenServers, openServers } from './open-servers.ts';
 import { readConfiguration } from './read-configuration.ts';
 import { readUser } from './read-user.ts';
 
+export interface LockOptions {
+  /** In place of POSTERN_CONFIG. */
+  readonly config: string | undefined;
+  /** An access token of a user, as whom the servers are asked. A secret. */
+  readonly token: string | undefined;
+  /** Say what differs, and write nothing. */
+  readonly check: boolean;
+  /** Print JSON. */
+  readonly json: boolean;
+}
+
 /** @throws CommandError, UsageError, LockFileError */
-export async function lock(options: Options): Promise<void> {
+export async function lock(options: LockOptions): Promise<void> {
   prepareEnvironment(options);
   const user = options.token === undefined ? undefined : readUser(options.token, systemClock.now());
   const { path, file } = await readConfiguration('lock');
@@ -26,14 +36,14 @@ export async function lock(options: Options): Promise<void> {
   const found = await readServers(file, user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER);
   const { differences, skipped } = compare(former, found, file);
   const updated = updateLockFile(former, found, user !== undefined);
-  if (options.isChecking) {
+  if (options.check) {
     if (differences.length > 0 || former === undefined) process.exitCode = 1;
   } else await saveLockFile(lockPath, updated);
   const result = { path: lockPath, differences, skipped };
   console.log(
-    options.isJson
+    options.json
       ? JSON.stringify(result, undefined, 2)
-      : describeResult(result, options.isChecking ? { former } : { updated }),
+      : describeResult(result, options.check ? { former } : { updated }),
   );
 }
 

@@ -1,12 +1,12 @@
 // The configuration file that a command is about.
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { CommandError } from '../command-error.ts';
-import { type CommandName, UsageError } from '../command-line.ts';
+import { UsageError } from '../command-line/usage-error.ts';
 import { readConfigFile } from '../config-file/read-config-file.ts';
 import { loadSettings } from './load-settings.ts';
 
 /** @throws UsageError or CommandError */
-export async function readConfiguration(command: CommandName): Promise<{
+export async function readConfiguration(command: string): Promise<{
   readonly path: string;
   readonly file: GatewayFile;
 }> {
@@ -15,6 +15,7 @@ export async function readConfiguration(command: CommandName): Promise<{
   if (path === undefined) {
     throw new UsageError(
       `postern ${command} needs the configuration file, for example --config mcp.json.`,
+      command,
     );
   }
   const parsed = await readConfigFile(path, config);

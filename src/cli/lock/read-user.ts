@@ -1,7 +1,7 @@
 // --token T: as whom the servers are asked.
 import { isStringArray, parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { UsageError } from '../command-line.ts';
+import { UsageError } from '../command-line/usage-error.ts';
 
 /**
  * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.

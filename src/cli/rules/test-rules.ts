@@ -8,13 +8,32 @@ import { createRules } from '../../features/rules/create-rules.ts';
 import { parsePattern } from '../../features/rules/may.ts';
 import type { RuleCaller, RuledItem } from '../../features/rules/rules.ts';
 import { createNaming } from '../../features/upstreams/catalog/naming.ts';
-import { type RulesTestOptions, UsageError } from '../command-line.ts';
+import { UsageError } from '../command-line/usage-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
 import { readConfiguration } from '../lock/read-configuration.ts';
 import { findIdlePatterns } from './find-idle-patterns.ts';
 import { listItems } from './list-items.ts';
 import { readClaims } from './read-claims.ts';
 import { type JudgedItem, renderItems, toJson } from './render-items.ts';
+
+export interface RulesTestOptions {
+  /** In place of POSTERN_CONFIG. */
+  readonly config: string | undefined;
+  /** A file with the claims of a token, as JSON. */
+  readonly claims: string | undefined;
+  /** OAuth client ID. */
+  readonly client: string | undefined;
+  /** Names to ask about, as patterns of rules name them, in place of all that there is. */
+  readonly item: readonly string[];
+  /** A call to ask about, in place of all that there is. */
+  readonly tool: string | undefined;
+  /** Its arguments, as JSON. */
+  readonly args: string | undefined;
+  /** What servers say of the names or the tool that are asked about, as JSON. */
+  readonly annotations: string | undefined;
+  /** Print JSON. */
+  readonly json: boolean;
+}
 
 /** @throws UsageError, CommandError */
 export async function testRules(options: RulesTestOptions): Promise<void> {
@@ -26,10 +45,10 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   const rules = await createRules(file.rules, { clock: systemClock });
   const items = await findItems(path, file, options);
   const judged = items.map((item): JudgedItem => ({ item, decision: rules.decide(item, caller) }));
-  const isAboutAll = options.tool === undefined && options.items.length === 0;
+  const isAboutAll = options.tool === undefined && options.item.length === 0;
   const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
   const asked = { path, user, clientId, idlePatterns };
-  console.log(options.isJson ? toJson(judged) : renderItems(judged, asked));
+  console.log(options.json ? toJson(judged) : renderItems(judged, asked));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }
@@ -54,7 +73,7 @@ const describeError = (error: unknown): string =>
 async function findItems(
   path: string,
   file: GatewayFile,
-  { tool, args, items, annotations }: RulesTestOptions,
+  { tool, args, item: names, annotations }: RulesTestOptions,
 ): Promise<readonly RuledItem[]> {
   const claimed = readObject('--annotations', annotations);
   const { findOwners } = createNaming(file);
@@ -64,7 +83,7 @@ async function findItems(
     return { kind, name, server, annotations: claimed, args: called };
   };
   if (tool !== undefined) return [{ ...toItem(tool, readObject('--args', args)), kind: 'tool' }];
-  return items.length > 0 ? items.map((name) => toItem(name)) : listItems(path, file);
+  return names.length > 0 ? names.map((name) => toItem(name)) : listItems(path, file);
 }
 
 function readObject(option: string, text = '{}'): JsonObject {

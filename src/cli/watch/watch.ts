@@ -3,8 +3,9 @@ import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../core/config/load.ts';
 import { SOURCE_FOLDER } from '../checkout.ts';
-import { type Options, UsageError } from '../command-line.ts';
+import { UsageError } from '../command-line/usage-error.ts';
 import { readEnvFile } from '../env-file.ts';
+import type { StartOptions } from '../start.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { watchFolder } from './watch-folder.ts';
 
@@ -12,7 +13,10 @@ import { watchFolder } from './watch-folder.ts';
 const DEBOUNCE_MS = 100;
 
 /** @throws UsageError when there is nothing to watch. */
-export async function watch(args: readonly string[], { catalog }: Options): Promise<void> {
+export async function watch(
+  args: readonly string[],
+  { catalog }: Pick<StartOptions, 'catalog'>,
+): Promise<void> {
   const devArgs = args.filter((arg) => arg !== '--watch');
   const folder = findWatchedFolder(catalog);
   let running: DevProcess | undefined;

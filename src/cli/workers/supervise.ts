@@ -12,6 +12,8 @@ import { createWorkerPool } from './worker-pool.ts';
 export interface SuperviseOptions {
   /** How many. */
   readonly workers: number;
+  /** The file of `--catalog`. */
+  readonly catalog: string | undefined;
   readonly envFile: EnvFile | undefined;
   /** Each worker reads and follows it itself. */
   readonly configFile: ConfigFile | undefined;
@@ -24,13 +26,13 @@ export interface SuperviseOptions {
  */
 export async function superviseWorkers(
   config: Config,
-  { workers, envFile, configFile }: SuperviseOptions,
+  { workers, catalog, envFile, configFile }: SuperviseOptions,
 ): Promise<void> {
   const log = createLog(config.server.logLevel);
   logEnvironment(log, envFile);
   if (configFile !== undefined) logConfigFile(log, configFile);
   logStartWarnings(config, log);
-  const pool = createWorkerPool(log);
+  const pool = createWorkerPool(log, { catalog });
   handleProcessEnd(log, pool.close);
   if (configFile !== undefined) onHangUp({ reload: pool.hangUp, close: pool.close });
   await pool.start(workers);

@@ -33,9 +33,14 @@ export interface WorkerProcess {
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/workers/worker'));
 
-/** With the arguments and the environment of this process. */
-export function startWorker(): WorkerProcess {
-  cluster.setupPrimary({ exec: SCRIPT });
+export interface WorkerOptions {
+  /** The file of `--catalog`. */
+  readonly catalog: string | undefined;
+}
+
+/** With the environment of this process. */
+export function startWorker({ catalog }: WorkerOptions): WorkerProcess {
+  cluster.setupPrimary({ exec: SCRIPT, args: catalog === undefined ? [] : [catalog] });
   const worker = cluster.fork();
   closeUnacknowledged(worker);
   let isServing = false;

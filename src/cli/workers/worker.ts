@@ -4,7 +4,6 @@ import type { Config } from '../../core/config/config.ts';
 import { loadConfig } from '../../core/config/load.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import { loadCatalog } from '../catalog-file/load-catalog.ts';
-import { parseCommandLine } from '../command-line.ts';
 import { openConfigFile } from '../config-file/open-config-file.ts';
 import { endWithError } from '../end-with-error.ts';
 import { handleWorkerEnd } from '../process-end.ts';
@@ -16,7 +15,8 @@ runWorker().catch(endWithError);
 async function runWorker(): Promise<void> {
   const { worker } = cluster;
   if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
-  const { catalog: file } = parseCommandLine(process.argv.slice(2));
+  // The main process says so (worker-process.ts).
+  const [file] = process.argv.slice(2);
   // The main process has read .env, too, and passes all on.
   const config = loadConfig(process.env);
   const log = createLog(config.server.logLevel, undefined, { worker: worker.id });

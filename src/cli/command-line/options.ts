@@ -1,0 +1,34 @@
+// Options that several commands have.
+import type { FlagOption, TextOption } from './command.ts';
+
+export const CATALOG = {
+  kind: 'text',
+  value: 'FILE',
+  summary: 'serve the tools, prompts and resources of FILE instead of the built-in ones',
+  example: '--catalog catalog.js',
+} as const satisfies TextOption;
+
+export const CONFIG = {
+  kind: 'text',
+  value: 'FILE',
+  summary: 'put the MCP servers of FILE (JSON or YAML) behind the gateway, by its rules',
+  example: '--config mcp.json',
+} as const satisfies TextOption;
+
+const MAX_PORT = 65_535;
+
+export const PORT = {
+  kind: 'text',
+  value: 'N',
+  summary: 'listen on this port instead of PORT',
+  example: '--port 3010',
+  findProblem(text) {
+    const isPort = /^[1-9]\d{0,4}$/.test(text) && Number(text) <= MAX_PORT;
+    return isPort ? undefined : `${JSON.stringify(text)} is not a number from 1 to 65535.`;
+  },
+} as const satisfies TextOption;
+
+export const JSON_OUTPUT = {
+  kind: 'flag',
+  summary: 'print JSON, for programs',
+} as const satisfies FlagOption;

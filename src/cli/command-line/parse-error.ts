@@ -1,0 +1,102 @@
+// What commander refuses, in our words: what was wrong, and what was perhaps meant.
+import type { CommanderError } from 'commander';
+import { findNearestName } from '../../core/nearest-name.ts';
+import { PACKAGE_NAME } from '../../core/version.ts';
+import { type Command, toFlag } from './command.ts';
+import { UsageError } from './usage-error.ts';
+
+export interface ParsedSoFar {
+  /** The words of the command, such as `rules test`; empty where none is known yet. */
+  readonly path: readonly string[];
+  /** What stands there besides options. */
+  readonly operands: readonly string[];
+  readonly commands: readonly Command[];
+}
+
+/** What is no mistake (help was printed) stays as it is. */
+export function explainParseError(error: CommanderError, parsed: ParsedSoFar): Error {
+  if (error.exitCode === 0) return error;
+  const path = parsed.path.join(' ');
+  return new UsageError(describeError(error, parsed), path === '' ? undefined : path);
+}
+
+function describeError({ code, message }: CommanderError, parsed: ParsedSoFar): string {
+  switch (code) {
+    case 'commander.unknownOption':
+      return describeUnknownOption(readQuoted(message), parsed);
+    case 'commander.optionMissingArgument':
+      return describeMissingValue(readQuoted(message), parsed);
+    case 'commander.missingArgument':
+      return describeMissingArgument(parsed);
+    case 'commander.excessArguments':
+      return describeExcess(parsed);
+    case 'commander.unknownCommand':
+    case 'commander.help':
+      return describeUnknownCommand(parsed);
+    default:
+      // "error: option '--store <KIND>' argument 'disk' is invalid. Allowed choices are embedded, redis."
+      return capitalize(message.replace(/^error: /, ''));
+  }
+}
+
+/** The option or argument that commander names. */
+const readQuoted = (message: string): string => /'([^']*)'/.exec(message)?.[1] ?? '';
+
+function describeUnknownOption(written: string, parsed: ParsedSoFar): string {
+  const [option = written] = written.split('=');
+  const row = findRow(parsed);
+  const known = Object.entries(row?.options ?? {}).flatMap(([key, { kind }]) =>
+    kind === 'switch' ? [key, `no-${key}`] : [key],
+  );
+  const flags = known.map(toFlag);
+  if (flags.includes(option)) return `${option} does not take a value.`;
+  const nearest = findNearestName(option, flags);
+  const name = [PACKAGE_NAME, ...parsed.path].join(' ');
+  return `${name} has no option ${option}.${suggest(nearest)}`;
+}
+
+/** `written` is as `--config <FILE>`. */
+function describeMissingValue(written: string, parsed: ParsedSoFar): string {
+  const [flag = written] = written.split(' ');
+  const options = Object.entries(findRow(parsed)?.options ?? {});
+  const [, row] = options.find(([name]) => toFlag(name) === flag) ?? [];
+  const example = row !== undefined && 'example' in row ? `, for example ${row.example}` : '';
+  const choices = row?.kind === 'choice' ? `: ${row.choices.join(', ')}` : '';
+  return `${flag} needs a value${example}${choices}.`;
+}
+
+function describeMissingArgument(parsed: ParsedSoFar): string {
+  const { argument } = findRow(parsed) ?? {};
+  const choices = argument?.choices === undefined ? '' : `: ${argument.choices.join(', ')}`;
+  return `${[PACKAGE_NAME, ...parsed.path].join(' ')} needs ${argument?.name}${choices}.`;
+}
+
+function describeExcess(parsed: ParsedSoFar): string {
+  const { operands, commands } = parsed;
+  const excess = operands.slice(findRow(parsed)?.argument === undefined ? 0 : 1);
+  const [first = ''] = excess;
+  const says = `Too many arguments: ${excess.join(' ')}.`;
+  if (commands.some(({ name }) => name === excess.join(' ')))
+    return `${says} The command comes first: postern ${excess.join(' ')}, then its options.`;
+  // A file that stands alone was meant for an option.
+  if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says}${suggest(`--config ${first}`)}`;
+  return `${says}${suggest(/\.[cm]?[jt]s$/.test(first) ? `--catalog ${first}` : undefined)}`;
+}
+
+/** A word that is none, or the first of two without the second. */
+function describeUnknownCommand({ path, operands, commands }: ParsedSoFar): string {
+  const given = [...path, ...operands].filter((word) => word !== 'help').join(' ');
+  const names = commands.map(({ name }) => name);
+  const complete = names.filter((name) => name.startsWith(`${given} `));
+  if (complete.length > 0)
+    return `${PACKAGE_NAME} ${given} is not complete. There is: ${complete.map((name) => `${PACKAGE_NAME} ${name}`).join(', ')}.`;
+  return `Unknown command: ${given}.${suggest(findNearestName(given, [...names, 'help']))}`;
+}
+
+const findRow = ({ path, commands }: ParsedSoFar): Command | undefined =>
+  commands.find(({ name }) => name === path.join(' '));
+
+const suggest = (nearest: string | undefined): string =>
+  nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

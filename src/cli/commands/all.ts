@@ -1,0 +1,23 @@
+// Every command of `postern`, in the order of the help.
+import type { Command } from '../command-line/command.ts';
+import { devCommand } from './dev.ts';
+import { lockCommand } from './lock.ts';
+import { rulesTestCommand } from './rules-test.ts';
+import { startCommand } from './start.ts';
+import { versionCommand } from './version.ts';
+
+export const COMMANDS: readonly Command[] = [
+  startCommand,
+  devCommand,
+  lockCommand,
+  rulesTestCommand,
+  versionCommand,
+];
+
+/** First words of commands that have two. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  rules: 'try the rules of the configuration file',
+};
+
+/** What `postern` does without a command. */
+export const DEFAULT_COMMAND = 'start';

@@ -1,0 +1,24 @@
+import { defineCommand } from '../command-line/command.ts';
+import { CATALOG, CONFIG, PORT } from '../command-line/options.ts';
+
+export const startCommand = defineCommand({
+  name: 'start',
+  summary: 'run the gateway (the default)',
+  description: [
+    'Settings are environment variables. The file .env in the current folder fills in what the environment does not set.',
+    'A change of the configuration file or its lock is loaded while the gateway runs.',
+  ],
+  options: { catalog: CATALOG, config: CONFIG, port: PORT },
+  examples: [
+    { command: 'postern start', does: 'with the settings of the environment and of .env' },
+    {
+      command: 'postern start --config postern.yaml --port 8080',
+      does: 'with the MCP servers of postern.yaml, on port 8080',
+    },
+    {
+      command: 'postern start --catalog catalog.mjs',
+      does: 'with tools of your own',
+    },
+  ],
+  run: async (options) => (await import('../start.ts')).start(options),
+});

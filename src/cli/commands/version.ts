@@ -1,0 +1,18 @@
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../core/version.ts';
+import { defineCommand } from '../command-line/command.ts';
+import { JSON_OUTPUT } from '../command-line/options.ts';
+
+export const versionCommand = defineCommand({
+  name: 'version',
+  summary: 'print the version',
+  description: [],
+  options: { json: JSON_OUTPUT },
+  examples: [
+    { command: 'postern version --json', does: 'with the version of Node.js, for a bug report' },
+  ],
+  run({ json }) {
+    const { version: node, platform, arch } = process;
+    const facts = { name: PACKAGE_NAME, version: PACKAGE_VERSION, node, platform, arch };
+    console.log(json ? JSON.stringify(facts, undefined, 2) : PACKAGE_VERSION);
+  },
+});
