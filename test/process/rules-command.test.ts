@@ -168,7 +168,7 @@ describe('postern rules test', () => {
     const { code, stdout, stderr } = await run(args, { 'list.json': '[]' });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(says);
-    expect(stderr).toMatch(/\npostern --help lists all commands and options\.\n$/);
+    expect(stderr).toMatch(/\npostern rules test --help lists its options, with examples\.\n$/);
   });
 
   test.each([

@@ -102,7 +102,7 @@ test('§10 start-up: an unknown command is answered with the nearest one', async
   const postern = await runPostern({}, { args: ['strat'] });
   expect(postern.code).toBe(2);
   expect(postern.stderr).toBe(
-    'Unknown command: strat. Did you mean start?\npostern --help lists all commands and options.\n',
+    'Unknown command: strat. Did you mean start?\npostern --help lists all commands.\n',
   );
 });
 

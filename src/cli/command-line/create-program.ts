@@ -75,7 +75,11 @@ function addCommand(parent: Program, row: Command, commands: readonly Command[])
   throwUsageErrors(program, commands);
   program.action(async () => {
     const [given] = program.args;
-    await row.run(program.opts(), given);
+    try {
+      await row.run(program.opts(), given);
+    } catch (error) {
+      throw error instanceof UsageError ? new UsageError(error.message, name) : error;
+    }
   });
 }
 

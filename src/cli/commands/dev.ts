@@ -22,7 +22,8 @@ export const devCommand = defineCommand({
     },
   ],
   async run(options) {
-    if (options.watch) (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);
+    if (options.watch)
+      await (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);
     else await (await import('../dev.ts')).dev(options);
   },
 });

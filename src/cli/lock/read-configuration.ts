@@ -15,7 +15,6 @@ export async function readConfiguration(command: string): Promise<{
   if (path === undefined) {
     throw new UsageError(
       `postern ${command} needs the configuration file, for example --config mcp.json.`,
-      command,
     );
   }
   const parsed = await readConfigFile(path, config);
