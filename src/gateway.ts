@@ -163,6 +163,12 @@ export async function createGateway(
     getChallenge: auth.getChallenge,
   });
 
+  const site = createPublicSite(config, {
+    logo,
+    catalog: upstreams?.catalogs.all ?? catalog,
+    clock,
+    log,
+  });
   const authorization = createAuthorizationEndpoints(config, {
     store,
     loginSeal,
@@ -175,6 +181,7 @@ export async function createGateway(
     isServer,
     network: overrides.network,
     needsClients: upstreams?.needsClients,
+    getPublicTools: site.getPublicTools,
     tunnel: outbound.openTunnel,
     audit,
     getTraceId: readTraceId,
@@ -194,12 +201,7 @@ export async function createGateway(
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
-    ...createPublicSite(config, {
-      logo,
-      catalog: upstreams?.catalogs.all ?? catalog,
-      clock,
-      log,
-    }),
+    ...site.endpoints,
   ];
   const server = await createTransport(config, {
     endpoints,

@@ -26,6 +26,7 @@ import { createPublicNetwork, type Network } from '../features/oauth/client-id-m
 import { createOAuthEndpoints } from '../features/oauth/endpoints.ts';
 import { createOAuth } from '../features/oauth/oauth.ts';
 import { selectRedirectUriRules } from '../features/oauth/redirect-uri/redirect-uri.ts';
+import type { GetPublicTools } from '../features/site/public-tools.ts';
 
 export interface AuthorizationParts {
   readonly store: Store;
@@ -42,6 +43,8 @@ export interface AuthorizationParts {
   /** In place of the public network. */
   readonly network: Network | undefined;
   readonly needsClients: (() => boolean) | undefined;
+  /** Undefined where strangers see none. */
+  readonly getPublicTools: GetPublicTools | undefined;
   readonly tunnel: OpenTunnel;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
@@ -85,6 +88,7 @@ export function createAuthorizationEndpoints(
     providerEndpoints: metadata && createProviderEndpoints(oauth.endpoints, metadata),
     inspectToken: parts.inspectToken,
     needsClients: parts.needsClients,
+    getPublicTools: parts.getPublicTools,
     serverUrls: parts.serverUrls,
     log,
   });

@@ -8,7 +8,7 @@ import type { Catalog, Cursor } from '../features/mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
 import { createSiteEndpoints } from '../features/site/endpoints.ts';
 import type { Logo } from '../features/site/logo.ts';
-import { createGetPublicTools } from '../features/site/public-tools.ts';
+import { createGetPublicTools, type GetPublicTools } from '../features/site/public-tools.ts';
 import { listSiteFacts } from '../features/site/site-facts.ts';
 
 export interface SiteParts {
@@ -18,15 +18,24 @@ export interface SiteParts {
   readonly log: Log;
 }
 
+export interface PublicSite {
+  readonly endpoints: readonly Endpoint[];
+  /** Undefined where strangers see none. */
+  readonly getPublicTools: GetPublicTools | undefined;
+}
+
 export function createPublicSite(
   config: Config,
   { logo, catalog, clock, log }: SiteParts,
-): readonly Endpoint[] {
+): PublicSite {
   const getPublicTools = config.site.showsTools
     ? createGetPublicTools({ listTools: () => listTools(catalog), clock, log })
     : undefined;
   const facts = listSiteFacts(config, logo?.url);
-  return [...createSiteEndpoints(facts, getPublicTools), ...(logo?.endpoints ?? [])];
+  return {
+    endpoints: [...createSiteEndpoints(facts, getPublicTools), ...(logo?.endpoints ?? [])],
+    getPublicTools,
+  };
 }
 
 /** As a caller without a user gets them: rules about groups, claims and clients allow nothing. */

@@ -1,4 +1,5 @@
 // An error as a page, for a browser that cannot be redirected safely.
+import { ICONS } from '../html-icons.ts';
 import { escapeHtml, renderHtmlPage } from '../html-page.ts';
 import type { Reply } from '../message.ts';
 import type { GatewayError } from './gateway-error.ts';
@@ -15,6 +16,7 @@ export function renderErrorPage(error: GatewayError, format: ErrorFormat): Reply
     `<p>${escapeHtml(error.message)}</p>
 <p class="aside">If this happens again when you start over from your app, send this page to the administrator
 of this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</p>${redirect ? renderReturnLink(redirect.url) : ''}`,
+    { before: `<div class="mark">${ICONS.warning}</div>` },
   );
   return { ...reply, headers: { ...reply.headers, ...page.headers }, body: page.body };
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { BrokerConfig, ProxyConfig } from '../../core/config/groups/oauth.ts';
+import type { ServerConfig } from '../../core/config/groups/server.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
@@ -12,6 +13,7 @@ import type { RecordsDeps } from '../../core/seal/sealed-records.ts';
 import type { ServerUrls } from '../../core/server-urls.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
+import type { GetPublicTools } from '../site/public-tools.ts';
 import { createBroker } from './broker/broker.ts';
 import { createNoteClient } from './broker/note-client.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
@@ -66,6 +68,8 @@ export interface OAuthDeps {
   readonly inspectToken: (token: string) => TokenInspection;
   /** Whether it has to be known later which client got a token; it never has to be unless given. */
   readonly needsClients?: (() => boolean) | undefined;
+  /** The tools that everybody may see; undefined where strangers see none. */
+  readonly getPublicTools?: GetPublicTools | undefined;
   readonly log: Log;
 }
 
@@ -85,16 +89,16 @@ interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
   readonly listScopes: (scope: string | undefined) => readonly string[];
 }
 
-type WithBaseUrl<Group> = Group & OwnResources;
+type WithBaseUrl<Group> = Group & OwnResources & Pick<ServerConfig, 'displayName'>;
 
 const ONE_DAY_SECONDS = 86_400;
 
 /** @throws Error without what the mode and the consent page need: they are never left out in silence. */
 export function createOAuth(
-  { server: { baseUrl }, oauth }: Pick<Config, 'server' | 'oauth'>,
+  { server: { baseUrl, displayName }, oauth }: Pick<Config, 'server' | 'oauth'>,
   deps: OAuthDeps,
 ): OAuthHandlers {
-  const own = { baseUrl, serverUrls: deps.serverUrls };
+  const own = { baseUrl, displayName, serverUrls: deps.serverUrls };
   return oauth.mode === 'broker'
     ? createBrokerHandlers({ ...oauth, ...own }, deps)
     : createProxyHandlers({ ...oauth, ...own }, deps);
@@ -189,7 +193,7 @@ function createHandlers(
 
 /** With the consent page, or straight on to the provider. */
 function createAuthorize(
-  { baseUrl, consent, providerClient }: WithBaseUrl<BrokerConfig | ProxyConfig>,
+  { baseUrl, displayName, consent, providerClient }: WithBaseUrl<BrokerConfig | ProxyConfig>,
   deps: OAuthDeps,
   { browsers, approvals, listScopes }: Parts,
   { readRequest, redirectToProvider, issuer }: Mode,
@@ -197,13 +201,14 @@ function createAuthorize(
   if (consent.kind === 'page') {
     const records = requireRecords(deps, 'The consent page');
     const { authorize, decide } = createConsent(
-      { baseUrl, providerClientId: providerClient.id, listScopes, issuer },
+      { baseUrl, displayName, providerClientId: providerClient.id, listScopes, issuer },
       {
         readRequest,
         browsers,
         approvals,
         pendingConsents: createPendingConsents(records, browsers),
         redirectToProvider,
+        getPublicTools: deps.getPublicTools,
       },
     );
     return { authorize, consent: decide };

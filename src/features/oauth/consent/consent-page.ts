@@ -1,14 +1,21 @@
 // What the user is asked before a client may log in.
+import { ICONS } from '../../../core/html-icons.ts';
 import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
 import type { Reply } from '../../../core/message.ts';
 import { shorten } from '../../../core/text.ts';
+import type { PublicTool } from '../../site/public-tools.ts';
 import type { Client } from '../clients/clients.ts';
 import { createDisplayName, type DisplayName } from './display-name.ts';
+import { describeScopes } from './scope-words.ts';
 
 export interface ConsentPageContent {
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly service: string;
   readonly client: Client;
   readonly redirectUri: string;
   readonly scopes: readonly string[];
+  /** Undefined where they are not shown to everybody. */
+  readonly tools: readonly PublicTool[] | undefined;
   /** Where the form goes. */
   readonly action: string;
   readonly request: string;
@@ -16,7 +23,7 @@ export interface ConsentPageContent {
 }
 
 export function renderConsentPage(content: ConsentPageContent): Reply {
-  const { client, redirectUri, scopes, action, request, csrf } = content;
+  const { service, client, redirectUri, scopes, action, request, csrf } = content;
   const name = createDisplayName(client);
   const quoted = `“<bdi>${escapeHtml(name.text)}</bdi>”`;
   const rows = [
@@ -29,6 +36,7 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
 just start this login from an app that you trust, choose Deny.</p>
+${renderGrants(content)}
 <dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>
@@ -42,7 +50,10 @@ you point at this page or press Tab</span>.</p>
 <button name="decision" value="deny">Deny</button>
 </form>
 </div>`,
-    `Allow ${quoted} to log in as you?`,
+    {
+      before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`,
+      heading: `Allow ${quoted} to log in as you?`,
+    },
   );
   return { status: 200, ...page };
 }
@@ -50,6 +61,29 @@ you point at this page or press Tab</span>.</p>
 /** Characters. */
 const MAX_SCOPE = 1000;
 const MAX_URI = 300;
+const MAX_TOOL_NAME = 60;
+
+/** Tools by name, before the rest is only counted. */
+const MAX_TOOLS = 12;
+
+/** What every client is for. */
+const USE = 'Use tools and data as you';
+
+const renderGrants = ({ scopes, tools }: ConsentPageContent): string => `<ul class="grants">
+${[USE + renderTools(tools), ...describeScopes(scopes)]
+  .map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`)
+  .join('\n')}
+</ul>`;
+
+function renderTools(tools: readonly PublicTool[] = []): string {
+  if (tools.length === 0) return '';
+  const names = tools
+    .slice(0, MAX_TOOLS)
+    .map(({ name }) => escapeHtml(shorten(name, MAX_TOOL_NAME)));
+  const others = tools.length - names.length;
+  const list = `${names.join(', ')}${others > 0 ? `, and ${others} more` : ''}`;
+  return `<span class="aside">${list}</span>`;
+}
 
 const renderWarning = ({ warning: text }: DisplayName): string =>
   text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;

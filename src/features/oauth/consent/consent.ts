@@ -2,6 +2,7 @@
 // "confused deputy" of the MCP specification).
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
+import type { GetPublicTools } from '../../site/public-tools.ts';
 import { findClientId, logClient } from '../clients/log-client.ts';
 import { redirectToClient } from '../redirect-uri/redirect-to-client.ts';
 import type {
@@ -22,6 +23,8 @@ export type RedirectToProvider = (
 
 export interface ConsentSettings {
   readonly baseUrl: string;
+  /** `SERVICE_DISPLAY_NAME`. */
+  readonly displayName: string;
   /** The id of the gateway's own client at the provider. */
   readonly providerClientId: string | undefined;
   /** The scopes that the provider will be asked for. */
@@ -48,6 +51,8 @@ export interface ConsentDeps {
   readonly approvals: Approvals;
   readonly pendingConsents: PendingConsents;
   readonly redirectToProvider: RedirectToProvider;
+  /** Undefined where strangers see none. */
+  readonly getPublicTools: GetPublicTools | undefined;
 }
 
 export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Consent {
@@ -59,9 +64,11 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
     // The provider knows such a client itself, and asks for it by its own name.
     if (client === undefined) return redirectToProvider(request, browser);
     const page = renderConsentPage({
+      service: settings.displayName,
       client,
       redirectUri,
       scopes: settings.listScopes(parameters.get('scope')),
+      tools: await deps.getPublicTools?.(),
       action: `${baseUrl}/oauth/consent`,
       ...(await pendingConsents.put(query, browser)),
     });
