@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { publint } from 'publint';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
@@ -28,6 +29,7 @@ const PACKED = [
 type Lock = Readonly<Record<string, { readonly version: string; readonly dev?: true }>>;
 
 let place: string;
+let tarball: string;
 let installed: string;
 let main: string;
 
@@ -36,11 +38,12 @@ beforeAll(async () => {
   const checkout = join(place, 'checkout');
   for (const name of PACKED) await cp(join(ROOT, name), join(checkout, name), { recursive: true });
   await npm(checkout, 'pack', '--pack-destination', place);
-  const [tarball = ''] = (await readdir(place)).filter((name) => name.endsWith('.tgz'));
-  await promisify(execFile)('tar', ['xzf', tarball], { cwd: place });
+  const [name = ''] = (await readdir(place)).filter((entry) => entry.endsWith('.tgz'));
+  tarball = join(place, name);
+  await run('tar', 'xzf', tarball);
   installed = join(place, 'installed');
   await mkdir(installed);
-  await npm(installed, 'install', ...QUIETLY, join(place, tarball));
+  await npm(installed, 'install', ...QUIETLY, tarball);
   main = join(installed, 'node_modules', '.bin', 'postern');
 }, INSTALLATION_MS);
 
@@ -51,6 +54,10 @@ const QUIETLY = ['--prefer-offline', '--no-audit', '--no-fund'];
 
 const npm = (cwd: string, ...args: readonly string[]) =>
   promisify(execFile)('npm', args, { cwd, timeout: INSTALLATION_MS });
+
+/** A program in the folder of the package, by its name on the PATH or its file. */
+const run = (command: string, ...args: readonly string[]) =>
+  promisify(execFile)(command, args, { cwd: place });
 
 const read = async (...path: readonly string[]) =>
   JSON.parse(await readFile(join(place, ...path), 'utf8'));
@@ -80,6 +87,20 @@ test('§9 package: has what the README links to beside it', async () => {
   expect(names).toEqual(
     expect.arrayContaining(['README.md', 'SECURITY.md', '.env.example', 'postern.schema.json']),
   );
+});
+
+test('§9 package: publint finds nothing to say about it', async () => {
+  const { messages } = await publint({ pkgDir: join(place, 'package'), strict: true });
+  expect(messages).toEqual([]);
+});
+
+// Postern is ECMAScript modules only, which every supported Node.js can also require().
+test('§9 package: whoever imports it finds its types', async () => {
+  const attw = join(ROOT, 'node_modules', '.bin', 'attw');
+  // It ends with an error where something is wrong.
+  const { stdout } = await run(attw, tarball, '--profile', 'esm-only', '--format', 'json');
+  const { analysis } = JSON.parse(stdout);
+  expect(Object.keys(analysis.entrypoints)).toEqual(['.', './define']);
 });
 
 test('§9 package: what makes it leaves the checkout as it was', async () => {
