@@ -162,17 +162,46 @@ describe('postern lock', () => {
 });
 
 describe('postern lock when something is wrong', () => {
-  test('§18.7 postern lock: a server that cannot be reached: nothing is written, and all such are named', async () => {
+  test('§18.7 postern lock: nothing is written where a server cannot be read of which nothing is approved', async () => {
     const gone = await startListingServer();
     await gone.close();
     await configure({ wiki: wiki.url, gone: gone.url, broken: { command: 'no-such-command' } });
     const { code, stdout, stderr } = await runLock();
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^Not every server could be read, so nothing was done:\n {2}- gone: .*\n {2}- broken: /m,
+      /^Nothing was written\. Run `postern lock` again once these servers answer, .*:\n {2}- gone: it refuses connections\n {2}- broken: its command could not be started$/m,
     );
     expect(stderr).toContain('The command no-such-command was not found.');
     await expect(readText()).rejects.toThrow('ENOENT');
+  });
+
+  test('§18.7 postern lock: a server that cannot be read keeps what was approved of it', async () => {
+    const other = await startListingServer({ tools: [buildTool('note')] });
+    await configure({ wiki: wiki.url, notes: other.url });
+    await runLock();
+    await other.close();
+    expect(await runLock(['--check'])).toMatchObject({
+      code: 1,
+      stdout:
+        'notes could not be read: it refuses connections.\npostern.lock is what the other servers say now.\n',
+    });
+    change(wiki, { tools: [buildTool('search'), buildTool('publish')] });
+    const { code, stdout } = await runLock();
+    expect(code).toBe(1);
+    expect(stdout).toBe(
+      [
+        'wiki: tool "edit" is gone',
+        'wiki: tool "publish" is new',
+        'notes could not be read: it refuses connections. What was approved of it before stays approved. Run `postern lock` again once it answers.',
+        'Wrote postern.lock: 3 tools and 1 prompt of 2 servers.',
+        '',
+      ].join('\n'),
+    );
+    const lock = readLock(await readText());
+    expect(lock.check('wiki', 'tool', buildTool('publish'))).toBe('approved');
+    expect(lock.check('notes', 'tool', buildTool('note'))).toBe('approved');
+    const told = JSON.parse((await runLock(['--json'])).stdout);
+    expect(told.unread).toEqual([{ server: 'notes', problem: 'it refuses connections' }]);
   });
 
   test('§18.7 postern lock: a lock file that cannot be used is not replaced', async () => {

@@ -9,6 +9,8 @@ export interface LockResult {
   readonly differences: readonly LockDifference[];
   /** Servers that need a user, and none was given. */
   readonly skipped: readonly string[];
+  /** Servers that could not be read, and why. */
+  readonly unread: readonly { readonly server: string; readonly problem: string }[];
 }
 
 /** What was compared with, undefined where there was none; or what was written. */
@@ -17,19 +19,28 @@ export type LockOutcome =
   | { readonly updated: LockFile };
 
 export function describeResult(result: LockResult, outcome: LockOutcome): string {
-  const { differences, skipped } = result;
-  const why = 'they answer users only. Add --token';
+  const { differences, skipped, unread } = result;
+  const next = 'updated' in outcome ? ` ${KEPT}` : '';
   return [
     ...differences.map(describeDifference),
-    ...(skipped.length === 0 ? [] : [`Not read: ${skipped.join(', ')}, as ${why}.`]),
+    ...(skipped.length === 0
+      ? []
+      : [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token.`]),
+    ...unread.map(({ server, problem }) => `${server} could not be read: ${problem}.${next}`),
     'updated' in outcome
       ? `Wrote ${result.path}: ${summarizeLock(outcome.updated)}.`
       : describeCheck(result, outcome.former !== undefined),
   ].join('\n');
 }
 
-function describeCheck({ path, differences }: LockResult, hasLock: boolean): string {
+const KEPT =
+  'What was approved of it before stays approved. Run `postern lock` again once it answers.';
+
+function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean): string {
   if (!hasLock) return `There is no ${path}. \`postern lock\` approves what the servers say now.`;
+  if (differences.length === 0 && unread.length > 0) {
+    return `${path} is what the other servers say now.`;
+  }
   return differences.length === 0
     ? `${path} is what the servers say now.`
     : 'The gateway hides what is new or has changed. `postern lock` approves it.';

@@ -6,7 +6,11 @@ import { findDifferences } from '../../features/upstreams/lock/compare.ts';
 import { EMPTY_LOCK_FILE, type LockFile } from '../../features/upstreams/lock/lock-file.ts';
 import { readLockedServer } from '../../features/upstreams/lock/read-server.ts';
 import { type FoundServer, updateLockFile } from '../../features/upstreams/lock/update.ts';
-import { GATEWAY_CALLER, type UpstreamCaller } from '../../features/upstreams/upstream.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../../features/upstreams/upstream.ts';
 import { CommandError } from '../command-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
@@ -34,12 +38,15 @@ export async function lock(options: LockOptions): Promise<void> {
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);
   const found = await readServers(file, user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER);
-  const { differences, skipped } = compare(former, found, file);
+  const result = { path: lockPath, ...compare(former, found) };
   const updated = updateLockFile(former, found, user !== undefined);
   if (options.check) {
-    if (differences.length > 0 || former === undefined) process.exitCode = 1;
-  } else await saveLockFile(lockPath, updated);
-  const result = { path: lockPath, differences, skipped };
+    if (result.differences.length > 0 || former === undefined) process.exitCode = 1;
+  } else {
+    requireApproved(result.unread, former);
+    await saveLockFile(lockPath, updated);
+  }
+  if (result.unread.length > 0) process.exitCode = 1;
   console.log(
     options.json
       ? JSON.stringify(result, undefined, 2)
@@ -50,21 +57,45 @@ export async function lock(options: LockOptions): Promise<void> {
 function compare(
   former: LockFile = EMPTY_LOCK_FILE,
   found: readonly FoundServer[],
-  { servers }: GatewayFile,
-): Pick<LockResult, 'differences' | 'skipped'> {
+): Omit<LockResult, 'path'> {
+  const unread = found.flatMap(({ config: { name }, problem }) =>
+    problem === undefined ? [] : [{ server: name, problem }],
+  );
   const skipped = found
-    .filter(({ server }) => server === undefined)
+    .filter(({ server, problem }) => server === undefined && problem === undefined)
     .map(({ config }) => config.name);
   const now: LockFile = {
     servers: new Map(
       found.flatMap(({ config, server }) => (server ? [[config.name, server] as const] : [])),
     ),
   };
-  const partial = new Set(servers.filter(knowsUsers).map(({ name }) => name));
-  return { differences: findDifferences(former, now, (name) => partial.has(name)), skipped };
+  const partial = new Set(
+    found
+      .filter(({ config, problem }) => knowsUsers(config) || problem !== undefined)
+      .map(({ config }) => config.name),
+  );
+  return {
+    differences: findDifferences(former, now, (name) => partial.has(name)),
+    skipped,
+    unread,
+  };
 }
 
-/** @throws CommandError with every server that could not be read. */
+/**
+ * A server that could not be read keeps what was approved of it. Where that is nothing, a lock would hide all of it.
+ *
+ * @throws CommandError
+ */
+function requireApproved(unread: LockResult['unread'], former: LockFile = EMPTY_LOCK_FILE): void {
+  const missing = unread.filter(({ server }) => !former.servers.has(server));
+  if (missing.length === 0) return;
+  throw new CommandError(
+    'Nothing was written. Run `postern lock` again once these servers answer, or leave them out with "disabled": true. Nothing of them is approved yet, so a lock without them would hide all that they have:',
+    missing.map(({ server, problem }) => `${server}: ${problem}`),
+  );
+}
+
+/** What each server says, or why it could not be read. */
 async function readServers(
   { servers, ...file }: GatewayFile,
   caller: UpstreamCaller,
@@ -73,18 +104,15 @@ async function readServers(
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
   try {
-    const results = await Promise.allSettled(
-      servers.map((config) => readServer(config, caller, opened)),
+    return await Promise.all(
+      servers.map((config) =>
+        readServer(config, caller, opened).catch((error: unknown) => ({
+          config,
+          server: undefined,
+          problem: describeError(error),
+        })),
+      ),
     );
-    const problems = results.flatMap((result, index) =>
-      result.status === 'rejected'
-        ? [`${servers[index]?.name}: ${describeError(result.reason)}`]
-        : [],
-    );
-    if (problems.length > 0) {
-      throw new CommandError('Not every server could be read, so nothing was done:', problems);
-    }
-    return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   } finally {
     clearInterval(staying);
     await opened.close();
@@ -116,5 +144,8 @@ async function readServer(
   }
 }
 
-const describeError = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
+/** Nothing is tried again here, whatever the gateway would do. */
+function describeError(error: unknown): string {
+  if (error instanceof UpstreamError) return error.reason;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -125,16 +125,26 @@ export type UpstreamFailure =
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';
   readonly failure: UpstreamFailure;
+  /** What went wrong, without what the gateway does next. */
+  readonly reason: string;
   /** The `error` member of the response, where `failure` is `error`. */
   readonly jsonRpcError: JsonRpcErrorObject | undefined;
 
   constructor(
     failure: UpstreamFailure,
-    message: string,
-    options: { readonly cause?: unknown; readonly jsonRpcError?: JsonRpcErrorObject } = {},
+    reason: string,
+    options: {
+      readonly cause?: unknown;
+      readonly jsonRpcError?: JsonRpcErrorObject;
+      /** What the gateway does next. */
+      readonly next?: string;
+    } = {},
   ) {
-    super(message, { cause: options.cause });
+    super(options.next === undefined ? reason : `${reason}; ${options.next}`, {
+      cause: options.cause,
+    });
     this.failure = failure;
+    this.reason = reason;
     this.jsonRpcError = options.jsonRpcError;
   }
 }

@@ -96,6 +96,16 @@ describe('sessions at a server of the session era', () => {
     await opened.upstream.endSession(sessionCaller());
   });
 
+  test('§18.3 endSession ends the one that another replica opened in its place', async () => {
+    const caller = sessionCaller();
+    await echo(caller);
+    await server.forgetSessions();
+    await echo(caller, opened.openReplica());
+    expect(server.sessions()).toHaveLength(1);
+    await opened.upstream.endSession(caller);
+    expect(server.sessions()).toEqual([]);
+  });
+
   test('§18.3 close ends shared sessions, and leaves those of clients to other replicas', async () => {
     const caller = sessionCaller();
     await echo(caller);

@@ -43,8 +43,14 @@ function toMember({ children }: Node, findLine: FindLine): MemberNode | undefine
 function createLineFinder(text: string): FindLine {
   const ends = [...text.matchAll(/\r\n|\r|\n/g)].map(({ index, 0: end }) => index + end.length);
   return (offset) => {
-    const at = ends.findIndex((end) => offset < end);
-    return (at === -1 ? ends.length : at) + 1;
+    // Asked for each value: a file of a megabyte has hundreds of thousands.
+    let [first, last] = [0, ends.length];
+    while (first < last) {
+      const middle = (first + last) >> 1;
+      if (offset < (ends[middle] ?? 0)) last = middle;
+      else first = middle + 1;
+    }
+    return first + 1;
   };
 }
 

@@ -1,6 +1,5 @@
 // §18.6: the headers of a request: what the configuration and the credentials say, and what MCP asks for.
 // Nothing of the client's request is among them.
-
 import { STATELESS_VERSION } from '../messages/envelope.ts';
 import type { UpstreamRequest } from '../upstream.ts';
 

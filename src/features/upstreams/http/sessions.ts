@@ -160,8 +160,9 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
       entries.delete(sharer);
       const { sessionId } = caller;
       const text = sessionId === undefined ? undefined : await records.take(sessionId);
-      const session =
-        remembered ?? (text === undefined ? undefined : fromRecord(text, clock.monotonic()));
+      const stored = text === undefined ? undefined : fromRecord(text, clock.monotonic());
+      // Another replica may have replaced the one that is remembered here.
+      const session = stored ?? remembered;
       if (session !== undefined) await terminate(caller, session);
     },
     async close() {

@@ -6,8 +6,10 @@ import { EMPTY_LOCK_FILE, type LockedServer, type LockFile } from './lock-file.t
 
 export interface FoundServer {
   readonly config: UpstreamConfig;
-  /** Undefined where it needs a user, and none was given. */
+  /** Undefined where it was not read: it needs a user and none was given, or it could not be read. */
   readonly server: LockedServer | undefined;
+  /** Why it could not be read. */
+  readonly problem?: string;
 }
 
 /**

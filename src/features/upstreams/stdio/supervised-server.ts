@@ -105,7 +105,7 @@ export function createSupervisedServer(
     const { what } = lastEnd ?? { what: 'it has not started yet' };
     const leftMs = retry === undefined ? 0 : retry.at - clock.monotonic();
     const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';
-    return new UpstreamError('unavailable', `${what}; it is ${when}`);
+    return new UpstreamError('unavailable', what, { next: `it is ${when}` });
   }
 
   function findPatienceMs(): number {
