@@ -66,6 +66,7 @@ const ENTRIES = [
   'index',
   'define',
   'cli/main',
+  'cli/dev-provider/main',
   'cli/workers/worker',
   'cli/catalog-file/resolve-postern',
 ];

@@ -6,6 +6,7 @@ import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import { renderAuthorsPage } from './docs/examples.ts';
+import { renderOperationsPage } from './docs/operations-page.ts';
 import { renderScalingPage } from './docs/scaling/page.ts';
 import { envExample, settingsPage } from './docs/settings-page.ts';
 
@@ -16,6 +17,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/settings.md': settingsPage,
   'docs/errors.md': renderErrorsPage,
   'docs/authors.md': renderAuthorsPage,
+  'docs/operations.md': renderOperationsPage,
   'docs/benchmarks.md': renderBenchmarksPage,
   'docs/scaling.md': renderScalingPage,
   'docs/assets/benchmarks.svg': renderBenchmarksChart,

@@ -16,6 +16,7 @@ const PAGES = [
   { name: 'authors', title: 'Your own tools' },
   { name: 'rules', title: 'Rules' },
   { name: 'protocol', title: 'Protocol' },
+  { name: 'deploy', title: 'Deploy' },
   { name: 'operations', title: 'Operations' },
   { name: 'architecture', title: 'Architecture' },
 ] as const;

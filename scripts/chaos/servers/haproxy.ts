@@ -1,4 +1,4 @@
-// Debian's haproxy with the configuration of docs/operations.md, in front of replicas on this machine.
+// Debian's haproxy with the configuration of compose.yaml, in front of replicas on this machine.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -13,7 +13,7 @@ export interface LoadBalancer {
   close(): Promise<void>;
 }
 
-const PAGE = new URL('../../../docs/operations.md', import.meta.url);
+const EXAMPLE = new URL('../../../deploy/haproxy/haproxy.cfg', import.meta.url);
 
 export async function startHaproxy(
   ports: readonly number[],
@@ -23,7 +23,7 @@ export async function startHaproxy(
   const folder = await mkdtemp(join(tmpdir(), 'postern-haproxy-'));
   const config = join(folder, 'haproxy.cfg');
   const port = await freePort();
-  await writeFile(config, adapt(await readExample(), port, ports, checkEveryMs));
+  await writeFile(config, adapt(await readFile(EXAMPLE, 'utf8'), port, ports, checkEveryMs));
   const child = spawn('haproxy', ['-db', '-f', config], { stdio: ['ignore', 'ignore', 'pipe'] });
   let output = '';
   child.stderr.on('data', (chunk: Buffer) => {
@@ -37,12 +37,6 @@ export async function startHaproxy(
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function readExample(): Promise<string> {
-  const example = /^```haproxy\n(.*?)^```/ms.exec(await readFile(PAGE, 'utf8'))?.[1];
-  if (example === undefined) throw new Error('docs/operations.md has no example for HAProxy');
-  return example;
 }
 
 /** The example with the addresses of this machine. */

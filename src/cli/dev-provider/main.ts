@@ -1,0 +1,41 @@
+// The development provider by itself, for gateways that run elsewhere (compose.yaml). It is started with their
+// settings: the tokens that it makes have to be right for them.
+import { createServer } from 'node:http';
+import { loadConfig } from '../../core/config/load.ts';
+import { endWithError } from '../end-with-error.ts';
+import { describeListenError, StartError } from '../start-error.ts';
+import { loadOrCreateProviderKeys } from './keys.ts';
+import { createDevProvider } from './provider.ts';
+
+async function run(): Promise<void> {
+  if (process.env.NODE_ENV === 'production') {
+    throw new StartError([
+      'NODE_ENV: the development provider lets anybody in and is not for production. Set NODE_ENV=development, or OIDC_ISSUER to a provider of yours.',
+    ]);
+  }
+  const { server: gateway, store, auth, oauth } = loadConfig(process.env);
+  const clientId = oauth.providerClient.id;
+  if (!auth.required || clientId === undefined) {
+    throw new StartError(['OAUTH_CLIENT_ID and OIDC_ISSUER are needed: those of the gateways.']);
+  }
+  const { issuer, audience } = auth.provider;
+  const [first = `${gateway.baseUrl}/mcp`, ...others] = audience;
+  const server = createServer(
+    await createDevProvider({
+      issuer,
+      keys: await loadOrCreateProviderKeys(store.dataDir),
+      gatewayUrl: gateway.baseUrl,
+      audience: [first, ...others],
+      client: { id: clientId },
+      accessTokenTtlSeconds: 3600,
+    }),
+  );
+  const port = Number(new URL(issuer).port || 80);
+  server.once('error', (error) => {
+    endWithError(new StartError([describeListenError(error, gateway.host, port)]));
+  });
+  server.listen(port, gateway.host);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));
+}
+
+run().catch(endWithError);
