@@ -4,6 +4,7 @@ import type { Config } from '../core/config/config.ts';
 import type { Fetch } from '../core/fetch-with-limits.ts';
 import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import type { Log } from '../core/log.ts';
+import type { Metrics } from '../core/metrics/metrics.ts';
 import { createProviderEndpoints } from '../core/provider/provider-endpoints.ts';
 import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
 import type { Seal } from '../core/seal/seal.ts';
@@ -17,6 +18,7 @@ import { createCredentials } from '../features/upstreams/credentials/credentials
 import { createIdentity, type Identity } from '../features/upstreams/credentials/identity.ts';
 import { createIdentityKeys } from '../features/upstreams/credentials/identity-keys.ts';
 import { createHttpUpstream } from '../features/upstreams/http/http-upstream.ts';
+import { createStdioReplicas } from '../features/upstreams/stdio/replicas.ts';
 import { createStdioUpstream } from '../features/upstreams/stdio/stdio-upstream.ts';
 import type { Upstream } from '../features/upstreams/upstream.ts';
 
@@ -30,6 +32,8 @@ export interface OpenUpstreamDeps {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly log: Log;
+  /** Undefined where this process is none of several replicas. */
+  readonly metrics?: Pick<Metrics, 'recordDroppedReplicaMessage'>;
   /** Called with the number of processes of a stdio server, at each change. */
   onProcessCount?(server: string, count: number): void;
 }
@@ -42,7 +46,9 @@ export interface UpstreamOpener {
 }
 
 export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): UpstreamOpener {
-  const { store, getSeal, clock, log, environment } = deps;
+  const { store, getSeal, clock, log, environment, metrics } = deps;
+  const { keyPrefix, ttlSeconds } = config.mcp.sessions;
+  const replicasDeps = { store, getSeal, clock, log, keyPrefix, ttlSeconds: ttlSeconds + 3600 };
   const { baseUrl } = config.server;
   const { maxBytes } = config.upstreams;
   const identity = createIdentity({
@@ -73,6 +79,11 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
           maxBytes,
           environment,
           isSessionActive,
+          ...(metrics !== undefined &&
+            config.store.kind === 'redis' && {
+              openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
+                createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
+            }),
           onProcessCount: (count) => deps.onProcessCount?.(server.name, count),
         });
       }
@@ -84,8 +95,8 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
         maxBytes,
         outbound: config.outbound,
-        sessionKeyPrefix: config.mcp.sessions.keyPrefix,
-        sessionTtlSeconds: config.mcp.sessions.ttlSeconds,
+        sessionKeyPrefix: keyPrefix,
+        sessionTtlSeconds: ttlSeconds,
       });
     },
   };

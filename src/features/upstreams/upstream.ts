@@ -106,6 +106,8 @@ export interface UpstreamListener {
   /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
   listChanged(list: ListName): void;
   resourceUpdated(uri: string): void;
+  /** What the user was sent to a URL for is done (MCP 2025-11-25 "Elicitation"). */
+  elicitationCompleted?(elicitationId: string): void;
 }
 
 /** Why a request to a server failed. */

@@ -399,6 +399,7 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
   const sessions = createServerSessions({
     initialize: async ({ user }) => createServerSession(user?.sub, '2025-11-25', 0),
     terminate: async (_caller, { id }) => void ended.push(id),
+    restore: async () => {},
     records,
     clock: manualClock(),
   });

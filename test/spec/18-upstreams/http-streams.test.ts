@@ -15,6 +15,7 @@ import {
   sendJson,
   startEvents,
   startScriptedHttp,
+  toError,
   toEvent,
   toResult,
 } from '../../support/upstreams/scripted-http.ts';
@@ -114,6 +115,71 @@ describe('the GET stream of a session', () => {
       })
       .toBe(2);
     await expect.poll(() => heard).toEqual(['tools', 'resources']);
+  });
+
+  test.each([404, 400])(
+    '§18.3 of a session that the server lost (%i): another is opened, with the same subscriptions',
+    async (status) => {
+      let sessions = 0;
+      const subscribed: string[] = [];
+      const standing: ServerResponse[] = [];
+      server.answer('initialize', (res, request) => {
+        sessions += 1;
+        res.setHeader('mcp-session-id', `session-${sessions}`);
+        const result = { protocolVersion: '2025-11-25', capabilities: CAPABILITIES };
+        sendJson(res, toResult(request, result));
+      });
+      let lost = '';
+      server.answer('GET', (res, { headers }) => {
+        if (headers['mcp-session-id'] === lost) res.writeHead(status).end();
+        else standing.push(startEvents(res));
+      });
+      server.answer('resources/subscribe', (res, request) => {
+        const { uri } = request.message.params as { uri: string };
+        subscribed.push(`${request.headers['mcp-session-id']} ${uri}`);
+        const isThere = uri !== 'none://';
+        sendJson(res, isThere ? toResult(request, {}) : toError(request, -32002, 'no'));
+      });
+      server.answer('resources/unsubscribe', (res, request) =>
+        sendJson(res, toResult(request, {})),
+      );
+      const caller = sessionCaller();
+      const ask = (method: string, uri: string) =>
+        opened.upstream.request(caller, toRequest(method, { uri }));
+      opened.upstream.listen(caller, listen().listener);
+      await expect.poll(() => standing.length).toBe(1);
+      await ask('resources/subscribe', 'a://1');
+      await ask('resources/subscribe', 'a://2');
+      await ask('resources/unsubscribe', 'a://2');
+      await expect(ask('resources/subscribe', 'none://')).rejects.toMatchObject({
+        failure: 'error',
+      });
+      lost = String(server.received.at(-1)?.headers['mcp-session-id']);
+      subscribed.length = 0;
+      const before = sessions;
+      standing[0]?.end();
+      await expect
+        .poll(() => {
+          clock.advance(1000);
+          return standing.length;
+        })
+        .toBe(2);
+      await expect.poll(() => subscribed).toEqual([`session-${before + 1} a://1`]);
+    },
+  );
+
+  test('§18.3 tells of an elicitation by URL that is completed', async () => {
+    offerStreams(server);
+    const completed: string[] = [];
+    opened.upstream.listen(sessionCaller(), {
+      ...listen().listener,
+      elicitationCompleted: (id) => void completed.push(id),
+    });
+    await expect.poll(() => streams.length).toBe(1);
+    const complete = (params: object) =>
+      toEvent({ jsonrpc: '2.0', method: 'notifications/elicitation/complete', params });
+    streams[0]?.write(complete({ elicitationId: 7 }) + complete({ elicitationId: 'e-1' }));
+    await expect.poll(() => completed).toEqual(['e-1']);
   });
 
   test('§18.3 is left alone where the server has none (405)', async () => {

@@ -1,6 +1,7 @@
 // §18.3: what changes at a process is told to those who listen.
 import { expect, test } from 'vitest';
 import type { UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
 import {
   callTool,
   type StdioTest,
@@ -55,6 +56,40 @@ test('§18.3 stdio: changed lists are told to all who share the process, until t
   await notify(stdio, ann, 'no/such/list_changed');
   expect(first.heard).toEqual(['tools', 'prompts', 'resources']);
   expect(second.heard).toEqual(['tools']);
+});
+
+test('§18.3 stdio: an elicitation that is completed is told to its user, and by a shared process to nobody', async () => {
+  const heard: string[] = [];
+  for (const isolation of ['user', 'shared'] as const) {
+    const stdio = useStdio({ ...scripted(), isolation });
+    for (const caller of [ann, bob]) {
+      stdio.upstream.listen(caller, {
+        listChanged() {},
+        resourceUpdated() {},
+        elicitationCompleted: (id) => void heard.push(`${caller.user?.sub} ${id}`),
+      });
+    }
+    await notify(stdio, ann, 'elicitation/complete', { elicitationId: isolation });
+  }
+  expect(heard).toEqual(['ann user']);
+});
+
+test('§18.3 stdio: subscriptions of a session that expired end', async () => {
+  const clock = manualClock();
+  const active = new Set([ann.sessionId, bob.sessionId]);
+  const stdio = useStdio(undefined, { clock, isSessionActive: async (id) => active.has(id) });
+  await subscribe(stdio, ann, 'a://1');
+  await subscribe(stdio, bob, 'a://2');
+  active.delete(ann.sessionId);
+  clock.advance(900_000);
+  await expect.poll(() => readSubscriptions(stdio, bob)).toEqual(['+a://1', '+a://2', '-a://1']);
+});
+
+test('§18.3 stdio: who listens without a session has a process started that can tell', async () => {
+  const stdio = useStdio({ ...scripted(), isolation: 'user' });
+  const before = stdio.counts.at(-1) ?? 0;
+  listen(stdio, toCaller('ann', { clientId: 'editor' }), ['a://1']);
+  await expect.poll(() => stdio.counts.at(-1)).toBe(before + 1);
 });
 
 test('§18.3 stdio: of a process of another user nothing is told', async () => {

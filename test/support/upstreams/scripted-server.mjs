@@ -169,6 +169,7 @@ const methods = {
     logLevel = level;
     return {};
   },
+  'resources/list': () => ({ resources: [{ uri: 'a://1', name: 'one' }] }),
   'resources/subscribe': ({ uri }) => {
     if (uri === 'none://') throw Object.assign(new Error('no such resource'), { code: -32002 });
     subscriptions.push(`+${uri}`);

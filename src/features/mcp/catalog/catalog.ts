@@ -90,6 +90,8 @@ export interface CatalogDescription {
 export interface CatalogListener {
   listChanged(list: 'tools' | 'prompts' | 'resources'): void;
   resourceUpdated(uri: string): void;
+  /** What the user was sent to a URL for is done; only sessions hear of it. */
+  elicitationCompleted?(elicitationId: string): void;
 }
 
 /** As another server said it: members that are not known here stay. */

@@ -114,6 +114,11 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
           listChanged: (list) =>
             stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
           resourceUpdated: sendUpdateIfWanted,
+          elicitationCompleted: (elicitationId) =>
+            stream.send({
+              method: 'notifications/elicitation/complete',
+              params: { elicitationId },
+            }),
         });
       } catch (error) {
         stream.end();

@@ -68,7 +68,8 @@ export function listenToServers(
 
   function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
     // Lists that everybody shares the gateway itself hears of.
-    if (!server.isPersonal && !mayTellOfResources(server, who, own)) return;
+    const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
+    if (!isNeeded && !mayTellOfElicitations(server, who, own)) return;
     const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
@@ -77,6 +78,7 @@ export function listenToServers(
           if (server.isPersonal) server.lists.invalidate(list, who.upstream);
         },
         resourceUpdated: noteUpdate,
+        elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
       },
       own,
     );
@@ -87,6 +89,12 @@ export function listenToServers(
     const description = server.lists.peekDescription(who.upstream);
     if (description !== undefined && !canSubscribe(description.capabilities)) return false;
     return own === undefined || own.length > 0;
+  }
+
+  /** It says so in the session that it asked in. */
+  function mayTellOfElicitations(server: Server, who: Who, own: readonly string[] | undefined) {
+    const isStateless = server.lists.peekDescription(who.upstream)?.era === 'stateless';
+    return own === undefined && who.upstream.capabilities.elicitationUrl === true && !isStateless;
   }
 
   async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {

@@ -53,18 +53,19 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     timeoutMs,
     onNotification: listeners.notify,
   };
-  const sessionEra = createSessionEra({
-    ...shared,
-    records: createSessionRecords(identity, recordDeps),
-    clock,
-    onDescription,
-    hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
-  });
   const subscriptions = createSubscriptionMemory({
     records: createSessionRecords(`${identity} subscriptions`, recordDeps),
     store,
     channel: buildUpstreamSubscriptionsChannelName(sessionKeyPrefix, hashSha256(identity)),
     onChange: listeners.refreshSession,
+  });
+  const sessionEra = createSessionEra({
+    ...shared,
+    records: createSessionRecords(identity, recordDeps),
+    subscriptions,
+    clock,
+    onDescription,
+    hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
   });
   const statelessEra = createStatelessEra({
     ...shared,

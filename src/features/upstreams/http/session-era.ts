@@ -25,6 +25,11 @@ import { createServerSession, readSessionId, type ServerSession } from './server
 import type { SessionRecords } from './session-records.ts';
 import { isAnswered, isOfOtherEra, isSessionLost } from './session-refusals.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
+import {
+  readSubscriptionChange,
+  type SubscriptionChange,
+  type SubscriptionMemory,
+} from './subscription-memory.ts';
 
 export interface SessionEra {
   /** Undefined where the server is no longer one of sessions. */
@@ -37,6 +42,7 @@ export interface SessionEra {
 export interface SessionEraDeps {
   readonly connection: Connection;
   readonly records: SessionRecords;
+  readonly subscriptions: SubscriptionMemory;
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** A notification that belongs to no request. */
@@ -51,9 +57,9 @@ export interface SessionEraDeps {
 const HANDSHAKE_MS = 15_000;
 
 export function createSessionEra(deps: SessionEraDeps): SessionEra {
-  const { connection, records, clock, timeoutMs } = deps;
+  const { connection, records, subscriptions, clock, timeoutMs } = deps;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
-  const sessions = createServerSessions({ initialize, terminate, records, clock });
+  const sessions = createServerSessions({ initialize, terminate, restore, records, clock });
 
   async function initialize(caller: UpstreamCaller): Promise<ServerSession> {
     const outcome = await connection.call(caller, {
@@ -89,6 +95,21 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     if (session.id === undefined) return;
     // A server may refuse, or be gone: its sessions end by themselves then.
     await connection.send(caller, null, session.headers).catch(() => {});
+  }
+
+  /** What the client subscribed to in the session before. What the server no longer has is not told of. */
+  async function restore(caller: UpstreamCaller, session: ServerSession): Promise<void> {
+    const { sessionId } = caller;
+    const uris = sessionId === undefined ? [] : await subscriptions.read(sessionId).catch(() => []);
+    for (const uri of uris) {
+      const asked = connection.call(caller, {
+        method: 'resources/subscribe',
+        toParams: () => ({ uri }),
+        headers: session.headers,
+        timeoutMs: handshakeMs,
+      });
+      await asked.catch(() => {});
+    }
   }
 
   async function notify(
@@ -166,18 +187,43 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     }
   }
 
+  async function sendInSession(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+  ): Promise<JsonObject | undefined> {
+    const session = sessions.find(caller) ?? (await openSession(caller));
+    if (session === undefined) return undefined;
+    const outcome = await send(caller, session, request);
+    const hasNoSession = isSessionLost(session, outcome);
+    if (!hasNoSession && !isOfOtherEra(outcome)) return getResult(outcome);
+    if (await deps.hasChangedEra(caller)) return undefined;
+    if (!hasNoSession) return getResult(outcome);
+    const renewed = await sessions.renew(caller, session);
+    return getResult(await send(caller, renewed, request));
+  }
+
+  /** Noted first: a session that takes the place of this one has to ask for it, too. */
+  async function changeSubscription(
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    { sessionId, uri, isWanted }: SubscriptionChange,
+  ): Promise<JsonObject | undefined> {
+    await subscriptions.note(sessionId, uri, isWanted);
+    try {
+      return await sendInSession(caller, request);
+    } catch (error) {
+      if (isWanted) await subscriptions.note(sessionId, uri, false);
+      throw error;
+    }
+  }
+
   return {
     sessions,
-    async request(caller, request) {
-      const session = sessions.find(caller) ?? (await openSession(caller));
-      if (session === undefined) return undefined;
-      const outcome = await send(caller, session, request);
-      const hasNoSession = isSessionLost(session, outcome);
-      if (!hasNoSession && !isOfOtherEra(outcome)) return getResult(outcome);
-      if (await deps.hasChangedEra(caller)) return undefined;
-      if (!hasNoSession) return getResult(outcome);
-      const renewed = await sessions.renew(caller, session);
-      return getResult(await send(caller, renewed, request));
+    request(caller, request) {
+      const change = readSubscriptionChange(caller, request);
+      return change === undefined
+        ? sendInSession(caller, request)
+        : changeSubscription(caller, request, change);
     },
     introduce: async (caller) => terminate(caller, await initialize(caller)),
   };

@@ -29,6 +29,14 @@ export interface SessionStream {
 
 export function createSessionStream(deps: SessionStreamDeps): SessionStream {
   const { connection, sessions } = deps;
+  /** Sessions that had a stream. */
+  const streamed = new WeakSet<ServerSession>();
+
+  /** Many servers say 400, not 404, of a session that they have lost; others say so to every GET. */
+  const isLost = (session: ServerSession, end: ExchangeEnd | undefined): boolean =>
+    session.id !== undefined &&
+    end?.kind === 'refused' &&
+    (end.status === 404 || (end.status === 400 && streamed.has(session)));
 
   async function open(
     audience: Audience,
@@ -40,8 +48,11 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     if (signal.aborted) return 'never';
     session.streams += 1;
     try {
-      const end = await readStream(audience, session, signal, onOpen);
-      if (end?.kind === 'refused' && end.status === 404 && session.id !== undefined) {
+      const end = await readStream(audience, session, signal, () => {
+        streamed.add(session);
+        onOpen();
+      });
+      if (isLost(session, end)) {
         await sessions.renew(caller, session);
         return 'again';
       }

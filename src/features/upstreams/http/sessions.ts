@@ -22,6 +22,8 @@ export interface ServerSessionsDeps {
   readonly initialize: (caller: UpstreamCaller) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
+  /** The session takes the place of one that the server lost. Never rejects. */
+  readonly restore: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
   readonly records: SessionRecords;
   readonly clock: Clock;
 }
@@ -39,7 +41,7 @@ const SWEEP_MS = 60_000;
 const WRITE_AGAIN_MS = 1_800_000;
 
 export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
-  const { initialize, terminate, records, clock } = deps;
+  const { initialize, terminate, restore, records, clock } = deps;
   const entries = new Map<string, Entry>();
   const openings = new Map<string, Promise<ServerSession>>();
   let cancelSweep: (() => void) | undefined;
@@ -142,6 +144,7 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
     if (sessionId !== undefined && session.id !== undefined) {
       await records.write(sessionId, JSON.stringify(toRecord(session)));
     }
+    void restore(caller, session);
     return session;
   }
 

@@ -8,7 +8,7 @@ import type { CallOutcome } from './call.ts';
 import type { Connection } from './connection.ts';
 import { findError, getResult } from './outcome.ts';
 import { describeInHeaders, traceInHeaders } from './request-headers.ts';
-import type { SubscriptionMemory } from './subscription-memory.ts';
+import { readSubscriptionChange, type SubscriptionMemory } from './subscription-memory.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */
@@ -48,22 +48,14 @@ export function createStatelessEra(deps: StatelessEraDeps): StatelessEra {
 
   return {
     request(caller, request) {
-      const { sessionId } = caller;
-      const isWanted = SUBSCRIBING.get(request.method);
-      const { uri } = request.params;
-      if (isWanted === undefined || sessionId === undefined || typeof uri !== 'string') {
-        return send(caller, request);
-      }
+      const change = readSubscriptionChange(caller, request);
+      if (change === undefined) return send(caller, request);
+      const { sessionId, uri, isWanted } = change;
       // This era has no such requests: the stream of the client's session asks for the resource.
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
   };
 }
-
-const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
-  ['resources/subscribe', true],
-  ['resources/unsubscribe', false],
-]);
 
 /** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */
 const KNOWN_CODES: readonly unknown[] = [-32020, -32021, -32601, -32602, -32603];

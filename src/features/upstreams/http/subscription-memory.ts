@@ -1,14 +1,16 @@
-// Resources to which clients' sessions have subscribed at a server that knows no sessions: kept in the store, so that
-// the stream is right at whichever replica it is opened.
+// Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
+// to them again.
 import { isStringArray, parseObject } from '../../../core/json.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import type { Store } from '../../../core/store/store.ts';
-import { UpstreamError } from '../upstream.ts';
+import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
 import type { SessionRecords } from './session-records.ts';
 
 export interface SubscriptionMemory {
   read(sessionId: string): Promise<readonly string[]>;
   /** @throws UpstreamError where the session has too many. */
+  note(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
+  /** The same, and all replicas hear of it. */
   change(sessionId: string, uri: string, isWanted: boolean): Promise<void>;
   forget(sessionId: string): Promise<void>;
   close(): void;
@@ -50,7 +52,17 @@ export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): Subscrip
       });
     }
     await records.write(sessionId, JSON.stringify({ uris }));
-    await store.publish(channel, hashSession(sessionId));
+  }
+
+  async function note(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+    const before = changing.get(sessionId) ?? Promise.resolve();
+    const change = before.catch(() => {}).then(() => write(sessionId, uri, isWanted));
+    changing.set(sessionId, change);
+    try {
+      await change;
+    } finally {
+      if (changing.get(sessionId) === change) changing.delete(sessionId);
+    }
   }
 
   return {
@@ -62,17 +74,35 @@ export function createSubscriptionMemory(deps: SubscriptionMemoryDeps): Subscrip
       if (uris.length > 0) await records.write(sessionId, JSON.stringify({ uris }));
       return uris;
     },
+    note,
     async change(sessionId, uri, isWanted) {
-      const before = changing.get(sessionId) ?? Promise.resolve();
-      const change = before.catch(() => {}).then(() => write(sessionId, uri, isWanted));
-      changing.set(sessionId, change);
-      try {
-        await change;
-      } finally {
-        if (changing.get(sessionId) === change) changing.delete(sessionId);
-      }
+      await note(sessionId, uri, isWanted);
+      await store.publish(channel, hashSession(sessionId));
     },
     forget: async (sessionId) => void (await records.take(sessionId)),
     close: () => unsubscribe?.(),
   };
 }
+
+/** What a request of a client's session changes. */
+export interface SubscriptionChange {
+  readonly sessionId: string;
+  readonly uri: string;
+  readonly isWanted: boolean;
+}
+
+/** Undefined for what is no such request. */
+export function readSubscriptionChange(
+  { sessionId }: UpstreamCaller,
+  { method, params: { uri } }: UpstreamRequest,
+): SubscriptionChange | undefined {
+  const isWanted = SUBSCRIBING.get(method);
+  return isWanted === undefined || sessionId === undefined || typeof uri !== 'string'
+    ? undefined
+    : { sessionId, uri, isWanted };
+}
+
+const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
+  ['resources/subscribe', true],
+  ['resources/unsubscribe', false],
+]);

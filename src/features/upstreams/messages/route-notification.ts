@@ -29,8 +29,11 @@ export function routeToListener(
   listener: UpstreamListener,
 ): void {
   const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
+  const { uri, elicitationId } = params;
   if (list !== undefined) listener.listChanged(list);
-  else if (method === 'notifications/resources/updated' && typeof params.uri === 'string') {
-    listener.resourceUpdated(params.uri);
+  else if (method === 'notifications/resources/updated' && typeof uri === 'string') {
+    listener.resourceUpdated(uri);
+  } else if (method === 'notifications/elicitation/complete' && typeof elicitationId === 'string') {
+    listener.elicitationCompleted?.(elicitationId);
   }
 }

@@ -2,7 +2,7 @@
 import { routeToListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { UpstreamListener } from '../upstream.ts';
-import type { ProcessKey } from './process-key.ts';
+import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
 import type { RunningServer } from './server-run.ts';
 import { createSubscriptionWire, findListsThatChange } from './subscription-wire.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
@@ -17,6 +17,8 @@ export interface Listeners {
   ): () => void;
   /** A notification of the key's process that belongs to no request. */
   notify(key: ProcessKey, message: ServerNotification): void;
+  /** A process for the same at another replica says that the resource has changed. */
+  tellUpdate(keyId: string, uri: string): void;
   /** The key's process has started. */
   connect(key: ProcessKey, running: RunningServer, timeoutMs: number): void;
   disconnect(key: ProcessKey): void;
@@ -24,6 +26,10 @@ export interface Listeners {
   findSubscriptions(key: ProcessKey): Subscriptions;
   /** Whether somebody subscribed to a resource of it. */
   hasSubscriptions(key: ProcessKey): boolean;
+  /** Clients' sessions that subscribed to something, whether they listen or not. */
+  listSessions(): ReadonlySet<string>;
+  /** The session has ended. */
+  forgetSession(sessionId: string): void;
 }
 
 interface Listening {
@@ -56,7 +62,7 @@ export function createListeners(): Listeners {
     }
   }
 
-  function toListener({ id }: ProcessKey): UpstreamListener {
+  function toListener({ id }: Pick<ProcessKey, 'id'>): UpstreamListener {
     const { listening = [], subscriptions } = rooms.get(id) ?? {};
     return {
       listChanged(list) {
@@ -68,6 +74,11 @@ export function createListeners(): Listeners {
           const isWanted = owners.some((owner) => subscriptions?.isWanted(owner, uri));
           if (isWanted) entry.listener.resourceUpdated(uri);
         }
+      },
+      elicitationCompleted(elicitationId) {
+        // A process that all share could ask nobody.
+        if (id === GATEWAY_KEY.id) return;
+        for (const { listener } of listening) listener.elicitationCompleted?.(elicitationId);
       },
     };
   }
@@ -85,6 +96,7 @@ export function createListeners(): Listeners {
       };
     },
     notify: (key, message) => routeToListener(message, toListener(key)),
+    tellUpdate: (id, uri) => toListener({ id }).resourceUpdated(uri),
     connect(key, running, timeoutMs) {
       const room = findRoom(key);
       const wasConnected = room.wasConnected;
@@ -97,6 +109,13 @@ export function createListeners(): Listeners {
     disconnect: ({ id }) => rooms.get(id)?.subscriptions.disconnect(),
     findSubscriptions: (key) => findRoom(key).subscriptions,
     hasSubscriptions: ({ id }) => (rooms.get(id)?.subscriptions.count ?? 0) > 0,
+    listSessions: () =>
+      new Set(
+        [...rooms.values()].flatMap(({ subscriptions }) => [...subscriptions.listSessions()]),
+      ),
+    forgetSession(sessionId) {
+      for (const { subscriptions } of rooms.values()) subscriptions.removeAll(sessionId);
+    },
   };
 }
 

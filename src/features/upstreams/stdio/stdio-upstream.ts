@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../core/json.ts';
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -18,7 +19,8 @@ import type { FirstRequest } from './handshake.ts';
 import { createListeners } from './listeners.ts';
 import { createWantLogLevel } from './log-level.ts';
 import { createOutputLog } from './output-log.ts';
-import { findOwner, findProcessKey, GATEWAY_KEY } from './process-key.ts';
+import { findOwner, findProcessKey, GATEWAY_KEY, type ProcessKey } from './process-key.ts';
+import type { StdioReplicas } from './replicas.ts';
 import { createServerPool } from './server-pool.ts';
 import type { RunDeps, RunningServer } from './server-run.ts';
 import { createServerState } from './server-state.ts';
@@ -31,6 +33,8 @@ export interface StdioUpstreamDeps {
   readonly maxBytes: number;
   /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Undefined where no other process shares the store; `onUpdate` is told what processes elsewhere say. */
+  openReplicas?(onUpdate: (keyId: string, uri: string) => void): StdioReplicas;
   /** Whether a client's session goes on; never rejects. */
   isSessionActive(sessionId: string): Promise<boolean>;
   /** Called with the number of its processes, at each change. */
@@ -48,6 +52,7 @@ export function createStdioUpstream(
   const runDeps = createRunDeps(config, deps);
   const state = createServerState(name, log);
   const listeners = createListeners();
+  const replicas = deps.openReplicas?.(listeners.tellUpdate);
   const wantLogLevel = createWantLogLevel();
   let description: UpstreamDescription | undefined;
 
@@ -80,7 +85,10 @@ export function createStdioUpstream(
             listeners.disconnect(key);
             if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
           },
-          onNotification: (message) => listeners.notify(key, message),
+          onNotification(message) {
+            listeners.notify(key, message);
+            tellReplicas(key, message);
+          },
         },
       ),
   });
@@ -104,15 +112,49 @@ export function createStdioUpstream(
     );
   }
 
+  function tellReplicas(key: ProcessKey, { method, params }: ServerNotification): void {
+    if (method !== 'notifications/resources/updated' || typeof params.uri !== 'string') return;
+    if (listeners.hasSubscriptions(key)) replicas?.noteUpdate(key.id, params.uri);
+  }
+
   /** Subscriptions are one for all who share a process. */
   async function setSubscribed(caller: UpstreamCaller, { method, params }: UpstreamRequest) {
     const subscriptions = listeners.findSubscriptions(findProcessKey(isolation, caller));
+    const owner = findOwner(caller);
     const uri = String(params.uri);
-    if (method === 'resources/subscribe') await subscriptions.add(findOwner(caller), uri);
-    else subscriptions.remove(findOwner(caller), uri);
+    const isWanted = method === 'resources/subscribe';
+    if (isWanted) await subscriptions.add(owner, uri);
+    else subscriptions.remove(owner, uri);
+    try {
+      await replicas?.change(owner, uri, isWanted);
+    } catch (error) {
+      subscriptions.remove(owner, uri);
+      throw error;
+    }
     return {};
   }
 
+  /** What the client's session has subscribed to, at whichever replica. */
+  async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
+    const { replaceAll } = listeners.findSubscriptions(findProcessKey(isolation, caller));
+    if (uris.length === 0) replaceAll(sessionId, uris);
+    else await use(caller, undefined, () => replaceAll(sessionId, uris));
+  }
+
+  /** Sessions may end without a word: what they subscribed to would be kept for ever. */
+  function sweepLater(): void {
+    cancelSweep = clock.after(SWEEP_MS, () => {
+      sweepLater();
+      for (const sessionId of listeners.listSessions()) void forgetIfEnded(sessionId);
+    });
+  }
+
+  async function forgetIfEnded(sessionId: string): Promise<void> {
+    if (!(await deps.isSessionActive(sessionId))) listeners.forgetSession(sessionId);
+  }
+
+  let cancelSweep = () => {};
+  sweepLater();
   pool.open(GATEWAY_KEY, GATEWAY_CALLER.capabilities);
   return {
     config,
@@ -128,19 +170,41 @@ export function createStdioUpstream(
         if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
         return send(running, caller, request);
       }),
-    listen: (caller, listener, uris = []) =>
-      listeners.add(findProcessKey(isolation, caller), caller.sessionId, listener, uris),
+    listen(caller, listener, uris = []) {
+      const { sessionId } = caller;
+      const stop = listeners.add(findProcessKey(isolation, caller), sessionId, listener, uris);
+      // There may be no process now that could tell.
+      if (uris.length > 0) use(caller, undefined, () => {}).catch(() => {});
+      const stopWatching =
+        sessionId === undefined
+          ? undefined
+          : replicas?.watch(
+              sessionId,
+              (all) => void takeUp(caller, sessionId, all).catch(() => {}),
+            );
+      return () => {
+        stop();
+        stopWatching?.();
+      };
+    },
     onStateChange: state.onChange,
     async endSession(caller) {
       const key = findProcessKey(isolation, caller);
       if (caller.sessionId !== undefined) {
-        listeners.findSubscriptions(key).removeAll(caller.sessionId);
+        listeners.forgetSession(caller.sessionId);
+        await replicas?.forget(caller.sessionId);
       }
       if (key.sessionId !== undefined) await pool.end(key);
     },
-    close: pool.close,
+    async close(graceMs) {
+      cancelSweep();
+      await pool.close(graceMs);
+      replicas?.close();
+    },
   };
 }
+
+const SWEEP_MS = 900_000;
 
 const SUBSCRIPTION_METHODS: readonly string[] = ['resources/subscribe', 'resources/unsubscribe'];
 

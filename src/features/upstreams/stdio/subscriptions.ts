@@ -8,6 +8,10 @@ export interface Subscriptions {
   /** Resolves when the server has agreed. @throws UpstreamError */
   add(owner: SubscriptionOwner, uri: string): Promise<void>;
   remove(owner: SubscriptionOwner, uri: string): void;
+  /** The owner wants these, and no others. */
+  replaceAll(owner: SubscriptionOwner, uris: readonly string[]): void;
+  /** Clients' sessions that subscribed to something. */
+  listSessions(): ReadonlySet<string>;
   /** The owner is gone. */
   removeAll(owner: SubscriptionOwner): void;
   /** Whether the owner wants to know that the resource, or a part of it, has changed. */
@@ -64,6 +68,12 @@ export function createSubscriptions(): Subscriptions {
     return created;
   }
 
+  async function add(owner: SubscriptionOwner, uri: string): Promise<void> {
+    const found = wanted.get(uri) ?? createWanted(uri);
+    found.owners.add(owner);
+    await found.agreed;
+  }
+
   return {
     get count() {
       return wanted.size;
@@ -71,12 +81,19 @@ export function createSubscriptions(): Subscriptions {
     get isConnected() {
       return wire !== undefined;
     },
-    async add(owner, uri) {
-      const found = wanted.get(uri) ?? createWanted(uri);
-      found.owners.add(owner);
-      await found.agreed;
-    },
+    add,
     remove,
+    replaceAll(owner, uris) {
+      for (const uri of [...wanted.keys()]) if (!uris.includes(uri)) remove(owner, uri);
+      // What the server does not agree to is not told of.
+      for (const uri of uris) add(owner, uri).catch(() => {});
+    },
+    listSessions: () =>
+      new Set(
+        [...wanted.values()].flatMap(({ owners }) =>
+          [...owners].filter((owner) => typeof owner === 'string'),
+        ),
+      ),
     removeAll(owner) {
       for (const uri of [...wanted.keys()]) remove(owner, uri);
     },
