@@ -10,6 +10,8 @@ export interface FetchLimits {
   /** Milliseconds for the whole exchange, body included. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
+  /** A redirect is an answer like any other, not a failure. It is not followed, either. */
+  readonly acceptsRedirects?: boolean;
 }
 
 export interface FetchedResponse {
@@ -33,12 +35,12 @@ export async function fetchWithLimits(
   fetch: Fetch,
   url: string,
   init: FetchInit,
-  { timeoutMs, maxBytes }: FetchLimits,
+  { timeoutMs, maxBytes, acceptsRedirects = false }: FetchLimits,
 ): Promise<FetchedResponse> {
   const signal = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(url, { ...init, signal, redirect: 'manual' });
-    if (response.status >= 300 && response.status < 400) {
+    if (!acceptsRedirects && response.status >= 300 && response.status < 400) {
       await response.body?.cancel();
       throw new Error(`answered with a redirect (${response.status}), which is not followed`);
     }

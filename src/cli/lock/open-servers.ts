@@ -2,11 +2,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../core/clock.ts';
+import { type Clock, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import { generateSecret } from '../../core/ids.ts';
-import { createLog } from '../../core/log.ts';
+import { createLog, type Log } from '../../core/log.ts';
 import { openOutboundNetwork } from '../../core/outbound/outbound-network.ts';
 import { createProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import { createLoginSeal } from '../../core/seal/login-seal.ts';
@@ -27,15 +27,18 @@ export interface OpenServers {
 }
 
 /** Why a server is not available, and the last that it wrote. */
-const log = createLog('warn', { write: (line) => void process.stderr.write(line) });
-const shared = { clock: systemClock, log };
+const stderrLog = createLog('warn', { write: (line) => void process.stderr.write(line) });
 
 /** @throws CommandError, ConfigError or DataDirError */
-export async function openServers({ servers }: GatewayFile): Promise<OpenServers> {
+export async function openServers(
+  { servers }: GatewayFile,
+  log: Log = stderrLog,
+): Promise<OpenServers> {
+  const shared = { clock: systemClock, log };
   const config = loadSettings(servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
-  const { store, getSeal, close } = await openRecords(config, servers);
+  const { store, getSeal, close } = await openRecords(config, servers, shared);
   const outbound = await openOutboundNetwork(config.outbound);
   const { fetch } = outbound;
   const issuer = config.auth.required ? config.auth.provider.issuer : undefined;
@@ -57,6 +60,11 @@ export async function openServers({ servers }: GatewayFile): Promise<OpenServers
   };
 }
 
+interface Shared {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
 interface Records {
   readonly store: Store;
   readonly getSeal: () => Promise<Seal>;
@@ -64,9 +72,13 @@ interface Records {
 }
 
 /** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
-async function openRecords(config: Config, servers: readonly UpstreamConfig[]): Promise<Records> {
+async function openRecords(
+  config: Config,
+  servers: readonly UpstreamConfig[],
+  shared: Shared,
+): Promise<Records> {
   if (!servers.some((server) => server.kind === 'http' && server.auth.type === 'identity')) {
-    return openTemporaryRecords();
+    return openTemporaryRecords(shared);
   }
   const store = await openStore(config, shared);
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
@@ -77,7 +89,7 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[]): 
   };
 }
 
-async function openTemporaryRecords(): Promise<Records> {
+async function openTemporaryRecords(shared: Shared): Promise<Records> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
   const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', ...shared });
   const seal = createSeal([generateSecret()]);

@@ -46,8 +46,7 @@ const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
 export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMetadata {
   const { issuer, fetch, clock, log } = deps;
-  // Exactly one slash between them, whatever the issuer ends with.
-  const url = `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
+  const url = buildDiscoveryUrl(issuer);
   let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
   let failed: { readonly cause: unknown; readonly at: number } | undefined;
   let running: Promise<ProviderDocument> | undefined;
@@ -103,6 +102,10 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
     },
   };
 }
+
+/** OpenID Connect Discovery §4.1: exactly one slash between them, whatever the issuer ends with. */
+export const buildDiscoveryUrl = (issuer: string): string =>
+  `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
 
 /**
  * The document, where nothing else will do.

@@ -20,7 +20,7 @@ export interface Auth {
    * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
    */
   readonly authenticate: (
-    request: GatewayRequest,
+    request: Pick<GatewayRequest, 'headers' | 'path'>,
     beforeFetch?: () => Promise<void>,
   ) => UserContext | undefined | Promise<UserContext>;
   /**

@@ -58,6 +58,19 @@ export interface BrokerRedirectDeps {
 
 export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
+/** What the configured address says wins. */
+export function buildProviderRequest(
+  authorizationUrl: string,
+  pairs: readonly (readonly [name: string, value: string | undefined])[],
+): string {
+  const url = new URL(authorizationUrl);
+  const configured = new Set(url.searchParams.keys());
+  for (const [name, value] of pairs) {
+    if (value !== undefined && !configured.has(name)) url.searchParams.append(name, value);
+  }
+  return url.href;
+}
+
 export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
   async function redirectToProvider(
     request: AuthorizationRequest,
@@ -87,8 +100,7 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       nonce,
       sendsIssuer: await endpoints.sendsIssuer(),
     });
-    const url = new URL(await endpoints.findAuthorizationUrl());
-    const pairs: readonly (readonly [string, string | undefined])[] = [
+    const url = buildProviderRequest(await endpoints.findAuthorizationUrl(), [
       ['client_id', clientId],
       ['redirect_uri', buildCallbackUrl(baseUrl)],
       ['response_type', 'code'],
@@ -99,13 +111,8 @@ export const createBrokerRedirect = (deps: BrokerRedirectDeps) =>
       ['nonce', nonce],
       ...authorization,
       ...selectForwarded(parameters, authorization),
-    ];
-    // What the configured address says wins.
-    const configured = new Set(url.searchParams.keys());
-    for (const [name, value] of pairs) {
-      if (value !== undefined && !configured.has(name)) url.searchParams.append(name, value);
-    }
-    const reply = createRedirectReply(url.href);
+    ]);
+    const reply = createRedirectReply(url);
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   };
 

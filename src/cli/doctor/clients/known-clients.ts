@@ -1,0 +1,70 @@
+// The clients of docs/clients.md, and what each needs of a gateway to log in.
+
+export interface KnownClient {
+  /** As docs/clients.md names it. */
+  readonly name: string;
+  /** `document`: by a client ID metadata document where that is offered, else it registers. */
+  readonly becomesKnown: 'registers' | 'document' | 'client ID';
+  /** Whether it compares the issuer of the metadata with its address; undefined where that is not known. */
+  readonly comparesIssuer: boolean | undefined;
+  /** Where the browser comes back to it; the port of a loopback address is one of many. */
+  readonly redirectUri: string;
+  /** Its servers connect to the gateway, not the user's machine. */
+  readonly isHosted?: true;
+}
+
+const LOOPBACK = 'http://127.0.0.1:33418/callback';
+const LOCALHOST = 'http://localhost:33418/callback';
+
+/** One that registers, and waits on a port of its machine. */
+const program = (
+  name: string,
+  { comparesIssuer, ...other }: Partial<KnownClient> = {},
+): KnownClient => ({
+  name,
+  becomesKnown: 'registers',
+  comparesIssuer,
+  redirectUri: LOOPBACK,
+  ...other,
+});
+
+/** Those that were tried, in the order of the table there, then those that were not. */
+export const KNOWN_CLIENTS: readonly KnownClient[] = [
+  program('TypeScript SDK 1.x', { comparesIssuer: false }),
+  program('TypeScript SDK 2.x', { comparesIssuer: true }),
+  program('Python SDK 1.x'),
+  program('Python SDK 2.x'),
+  program('FastMCP'),
+  program('Claude Code', { becomesKnown: 'document', redirectUri: LOCALHOST }),
+  program('Codex', { becomesKnown: 'document' }),
+  program('Gemini CLI', { redirectUri: LOCALHOST }),
+  program('OpenCode'),
+  program('Copilot CLI'),
+  program('Qwen Code', { redirectUri: LOCALHOST }),
+  program('Inspector', { redirectUri: LOCALHOST }),
+  program('mcp-remote', { redirectUri: LOCALHOST }),
+  program('mcporter'),
+  program('mcpc'),
+  program('mcp-cli'),
+  program('AI SDK'),
+  program('LangChain.js'),
+  program('Mastra', { becomesKnown: 'client ID' }),
+  program('OpenAI Agents JS'),
+  program('LangChain'),
+  program('Pydantic AI'),
+  program('OpenAI Agents'),
+  program('LlamaIndex'),
+  program('mcp-use'),
+  program('Claude (web, desktop, mobile)', {
+    becomesKnown: 'document',
+    redirectUri: 'https://claude.ai/api/mcp/auth_callback',
+    isHosted: true,
+  }),
+  program('ChatGPT', {
+    becomesKnown: 'document',
+    redirectUri: 'https://chatgpt.com/connector_platform_oauth_redirect',
+    isHosted: true,
+  }),
+  program('Cursor', { redirectUri: 'cursor://anysphere.cursor-mcp/oauth/callback' }),
+  program('VS Code', { becomesKnown: 'document', redirectUri: 'http://127.0.0.1:33418/' }),
+];

@@ -1,0 +1,30 @@
+// Prints findings as they come, or all at once as JSON.
+import type { Finding } from './finding.ts';
+import { renderFinding, renderSummary, toJson } from './render.ts';
+import type { Report } from './run-checks.ts';
+
+export interface Printer {
+  readonly report: Report;
+  finish(findings: readonly Finding[]): void;
+}
+
+/** `subject` is what is checked. */
+export function createPrinter(subject: string, isJson: boolean): Printer {
+  if (isJson)
+    return {
+      report() {},
+      finish: (findings) => console.log(toJson(subject, findings)),
+    };
+  // https://no-color.org
+  const hasColours = process.stdout.isTTY === true && !process.env.NO_COLOR;
+  let current: string | undefined;
+  console.log(`Checking ${subject}`);
+  return {
+    report(section, finding) {
+      if (section !== current) console.log(`\n${section}`);
+      current = section;
+      console.log(renderFinding(finding, hasColours));
+    },
+    finish: (findings) => console.log(`\n${renderSummary(findings)}`),
+  };
+}

@@ -1,0 +1,77 @@
+// `postern doctor [URL]`: says why a log-in fails, and which setting to change.
+import { systemClock } from '../../core/clock.ts';
+import type { OutboundConfig } from '../../core/config/groups/outbound.ts';
+import { loadConfig } from '../../core/config/load.ts';
+import { openOutboundNetwork } from '../../core/outbound/outbound-network.ts';
+import { prepareEnvironment } from '../env-file.ts';
+import { createPrinter, type Printer } from './create-printer.ts';
+import { diagnoseGateway } from './diagnose-gateway.ts';
+import { diagnoseSettings } from './diagnose-settings.ts';
+import type { Finding } from './finding.ts';
+import { createInstruments } from './instruments.ts';
+import { parseGatewayUrl } from './parse-gateway-url.ts';
+import { readSettings } from './read-settings.ts';
+import { hasFailure } from './render.ts';
+
+export interface DoctorOptions {
+  /** Of a running gateway; without it the settings at hand are checked. */
+  readonly url: string | undefined;
+  /** A user's access token. A secret. */
+  readonly token: string | undefined;
+  readonly config: string | undefined;
+  readonly port: string | undefined;
+  readonly isJson: boolean;
+}
+
+/** Exit code 1 where something does not work. @throws UsageError, StartError */
+export async function doctor(options: DoctorOptions): Promise<void> {
+  const { url, isJson } = options;
+  const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
+  prepareEnvironment(options);
+  const printer = createPrinter(baseUrl ?? 'the settings at hand', isJson);
+  // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
+  const staying = setInterval(() => {}, 1000);
+  const findings = await (baseUrl === undefined
+    ? checkSettings(options, printer)
+    : checkGateway(baseUrl, options, printer)
+  ).finally(() => clearInterval(staying));
+  printer.finish(findings);
+  if (hasFailure(findings)) process.exitCode = 1;
+}
+
+async function checkGateway(
+  baseUrl: string,
+  { token }: DoctorOptions,
+  { report }: Printer,
+): Promise<readonly Finding[]> {
+  const outbound = loadOutbound();
+  const network = await openOutboundNetwork(outbound);
+  try {
+    const instruments = createInstruments({ outbound, network, clock: systemClock, token });
+    return await diagnoseGateway(baseUrl, instruments, report);
+  } finally {
+    await network.close();
+  }
+}
+
+async function checkSettings(
+  { token }: DoctorOptions,
+  { report }: Printer,
+): Promise<readonly Finding[]> {
+  const { findings, usable } = await readSettings(report);
+  if (usable === undefined) return findings;
+  const { outbound } = usable.config;
+  const network = await openOutboundNetwork(outbound);
+  try {
+    const instruments = createInstruments({ outbound, network, clock: systemClock, token });
+    return [...findings, ...(await diagnoseSettings(usable, instruments, report))];
+  } finally {
+    await network.close();
+  }
+}
+
+/** A gateway elsewhere has settings of its own; how one gets out of here is a matter of this machine. */
+function loadOutbound(): OutboundConfig {
+  const proxies = Object.entries(process.env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
+  return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;
+}

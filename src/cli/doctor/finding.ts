@@ -1,0 +1,40 @@
+// What `postern doctor` finds.
+
+/** `unknown`: it could not be found out, which is said, and is no failure. */
+export type Status = 'ok' | 'warning' | 'failure' | 'unknown';
+
+export interface Finding {
+  /** Stable: programs, and docs/doctor.md, know it by this name. */
+  readonly check: string;
+  readonly status: Status;
+  /** A sentence: what was seen. No secret is in it. */
+  readonly what: string;
+  /** What it means, where `what` does not say it. */
+  readonly why?: string;
+  /** The setting to change; several are separated by commas. */
+  readonly setting?: string;
+  /** What to do. */
+  readonly remedy?: string;
+}
+
+export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
+
+/** One row of the table of checks. What it throws is a finding of its own. */
+export interface Check<Subject> {
+  readonly section: string;
+  readonly run: (subject: Subject) => Promise<readonly Finding[]>;
+}
+
+const createFindingOf =
+  (status: Status) =>
+  (check: string, what: string, advice: Advice = {}): Finding => ({
+    check,
+    status,
+    what,
+    ...advice,
+  });
+
+export const ok = createFindingOf('ok');
+export const warning = createFindingOf('warning');
+export const failure = createFindingOf('failure');
+export const unknown = createFindingOf('unknown');

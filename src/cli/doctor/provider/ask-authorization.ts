@@ -1,0 +1,115 @@
+// What the provider says of the gateway's authorization request, before anybody logs in. With `prompt=none`
+// (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
+// which it may do only where it knows that URI. Nothing that it answers is followed.
+import type { Answer, Probe } from '../network/probe.ts';
+
+export type AuthorizationOutcome =
+  /** The provider knows the client and the redirect URI, and would let a user log in. */
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'redirect-uri-unknown'; readonly said: string }
+  | { readonly kind: 'client-unknown'; readonly said: string }
+  /** It knows both, and refuses something else of the request (RFC 6749 §4.1.2.1). */
+  | { readonly kind: 'refused'; readonly error: string; readonly said: string }
+  /** It refuses, and does not say what. */
+  | { readonly kind: 'error-page'; readonly said: string }
+  /** It shows the same page for any redirect URI. */
+  | { readonly kind: 'not-told' };
+
+/** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
+const NEEDS_USER: ReadonlySet<string> = new Set([
+  'login_required',
+  'interaction_required',
+  'consent_required',
+  'account_selection_required',
+  // Google's older word for it.
+  'immediate_failed',
+]);
+
+/** No client has it registered: names below `.invalid` belong to nobody (RFC 6761 §6.4). */
+const FOREIGN_REDIRECT_URI = 'https://postern-doctor.invalid/oauth/callback';
+
+/** @throws FetchError */
+export async function askAuthorization(url: string, probe: Probe): Promise<AuthorizationOutcome> {
+  const redirectUri = new URL(url).searchParams.get('redirect_uri') ?? '';
+  const silent = await probe(replaceParameter(url, 'prompt', 'none'));
+  const back = readReturn(silent, redirectUri);
+  if (back !== undefined) return judgeReturn(back);
+
+  // Not every provider knows prompt=none: is the redirect URI treated differently from a foreign one?
+  const [own, foreign] = await Promise.all([
+    probe(url),
+    probe(replaceParameter(url, 'redirect_uri', FOREIGN_REDIRECT_URI)),
+  ]);
+  const returned = readReturn(own, redirectUri);
+  if (returned !== undefined) return judgeReturn(returned);
+  const said = [silent, own].map(readErrorText).find((text) => text !== undefined);
+  if (said !== undefined) return judgeErrorPage(said);
+  return computeSignature(own) === computeSignature(foreign)
+    ? { kind: 'not-told' }
+    : { kind: 'accepted' };
+}
+
+function replaceParameter(url: string, name: string, value: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set(name, value);
+  return changed.href;
+}
+
+/** The parameters with which the browser would come back; undefined where it would not. */
+function readReturn({ headers, url }: Answer, redirectUri: string): URLSearchParams | undefined {
+  const location = headers.get('location');
+  if (location === null || !URL.canParse(location, url)) return undefined;
+  const target = new URL(location, url);
+  if (target.href !== redirectUri && !target.href.startsWith(`${redirectUri}?`)) return undefined;
+  return target.searchParams;
+}
+
+function judgeReturn(parameters: URLSearchParams): AuthorizationOutcome {
+  const error = parameters.get('error');
+  if (error === null || NEEDS_USER.has(error)) return { kind: 'accepted' };
+  const description = parameters.get('error_description');
+  return { kind: 'refused', error, said: [error, description].filter(Boolean).join(': ') };
+}
+
+function judgeErrorPage(said: string): AuthorizationOutcome {
+  if (/redirect[ _-]?ur[il]|reply ur[il]|callback|AADSTS50011/i.test(said))
+    return { kind: 'redirect-uri-unknown', said };
+  if (/client|application|AADSTS700016/i.test(said)) return { kind: 'client-unknown', said };
+  return { kind: 'error-page', said };
+}
+
+/** What an error page, or the address of one, says; undefined for what is none. */
+function readErrorText({ status, text, headers, url }: Answer): string | undefined {
+  const location = headers.get('location');
+  if (location !== null && URL.canParse(location, url)) {
+    const target = new URL(location, url);
+    // Google, for one, redirects to a page whose address says in base64 what is wrong.
+    const coded = Buffer.from(target.searchParams.get('authError') ?? '', 'base64').toString();
+    return /\/error\b/.test(target.pathname) || coded !== ''
+      ? shortenPage(`${coded} ${target.searchParams.get('error_description') ?? ''} ${target.href}`)
+      : undefined;
+  }
+  if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
+  const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
+  return aadsts ?? shortenPage(text);
+}
+
+/** The words of a page. */
+const shortenPage = (html: string): string =>
+  html
+    .replace(/<(script|style|head)\b.*?<\/\1>/gis, ' ')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/&#0?39;|&quot;/g, "'")
+    .replace(/[^\x20-\x7e]+/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, 300);
+
+/** What differs between a login page and an error page. */
+function computeSignature({ status, headers, url }: Answer): string {
+  const location = headers.get('location');
+  if (location === null || !URL.canParse(location, url)) return String(status);
+  const { origin, pathname } = new URL(location, url);
+  // Some put the id of the attempt into the path.
+  return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
+}

@@ -1,0 +1,52 @@
+// The settings at hand: those that cannot be used, or else all that can be found out with them.
+import type { Config } from '../../core/config/config.ts';
+import { ConfigError } from '../../core/config/config-error.ts';
+import { loadConfig } from '../../core/config/load.ts';
+import { describeMisspelled, findMisspelledVariables } from '../../core/config/misspelled.ts';
+import { readSetup, type Setup } from '../config-file/read-setup.ts';
+import { type Finding, failure, warning } from './finding.ts';
+import type { Report } from './run-checks.ts';
+
+export interface UsableSettings {
+  readonly config: Config;
+  readonly setup: Setup | undefined;
+}
+
+export interface ReadSettings {
+  readonly findings: readonly Finding[];
+  /** Undefined where they cannot be used. */
+  readonly usable: UsableSettings | undefined;
+}
+
+/** As `postern start` reads them. */
+export async function readSettings(report: Report): Promise<ReadSettings> {
+  const { findings, usable } = await readAll();
+  for (const finding of findings) report('Settings', finding);
+  return { findings, usable };
+}
+
+async function readAll(): Promise<ReadSettings> {
+  try {
+    const config = loadConfig(process.env);
+    const misspelled = findMisspelledVariables(process.env).map((one) =>
+      warning('settings.misspelled', describeMisspelled(one), { setting: one.nearest }),
+    );
+    const { configFile: path } = config.server;
+    if (path === undefined) return { findings: misspelled, usable: { config, setup: undefined } };
+    const parsed = await readSetup(path, config);
+    if (parsed.kind === 'problems')
+      return { findings: parsed.problems.map(refuse), usable: undefined };
+    const { setup, warnings } = parsed;
+    const told = warnings.map((text) => warning('settings.file', text));
+    return { findings: [...misspelled, ...told], usable: { config, setup } };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { findings: error.problems.map(refuse), usable: undefined };
+  }
+}
+
+/** A problem begins with its variable, or with the file. */
+const refuse = (problem: string): Finding => {
+  const [, variable] = /^([A-Z][A-Z0-9_]+)\b/.exec(problem) ?? [];
+  return failure('settings', problem, variable === undefined ? {} : { setting: variable });
+};

@@ -1,0 +1,68 @@
+// What `postern doctor` prints: a line for each finding, and a summary.
+import type { Finding, Status } from './finding.ts';
+
+const MARKS: Readonly<Record<Status, string>> = {
+  ok: '✓',
+  warning: '!',
+  failure: '✗',
+  unknown: '!',
+};
+
+/** SGR parameters. */
+const COLOURS: Readonly<Record<Status, string>> = {
+  ok: '32',
+  warning: '33',
+  failure: '31',
+  unknown: '36',
+};
+
+const WIDTH = 96;
+
+export function renderFinding(finding: Finding, hasColours: boolean): string {
+  const { status, what, why, remedy, setting } = finding;
+  const mark = hasColours ? `\u001b[${COLOURS[status]}m${MARKS[status]}\u001b[0m` : MARKS[status];
+  const said = status === 'unknown' ? `Not known: ${what}` : what;
+  const fix =
+    remedy === undefined ? '' : [setting && `${setting}:`, remedy].filter(Boolean).join(' ');
+  return [
+    `  ${mark} ${wrap(said, 4)}`,
+    ...(why === undefined ? [] : [`      ${wrap(why, 6)}`]),
+    ...(fix === '' ? [] : [`      → ${wrap(fix, 8)}`]),
+  ].join('\n');
+}
+
+export function renderSummary(findings: readonly Finding[]): string {
+  const count = (status: Status) => findings.filter((one) => one.status === status).length;
+  const parts = [
+    plural(count('failure'), 'failure'),
+    plural(count('warning'), 'warning'),
+    `${count('unknown')} not known`,
+    `${count('ok')} fine`,
+  ];
+  return `${parts.join(', ')}.`;
+}
+
+export const toJson = (subject: string, findings: readonly Finding[]): string =>
+  JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2);
+
+export const hasFailure = (findings: readonly Finding[]): boolean =>
+  findings.some(({ status }) => status === 'failure');
+
+const plural = (number: number, what: string): string =>
+  `${number} ${what}${number === 1 ? '' : 's'}`;
+
+/** Servers and tokens choose texts: nothing of them moves the cursor of a terminal. */
+const toVisible = (text: string): string => text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
+
+/** At spaces; a long URL stays whole, so that it can be copied. */
+function wrap(text: string, indent: number): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of toVisible(text).split(' ')) {
+    if (line !== '' && line.length + word.length + 1 > WIDTH - indent) {
+      lines.push(line);
+      line = word;
+    } else line = line === '' ? word : `${line} ${word}`;
+  }
+  return [...lines, line].join(`\n${' '.repeat(indent)}`);
+}

@@ -1,0 +1,131 @@
+// The provider's discovery document and key set, read as the gateway reads them.
+
+import { GatewayError } from '../../../core/errors/gateway-error.ts';
+import { FetchError } from '../../../core/fetch-with-limits.ts';
+import { describeCause } from '../../../core/log.ts';
+import { IssuerMismatch } from '../../../core/provider/issuer-mismatch.ts';
+import { buildDiscoveryUrl } from '../../../core/provider/provider-metadata.ts';
+import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
+import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
+import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
+
+const CHECK = 'provider.discovery';
+
+export async function checkDiscovery({
+  access,
+  config,
+  probe,
+}: SettingsAtHand): Promise<readonly Finding[]> {
+  if (access === undefined) return [];
+  const { issuer, jwksUrl } = access.provider;
+  const url = buildDiscoveryUrl(issuer);
+  try {
+    await access.metadata.get();
+    return [
+      ok(
+        CHECK,
+        `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
+      ),
+    ];
+  } catch (error) {
+    // Without need of the document nothing fails for the lack of it.
+    const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
+    const isNeeded =
+      jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;
+    const found = error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
+    const { check, what, advice } = explain(error, url, found);
+    return [(isNeeded ? failure : warning)(check, what, advice)];
+  }
+}
+
+interface Explanation {
+  readonly check: string;
+  readonly what: string;
+  readonly advice: Advice;
+}
+
+function explain(error: unknown, url: string, foundIssuer: unknown): Explanation {
+  if (error instanceof IssuerMismatch) {
+    return {
+      check: 'provider.issuer',
+      what: `${error.message.split(' (OIDC_ISSUER)')[0]}.`,
+      advice: {
+        why: 'The gateway does not use the document of another issuer, and no token names OIDC_ISSUER. A slash at the end counts.',
+        setting: 'OIDC_ISSUER',
+        remedy: `set OIDC_ISSUER=${String(foundIssuer)}`,
+      },
+    };
+  }
+  if (error instanceof FetchError) return explainNetwork(error, url, 'OIDC_ISSUER');
+  return {
+    check: CHECK,
+    what: `The provider's discovery document cannot be used: ${describeCause(error)}.`,
+    advice: {
+      setting: 'OIDC_ISSUER',
+      remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
+    },
+  };
+}
+
+const REMEDIES: Readonly<Record<FailureKind, string>> = {
+  name: 'correct the host name. If this machine has no internet by itself, set HTTPS_PROXY to the proxy that leads out; otherwise check its DNS.',
+  refused: 'start the provider, or correct the host and port.',
+  timeout:
+    'check that the provider runs, and that a firewall lets this machine reach it. Where only a proxy leads out, set HTTPS_PROXY.',
+  certificate:
+    'put the certificate authority of the provider, or of the proxy that inspects TLS, into NODE_EXTRA_CA_CERTS.',
+  'no-tls': 'write http:// if the provider has no TLS (development only), or correct the port.',
+  proxy:
+    'check HTTPS_PROXY and HTTP_PROXY: host, port, user and password, and which hosts the proxy allows. NO_PROXY lists hosts to reach directly.',
+  other: 'check that the URL is that of the provider.',
+};
+
+const explainNetwork = (error: unknown, url: string, setting: string): Explanation => {
+  const { kind, text } = describeNetworkFailure(error, url);
+  return {
+    check: 'provider.reachable',
+    what: `The provider cannot be reached. ${text}`,
+    advice: {
+      why: 'Nobody can log in, and a gateway that starts now can check no token.',
+      setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
+      remedy: REMEDIES[kind],
+    },
+  };
+};
+
+export async function checkKeySet({ access }: SettingsAtHand): Promise<readonly Finding[]> {
+  if (access === undefined || !(await isDiscovered(access))) return [];
+  const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
+  try {
+    access.keySet.start();
+    await access.keySet.waitForKeys();
+    return [
+      ok('provider.key-set', "The provider's key set can be read, and has keys that can be used."),
+    ];
+  } catch (error) {
+    const cause = error instanceof GatewayError ? error.cause : error;
+    if (cause instanceof FetchError) {
+      const { what, advice } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
+      return [failure('provider.key-set', what, advice)];
+    }
+    return [
+      failure(
+        'provider.key-set',
+        `The provider's key set cannot be used: ${describeCause(cause)}.`,
+        {
+          setting: 'OIDC_JWKS_URL',
+          remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+        },
+      ),
+    ];
+  }
+}
+
+/** Or not needed. */
+export const isDiscovered = ({ provider, metadata }: ProviderAtHand): Promise<boolean> =>
+  provider.jwksUrl !== undefined
+    ? Promise.resolve(true)
+    : metadata.get().then(
+        () => true,
+        () => false,
+      );

@@ -1,0 +1,75 @@
+// The settings of a gateway, and what it would make of them: its own parts, which serve nobody here.
+import type { Config } from '../../../core/config/config.ts';
+import type { ProviderConfig } from '../../../core/config/groups/provider.ts';
+import { noMetrics } from '../../../core/metrics/metrics.ts';
+import {
+  createProviderEndpoints,
+  type ProviderEndpoints,
+} from '../../../core/provider/provider-endpoints.ts';
+import {
+  createProviderMetadata,
+  type ProviderMetadata,
+} from '../../../core/provider/provider-metadata.ts';
+import { createServerUrls, type ServerUrls } from '../../../core/server-urls.ts';
+import type { Auth } from '../../../features/auth/auth.ts';
+import { createKeySet, type KeySet } from '../../../features/auth/key-set.ts';
+import { createProviderAccess } from '../../../gateway/provider-access.ts';
+import type { Setup } from '../../config-file/read-setup.ts';
+import type { Instruments } from '../instruments.ts';
+
+export interface SettingsAtHandOptions extends Instruments {
+  readonly config: Config;
+  /** Of the configuration file; undefined without one. */
+  readonly setup: Setup | undefined;
+}
+
+export interface SettingsAtHand extends SettingsAtHandOptions {
+  /** Undefined where nobody has to log in, and nobody can. */
+  readonly access: ProviderAtHand | undefined;
+  readonly serverUrls: ServerUrls;
+  close(): void;
+}
+
+export interface ProviderAtHand {
+  readonly provider: ProviderConfig;
+  readonly metadata: ProviderMetadata;
+  readonly endpoints: ProviderEndpoints;
+  readonly keySet: KeySet;
+  readonly auth: Auth;
+}
+
+export function openSettingsAtHand(options: SettingsAtHandOptions): SettingsAtHand {
+  const { config, setup, clocks, clock, log } = options;
+  const { fetch } = clocks;
+  const { provider } = config.oauth;
+  const isServer = (name: string) =>
+    setup?.file.servers.some((server) => server.name === name) ?? false;
+  const serverUrls = createServerUrls(config.server.baseUrl, provider?.audience, isServer);
+  const deps = { fetch, clock, log, metrics: noMetrics };
+  const metadata = provider && createProviderMetadata({ issuer: provider.issuer, ...deps });
+  const keySet = metadata && createKeySet({ url: provider?.jwksUrl, metadata, ...deps });
+  const { auth } = createProviderAccess(config, {
+    isServer,
+    isServerAudience: serverUrls.isAudience,
+    keySet,
+    ...deps,
+  });
+  return {
+    ...options,
+    serverUrls,
+    access:
+      provider === undefined || metadata === undefined || keySet === undefined
+        ? undefined
+        : {
+            provider,
+            metadata,
+            keySet,
+            auth,
+            endpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
+          },
+    close() {
+      keySet?.close();
+      auth.close();
+    },
+  };
+}

@@ -1,0 +1,90 @@
+// --token: what the gateway says of a user's access token, and what the user gets by it.
+import { isObject, type JsonObject } from '../../../core/json.ts';
+import { type Finding, failure, ok, warning } from '../finding.ts';
+import type { Answer } from '../network/probe.ts';
+import { adviseOnToken } from '../token/advise.ts';
+import { describeToken } from '../token/describe.ts';
+import { readErrorData, readReason } from './read-reason.ts';
+import type { Walk } from './walk.ts';
+
+const CHECK = 'token';
+
+export async function checkWalkToken(walk: Walk): Promise<readonly Finding[]> {
+  const { token, clock } = walk;
+  if (token === undefined) return [];
+  const opened = await call(walk, token, 'initialize', INITIALIZE);
+  if (opened.status !== 200) return [explainRefusal(opened, token, walk)];
+  const session = opened.headers.get('mcp-session-id') ?? undefined;
+  const listed = await call(walk, token, 'tools/list', {}, session);
+  if (session !== undefined) await endSession(walk, token, session);
+  return [
+    ok(CHECK, `The gateway accepts the token${describeToken(token, clock.now())}.`),
+    judgeTools(listed),
+  ];
+}
+
+const INITIALIZE: JsonObject = {
+  protocolVersion: '2025-06-18',
+  capabilities: {},
+  clientInfo: { name: 'postern doctor', version: '1' },
+};
+
+const call = (
+  { endpoint, probe }: Walk,
+  token: string,
+  method: string,
+  params: JsonObject,
+  session?: string,
+): Promise<Answer> =>
+  probe(endpoint, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      Authorization: `Bearer ${token}`,
+      'MCP-Protocol-Version': '2025-06-18',
+      ...(session !== undefined && { 'Mcp-Session-Id': session }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  });
+
+async function endSession({ endpoint, probe }: Walk, token: string, session: string) {
+  const headers = { Authorization: `Bearer ${token}`, 'Mcp-Session-Id': session };
+  await probe(endpoint, { method: 'DELETE', headers });
+}
+
+function explainRefusal(answer: Answer, token: string, { baseUrl }: Walk): Finding {
+  const reason = readReason(answer);
+  const { details } = readErrorData(answer);
+  const said =
+    typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
+  const advice = adviseOnToken({
+    reason,
+    token,
+    provider: 'generic',
+    audience: [`${baseUrl}/mcp`],
+  });
+  return failure(advice.check ?? CHECK, `The gateway refuses the token: ${said}`, advice.advice);
+}
+
+function judgeTools({ status, json }: Answer): Finding {
+  const tools = isObject(json?.result) ? json.result.tools : undefined;
+  if (status !== 200 || !Array.isArray(tools))
+    return warning('tools', `With the token, tools/list is answered ${status}.`, {
+      remedy: "the gateway's log says why.",
+    });
+  const names = tools
+    .flatMap((tool: unknown) =>
+      isObject(tool) && typeof tool.name === 'string' ? [tool.name] : [],
+    )
+    .slice(0, 8);
+  if (tools.length === 0)
+    return warning('tools', 'The user of the token sees no tool.', {
+      remedy:
+        'check the rules (`postern rules test`), and that the servers behind the gateway run.',
+    });
+  return ok(
+    'tools',
+    `The user sees ${tools.length} tools: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
+  );
+}

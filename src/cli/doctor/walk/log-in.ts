@@ -1,0 +1,102 @@
+// A login as a client and a browser begin it: as far as the provider, where a person would be asked.
+import { generateSecret } from '../../../core/ids.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
+import type { Answer, Probe } from '../network/probe.ts';
+import { LOOPBACK_REDIRECT_URI, readError } from './register.ts';
+
+export interface LoginOptions {
+  readonly authorizationUrl: string;
+  readonly clientId: string;
+  /** RFC 8707. */
+  readonly resource: string;
+  readonly probe: Probe;
+}
+
+export type LoginOutcome =
+  /** The authorization request that the gateway sends to the provider. */
+  | { readonly kind: 'at-provider'; readonly url: string; readonly hasConsentPage: boolean }
+  /** The registration from a moment ago is unknown. */
+  | { readonly kind: 'client-forgotten'; readonly said: string }
+  /** The consent page from a moment ago counts as expired. */
+  | { readonly kind: 'page-forgotten'; readonly said: string }
+  | { readonly kind: 'limited' }
+  | { readonly kind: 'refused'; readonly said: string };
+
+/** Replicas differ now and then: each login is begun anew, by connections of its own. */
+const ROUNDS = 3;
+
+/** The first outcome that is not the provider, or the last. @throws FetchError */
+export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
+  let last = await beginLogin(options);
+  for (let round = 1; round < ROUNDS && last.kind === 'at-provider'; round += 1) {
+    const outcome = await beginLogin(options);
+    if (outcome.kind !== 'limited') last = outcome;
+  }
+  return last;
+}
+
+async function beginLogin({
+  authorizationUrl,
+  clientId,
+  resource,
+  probe,
+}: LoginOptions): Promise<LoginOutcome> {
+  const url = new URL(authorizationUrl);
+  const parameters = {
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: LOOPBACK_REDIRECT_URI,
+    code_challenge: hashSha256(generateSecret()),
+    code_challenge_method: 'S256',
+    state: generateSecret(),
+    resource,
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  const answer = await probe(url.href);
+  const form = readConsentForm(answer);
+  if (form === undefined) return judge(answer, false);
+  const decided = await probe(form.action, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/x-www-form-urlencoded',
+      Cookie: (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '',
+    },
+    body: form.body,
+  });
+  return judge(decided, true);
+}
+
+function judge(answer: Answer, hasConsentPage: boolean): LoginOutcome {
+  const location = answer.headers.get('location');
+  if (location !== null && URL.canParse(location, answer.url)) {
+    const target = new URL(location, answer.url);
+    const error = target.searchParams.get('error');
+    const isBack = target.href.startsWith(`${LOOPBACK_REDIRECT_URI}?`);
+    if (!isBack) return { kind: 'at-provider', url: target.href, hasConsentPage };
+    const description = target.searchParams.get('error_description');
+    return { kind: 'refused', said: [error, description].filter(Boolean).join(': ') };
+  }
+  const said = readError(answer);
+  if (answer.status === 429) return { kind: 'limited' };
+  if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten', said };
+  return hasConsentPage && /page has expired/.test(said)
+    ? { kind: 'page-forgotten', said }
+    : { kind: 'refused', said };
+}
+
+interface ConsentForm {
+  readonly action: string;
+  readonly body: string;
+}
+
+/** The form of the consent page, answered with yes: it is about doctor's own client. */
+function readConsentForm({ status, text, url }: Answer): ConsentForm | undefined {
+  const [, action] =
+    /<form\b[^>]* method="post" action="([^"]+\/oauth\/consent)">/.exec(text) ?? [];
+  if (status !== 200 || action === undefined || !URL.canParse(action, url)) return undefined;
+  const fields = text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
+  const form = new URLSearchParams();
+  for (const [, name = '', value = ''] of fields) form.append(name, value);
+  form.set('decision', 'approve');
+  return { action: new URL(action, url).href, body: form.toString() };
+}

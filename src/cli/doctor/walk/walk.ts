@@ -1,0 +1,94 @@
+// What a client sees of a gateway of which it has only the URL. Each part is asked for once, by whichever
+// check needs it first.
+import type { JsonObject } from '../../../core/json.ts';
+import type { Instruments } from '../instruments.ts';
+import { memoize } from '../memoize.ts';
+import type { Answer } from '../network/probe.ts';
+import { findServerMetadata, type MetadataAtPath } from './find-server-metadata.ts';
+import { type LoginOutcome, logIn } from './log-in.ts';
+import { type Registration, register } from './register.ts';
+
+export interface WalkOptions extends Instruments {
+  /** Without a slash at its end, and without `/mcp`. */
+  readonly baseUrl: string;
+}
+
+export interface Walk extends WalkOptions {
+  /** Of MCP. */
+  readonly endpoint: string;
+  /** The answer to a call without a token. @throws FetchError */
+  readonly callWithoutToken: () => Promise<Answer>;
+  /** RFC 9728 §5.1: where the challenge leads; undefined without one. */
+  readonly findChallenge: () => Promise<string | undefined>;
+  /** RFC 9728; undefined where it cannot be read. */
+  readonly readResourceMetadata: () => Promise<JsonObject | undefined>;
+  /** RFC 8414: all places where clients look for it, in the order in which they look. */
+  readonly readServerMetadata: () => Promise<readonly MetadataAtPath[]>;
+  /** Undefined where there is no endpoint to register at. */
+  readonly register: () => Promise<Registration | undefined>;
+  readonly logIn: () => Promise<LoginOutcome | undefined>;
+}
+
+export function createWalk(options: WalkOptions): Walk {
+  const { baseUrl, probe } = options;
+  const endpoint = `${baseUrl}/mcp`;
+  const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
+
+  const findChallenge = memoize(async () => {
+    const header = (await callWithoutToken()).headers.get('www-authenticate') ?? '';
+    return /resource_metadata="([^"]+)"/.exec(header)?.[1];
+  });
+
+  const readResourceMetadata = memoize(async () => {
+    const url = await findChallenge();
+    return url === undefined || !URL.canParse(url) ? undefined : (await probe(url)).json;
+  });
+
+  const readServerMetadata = memoize(async () => {
+    const [issuer] = readTexts((await readResourceMetadata())?.authorization_servers);
+    return findServerMetadata(issuer ?? baseUrl, probe);
+  });
+
+  const readEndpoint = async (name: string): Promise<string | undefined> => {
+    const found = (await readServerMetadata()).find(({ document }) => document !== undefined);
+    const url = found?.document?.[name];
+    return typeof url === 'string' && URL.canParse(url) ? url : undefined;
+  };
+
+  const registerOnce = memoize(async () => {
+    const url = await readEndpoint('registration_endpoint');
+    return url === undefined ? undefined : register(url, probe);
+  });
+
+  const logInOnce = memoize(async () => {
+    const [authorizationUrl, registration] = await Promise.all([
+      readEndpoint('authorization_endpoint'),
+      registerOnce(),
+    ]);
+    if (authorizationUrl === undefined || registration?.kind !== 'registered') return undefined;
+    return logIn({ authorizationUrl, clientId: registration.clientId, resource: endpoint, probe });
+  });
+
+  return {
+    ...options,
+    endpoint,
+    callWithoutToken,
+    findChallenge,
+    readResourceMetadata,
+    readServerMetadata,
+    register: registerOnce,
+    logIn: logInOnce,
+  };
+}
+
+const MCP_CALL = {
+  method: 'POST',
+  headers: {
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+  },
+  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
+};
+
+const readTexts = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((one: unknown) => typeof one === 'string') : [];

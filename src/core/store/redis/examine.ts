@@ -1,0 +1,157 @@
+// What Redis says of itself, for `postern doctor`: the gateway asks it none of this.
+import type { Redis } from 'ioredis';
+import { type Clock, pause } from '../../clock.ts';
+import type { Log } from '../../log.ts';
+import { buildOAuthKey } from '../keys.ts';
+import { createCommandRunner } from './command-runner.ts';
+import { connect } from './connect.ts';
+import { idleBackoff, type RedisClient } from './connection.ts';
+
+export interface RedisExamination {
+  /** Each of its servers that takes writes; never empty. */
+  readonly servers: readonly RedisServerFacts[];
+  /** Milliseconds of the median PING. */
+  readonly latencyMs: number;
+  /** Some records of logins, as they are stored: sealed. */
+  readonly sealedRecords: readonly string[];
+}
+
+/** A member is undefined where the user of REDIS_URL may not ask for it. */
+export interface RedisServerFacts {
+  /** `Redis 7.2.4` or `Valkey 8.0.1`. */
+  readonly version: string | undefined;
+  readonly mode: 'standalone' | 'cluster' | 'sentinel' | undefined;
+  readonly role: 'primary' | 'replica' | undefined;
+  readonly evictionPolicy: string | undefined;
+  readonly persistence: 'none' | 'snapshots' | 'append-only file' | undefined;
+}
+
+export interface ExamineOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const ATTEMPTS = 12;
+const PAUSE_MS = 250;
+
+/** @throws StoreUnavailable with its cause. */
+export async function examineRedis(
+  url: string,
+  { clock, log }: ExamineOptions,
+): Promise<RedisExamination> {
+  const connection = connect(url, { backoff: idleBackoff, clock, log });
+  const commands = createCommandRunner(connection, { clock, log });
+  const ping = () => commands.run((client) => client.ping());
+
+  /** Sentinels, TLS and far networks take longer to connect than a command may take. */
+  async function waitUntilUp(): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await ping();
+        return;
+      } catch (error) {
+        if (attempt === ATTEMPTS) throw error;
+        await pause(clock, PAUSE_MS);
+      }
+    }
+  }
+
+  try {
+    await waitUntilUp();
+    const servers = listServers(connection.client);
+    return {
+      servers: await Promise.all(servers.map(readFacts)),
+      latencyMs: await measureLatency(ping, clock),
+      sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
+    };
+  } finally {
+    commands.close();
+  }
+}
+
+const listServers = (client: RedisClient): readonly Redis[] =>
+  'nodes' in client ? client.nodes('master') : [client];
+
+const MODES = new Set(['standalone', 'cluster', 'sentinel'] as const);
+
+async function readFacts(server: Redis): Promise<RedisServerFacts> {
+  const info = parseInfo(await ifAllowed(server.info()));
+  const [policy, save, appendOnly] = await Promise.all(
+    ['maxmemory-policy', 'save', 'appendonly'].map((name) => readSetting(server, name)),
+  );
+  const valkey = info.get('valkey_version');
+  const redis = info.get('redis_version');
+  const version = valkey === undefined ? redis && `Redis ${redis}` : `Valkey ${valkey}`;
+  const role = info.get('role');
+  return {
+    version,
+    mode: [...MODES].find((mode) => mode === info.get('redis_mode')),
+    role: role === undefined ? undefined : role === 'master' ? 'primary' : 'replica',
+    evictionPolicy: policy ?? info.get('maxmemory_policy'),
+    persistence: describePersistence(appendOnly, save),
+  };
+}
+
+function describePersistence(
+  appendOnly: string | undefined,
+  save: string | undefined,
+): RedisServerFacts['persistence'] {
+  if (appendOnly === 'yes') return 'append-only file';
+  if (save === undefined) return undefined;
+  return save === '' ? 'none' : 'snapshots';
+}
+
+/** Undefined where CONFIG is not allowed, as on managed services. */
+async function readSetting(server: Redis, name: string): Promise<string | undefined> {
+  const answer: unknown = await ifAllowed(server.config('GET', name));
+  const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
+  return typeof value === 'string' ? value : undefined;
+}
+
+const ifAllowed = <Result>(asked: Promise<Result>): Promise<Result | undefined> =>
+  asked.catch(() => undefined);
+
+/** The lines `name:value` of INFO. */
+const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
+  new Map(
+    (text ?? '').split('\r\n').flatMap((line) => {
+      const at = line.indexOf(':');
+      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
+    }),
+  );
+
+const PINGS = 9;
+
+async function measureLatency(ping: () => Promise<unknown>, clock: Clock): Promise<number> {
+  const times: number[] = [];
+  for (let sent = 0; sent < PINGS; sent += 1) {
+    const start = clock.monotonic();
+    await ping();
+    times.push(clock.monotonic() - start);
+  }
+  return times.sort((one, other) => one - other)[Math.floor(PINGS / 2)] ?? 0;
+}
+
+/** Few logins are under way at a time; a large store is not read as a whole. */
+const MAX_SCANS = 50;
+const KEYS_PER_SCAN = 1000;
+const MAX_RECORDS = 50;
+const SEALED = new Set(['question', 'login', 'code'].map((kind) => buildOAuthKey(kind, '')));
+
+async function readSealedRecords(server: Redis): Promise<readonly string[]> {
+  const keys: string[] = [];
+  let cursor = '0';
+  for (let scans = 0; scans < MAX_SCANS && keys.length < MAX_RECORDS; scans += 1) {
+    const pattern = buildOAuthKey('*', '*');
+    const scanned = await ifAllowed(server.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SCAN));
+    if (scanned === undefined) break;
+    const [next, found] = scanned;
+    keys.push(...found.filter((key) => [...SEALED].some((prefix) => key.startsWith(prefix))));
+    cursor = next;
+    if (cursor === '0') break;
+  }
+  const records = await Promise.all(
+    keys.slice(0, MAX_RECORDS).map((key) => ifAllowed(server.get(key))),
+  );
+  return records.filter((record) => typeof record === 'string');
+}
