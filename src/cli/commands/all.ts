@@ -1,6 +1,7 @@
 // Every command of `postern`, in the order of the help.
 import type { Command } from '../command-line/command.ts';
 import { devCommand } from './dev.ts';
+import { doctorCommand } from './doctor.ts';
 import { lockCommand } from './lock.ts';
 import { rulesTestCommand } from './rules-test.ts';
 import { startCommand } from './start.ts';
@@ -9,6 +10,7 @@ import { versionCommand } from './version.ts';
 export const COMMANDS: readonly Command[] = [
   startCommand,
   devCommand,
+  doctorCommand,
   lockCommand,
   rulesTestCommand,
   versionCommand,

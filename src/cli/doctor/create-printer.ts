@@ -15,6 +15,8 @@ export function createPrinter(subject: string, isJson: boolean): Printer {
       report() {},
       finish: (findings) => console.log(toJson(subject, findings)),
     };
+  // `postern doctor | head` closes the pipe while more is to come.
+  process.stdout.on('error', () => process.exit());
   // https://no-color.org
   const hasColours = process.stdout.isTTY === true && !process.env.NO_COLOR;
   let current: string | undefined;

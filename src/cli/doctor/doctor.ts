@@ -14,21 +14,22 @@ import { readSettings } from './read-settings.ts';
 import { hasFailure } from './render.ts';
 
 export interface DoctorOptions {
-  /** Of a running gateway; without it the settings at hand are checked. */
-  readonly url: string | undefined;
   /** A user's access token. A secret. */
   readonly token: string | undefined;
   readonly config: string | undefined;
-  readonly port: string | undefined;
-  readonly isJson: boolean;
+  readonly json: boolean;
 }
 
-/** Exit code 1 where something does not work. @throws UsageError, StartError */
-export async function doctor(options: DoctorOptions): Promise<void> {
-  const { url, isJson } = options;
+/**
+ * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
+ * something does not work.
+ *
+ * @throws UsageError, StartError
+ */
+export async function doctor(url: string | undefined, options: DoctorOptions): Promise<void> {
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
-  prepareEnvironment(options);
-  const printer = createPrinter(baseUrl ?? 'the settings at hand', isJson);
+  prepareEnvironment({ config: options.config });
+  const printer = createPrinter(baseUrl ?? 'the settings at hand', options.json);
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
   const findings = await (baseUrl === undefined

@@ -1,12 +1,21 @@
-import { UsageError } from '../command-line.ts';
+import { isOnThisMachine } from '../../core/loopback.ts';
+import { UsageError } from '../command-line/usage-error.ts';
 
 const EXAMPLE = 'for example postern doctor https://mcp.example.com';
 
-/** The address of a gateway as people write it: with /mcp or without. @throws UsageError */
+/** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
 export function parseGatewayUrl(text: string): string {
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+  const url = text.includes('://') ? text : addScheme(text);
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(`${JSON.stringify(text)} is not the URL of a gateway, ${EXAMPLE}.`);
   }
-  const { origin, pathname } = new URL(text);
+  const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
+}
+
+function addScheme(text: string): string {
+  const secure = `https://${text}`;
+  return URL.canParse(secure) && isOnThisMachine(new URL(secure).hostname)
+    ? `http://${text}`
+    : secure;
 }

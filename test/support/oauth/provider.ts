@@ -11,6 +11,8 @@ export interface ProviderOptions {
   readonly accessTokenTtlSeconds?: number;
   /** False leaves RFC 9207's `iss` out of the redirect, as most providers do. */
   readonly sendsIssuer?: boolean;
+  /** By how much its answers say that its clock is ahead. */
+  readonly clockOffsetSeconds?: number;
 }
 
 export interface Provider {
@@ -27,7 +29,13 @@ let keys: ReturnType<typeof generateProviderKeys> | undefined;
 
 /** A real `oidc-provider` on a free loopback port, in which any name logs in. */
 export async function startProvider(options: ProviderOptions): Promise<Provider> {
-  const { gatewayUrl, client, accessTokenTtlSeconds = 3600, sendsIssuer = true } = options;
+  const {
+    gatewayUrl,
+    client,
+    accessTokenTtlSeconds = 3600,
+    sendsIssuer = true,
+    clockOffsetSeconds,
+  } = options;
   const server = createServer();
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const issuer = `http://localhost:${(server.address() as AddressInfo).port}`;
@@ -42,6 +50,9 @@ export async function startProvider(options: ProviderOptions): Promise<Provider>
   });
   server.on('request', (req, res) => {
     if (!sendsIssuer) leaveIssuerOut(res);
+    if (clockOffsetSeconds !== undefined) {
+      res.setHeader('Date', new Date(Date.now() + clockOffsetSeconds * 1000).toUTCString());
+    }
     serve(req, res);
   });
 

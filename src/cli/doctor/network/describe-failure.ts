@@ -54,11 +54,11 @@ export function describeNetworkFailure(error: unknown, url: string): NetworkFail
   if (found === undefined) return { kind: 'other', text: `${host} could not be asked${reason}.` };
   const [, kind, describe] = found;
   const text = describe(kind === 'name' ? hostname : host);
-  return {
-    kind,
-    text: kind === 'name' || kind === 'refused' ? text : `${text.slice(0, -1)}${reason}.`,
-  };
+  return { kind, text: CLEAR.has(kind) ? text : `${text.slice(0, -1)}${reason}.` };
 }
+
+/** What the system says of these adds nothing. */
+const CLEAR: ReadonlySet<FailureKind> = new Set(['name', 'refused', 'no-tls']);
 
 /** Those of the causes, too, which Node nests in several ways. */
 function listCodes(error: unknown, depth = 0): readonly string[] {

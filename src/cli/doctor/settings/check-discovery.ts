@@ -5,6 +5,7 @@ import { FetchError } from '../../../core/fetch-with-limits.ts';
 import { describeCause } from '../../../core/log.ts';
 import { IssuerMismatch } from '../../../core/provider/issuer-mismatch.ts';
 import { buildDiscoveryUrl } from '../../../core/provider/provider-metadata.ts';
+import { quote } from '../../../core/quote.ts';
 import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
@@ -32,10 +33,18 @@ export async function checkDiscovery({
     const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
     const isNeeded =
       jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;
-    const found = error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
-    const { check, what, advice } = explain(error, url, found);
+    const foundIssuer =
+      error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
+    const { check, what, advice } = explain(error, { url, issuer, foundIssuer });
     return [(isNeeded ? failure : warning)(check, what, advice)];
   }
+}
+
+interface ExplainOptions {
+  /** Of the document. */
+  readonly url: string;
+  readonly issuer: string;
+  readonly foundIssuer: unknown;
 }
 
 interface Explanation {
@@ -44,15 +53,16 @@ interface Explanation {
   readonly advice: Advice;
 }
 
-function explain(error: unknown, url: string, foundIssuer: unknown): Explanation {
+function explain(error: unknown, { url, issuer, foundIssuer }: ExplainOptions): Explanation {
   if (error instanceof IssuerMismatch) {
+    const isSlash = String(foundIssuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
     return {
       check: 'provider.issuer',
-      what: `${error.message.split(' (OIDC_ISSUER)')[0]}.`,
+      what: `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
       advice: {
-        why: 'The gateway does not use the document of another issuer, and no token names OIDC_ISSUER. A slash at the end counts.',
+        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
         setting: 'OIDC_ISSUER',
-        remedy: `set OIDC_ISSUER=${String(foundIssuer)}`,
+        remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the provider that you mean.`,
       },
     };
   }

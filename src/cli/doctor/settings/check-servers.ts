@@ -2,7 +2,7 @@
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { describeCause } from '../../../core/log.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
-import { needsUser } from '../../../features/upstreams/lock/update.ts';
+import { needsUser } from '../../../features/upstreams/credentials/needs-user.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,

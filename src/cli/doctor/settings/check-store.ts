@@ -1,6 +1,7 @@
 // REDIS_URL, or the folder of the embedded store.
-import { constants } from 'node:fs';
-import { mkdir, access as tryAccess } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
 import { describeCause } from '../../../core/log.ts';
 import { createLoginSeal } from '../../../core/seal/login-seal.ts';
@@ -15,10 +16,10 @@ export async function checkStore(settings: SettingsAtHand): Promise<readonly Fin
     : checkRedis(settings, store.url);
 }
 
+/** The first start makes it: what matters then is the folder around it. */
 async function checkFolder(dataDir: string): Promise<Finding> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    await tryAccess(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+    await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
     return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
   } catch (error) {
     return failure(
@@ -31,6 +32,9 @@ async function checkFolder(dataDir: string): Promise<Finding> {
     );
   }
 }
+
+const findExisting = (path: string): string =>
+  existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));
 
 async function checkRedis(
   { config, clock, log }: SettingsAtHand,

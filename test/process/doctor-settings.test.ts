@@ -1,0 +1,265 @@
+// `postern doctor` without a URL: the mistakes that newcomers make in their settings, each found by its name.
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type DoctorHow, runDoctor } from '../support/gateway/doctor.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { type Env, endPosterns, makeFolder } from '../support/gateway/process.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { startIssuer } from '../support/oauth/issuer.ts';
+import { startProvider } from '../support/oauth/provider.ts';
+import { startProxy } from '../support/oauth/proxy.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
+
+const CLIENT = { secret: 'the-secret-of-the-gateway', auth: 'post' } as const;
+const BASE_URL = 'http://localhost:9';
+
+const provider = useShared(() => startProvider({ gatewayUrl: BASE_URL, client: CLIENT }));
+const issuer = useShared(startIssuer);
+let env: Env;
+
+beforeAll(() => {
+  env = {
+    ...withoutEndpoints(provider.env),
+    BASE_URL,
+    HOST: '127.0.0.1',
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+  };
+});
+afterEach(endPosterns);
+
+/** In broker mode the discovery document names them. */
+const withoutEndpoints = (given: Env): Env =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => !/^OAUTH_\w+_URL$/.test(name)));
+
+const diagnose = (changed: Env = {}, how: DoctorHow = {}) =>
+  runDoctor(undefined, { ...how, env: { ...env, ...changed } });
+
+const issuerEnv = (): Env => ({
+  OIDC_ISSUER: issuer.url,
+  BASE_URL: 'http://localhost:3000',
+  PORT: '9',
+  HOST: '127.0.0.1',
+});
+
+describe('§20 doctor without a URL: settings that are right', () => {
+  test('§20 doctor: nothing fails, and a gateway that does not run yet is no failure', async () => {
+    const { code, failures, find } = await diagnose();
+    expect([code, failures]).toEqual([0, []]);
+    for (const check of [
+      'settings',
+      'provider.discovery',
+      'provider.key-set',
+      'provider.client-secret',
+      'provider.redirect-uri',
+      'clock',
+      'store',
+    ])
+      expect(find(check).status, check).toBe('ok');
+    expect(find('gateway.running').status).toBe('unknown');
+  });
+
+  test('§20 doctor: it leaves nothing behind in the folder where it runs', async () => {
+    const { readdir } = await import('node:fs/promises');
+    const cwd = await makeFolder();
+    await diagnose({}, { cwd });
+    expect(await readdir(cwd)).toEqual([]);
+  });
+});
+
+describe('§20 doctor without a URL: planted mistakes', () => {
+  test('§20 doctor: an issuer with a slash too many', async () => {
+    const { code, find } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/` });
+    expect(code).toBe(1);
+    expect(find('provider.issuer')).toMatchObject({
+      status: 'failure',
+      setting: 'OIDC_ISSUER',
+      why: expect.stringContaining('a slash at the end counts'),
+      remedy: expect.stringContaining(`set OIDC_ISSUER=${provider.issuer} `),
+    });
+  });
+
+  test('§20 doctor: an issuer without the slash that the provider has', async () => {
+    issuer.document = { issuer: `${issuer.url}/` };
+    const { failures, find } = await runDoctor(undefined, { env: issuerEnv() });
+    issuer.document = {};
+    expect(failures).toEqual(['provider.issuer']);
+    expect(find('provider.issuer').remedy).toContain(`set OIDC_ISSUER=${issuer.url}/ `);
+  });
+
+  test('§20 doctor: a wrong client secret', async () => {
+    const { code, failures, find } = await diagnose({ OAUTH_CLIENT_SECRET: 'another' });
+    expect([code, failures]).toEqual([1, ['provider.client-secret']]);
+    expect(find('provider.client-secret').setting).toContain('OAUTH_CLIENT_SECRET');
+  });
+
+  test('§20 doctor: a secret with its quotation marks', async () => {
+    const { find } = await diagnose({ OAUTH_CLIENT_SECRET: `"${CLIENT.secret}"` });
+    expect(find('provider.client-secret').remedy).toContain('quotation mark');
+  });
+
+  test('§20 doctor: a secret that the provider wants sent in another way', async () => {
+    const endpoint = closeAfterTest(await startUpstream());
+    endpoint.answer((res) => {
+      const isBasic = endpoint.received.at(-1)?.headers.authorization?.startsWith('Basic ');
+      const error = isBasic ? 'invalid_grant' : 'invalid_client';
+      res.writeHead(400, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error }));
+    });
+    const { failures, find } = await diagnose({ OAUTH_TOKEN_URL: `${endpoint.url}/token` });
+    expect(failures).toEqual(['provider.client-secret']);
+    expect(find('provider.client-secret')).toMatchObject({
+      setting: 'OAUTH_CLIENT_AUTH',
+      remedy: expect.stringContaining('set OAUTH_CLIENT_AUTH=basic'),
+    });
+  });
+
+  test('§20 doctor: a client that the provider does not know', async () => {
+    const { failures } = await diagnose({ OAUTH_CLIENT_ID: 'nobody' });
+    expect(failures).toEqual(['provider.client-secret', 'provider.client-id']);
+  });
+
+  test('§20 doctor: a redirect URI that the provider does not know', async () => {
+    const { failures, find } = await diagnose({ BASE_URL: 'https://gateway.example' });
+    expect(failures).toEqual(['provider.redirect-uri']);
+    expect(find('provider.redirect-uri').remedy).toContain(
+      'register exactly https://gateway.example/oauth/callback',
+    );
+  });
+
+  test('§20 doctor: an audience that the provider makes no tokens for', async () => {
+    const { failures, find } = await diagnose({ OIDC_AUDIENCE: 'https://api.example' });
+    expect(failures).toEqual(['provider.authorization-request']);
+    expect(find('provider.authorization-request')).toMatchObject({
+      what: expect.stringContaining('invalid_target'),
+      setting: 'OIDC_AUDIENCE, OAUTH_RESOURCE_PARAMETER',
+    });
+  });
+
+  test('§20 doctor: a clock that differs', async () => {
+    const late = closeAfterTest(
+      await startProvider({ gatewayUrl: BASE_URL, client: CLIENT, clockOffsetSeconds: -900 }),
+    );
+    const { failures, find } = await diagnose({ OIDC_ISSUER: late.issuer });
+    expect(failures).toEqual(['clock']);
+    expect(find('clock').what).toMatch(
+      /^The provider's clock is (899|90[01]) s behind that of this machine\.$/,
+    );
+  });
+
+  test('§20 doctor: a provider that is down', async () => {
+    const port = await freePort();
+    const { failures, find } = await diagnose({ OIDC_ISSUER: `http://localhost:${port}` });
+    expect(failures).toEqual(['provider.reachable']);
+    expect(find('provider.reachable').what).toContain(`Nothing listens at localhost:${port}`);
+  });
+
+  test('§20 doctor: no internet: the name of the provider cannot be resolved', async () => {
+    const { failures, find } = await diagnose({ OIDC_ISSUER: 'https://login.invalid' });
+    expect(failures).toEqual(['provider.reachable']);
+    expect(find('provider.reachable')).toMatchObject({
+      what: expect.stringContaining('The name login.invalid cannot be resolved'),
+      remedy: expect.stringContaining('HTTPS_PROXY'),
+    });
+  });
+
+  test('§20 doctor: a proxy that wants a password', async () => {
+    const proxy = closeAfterTest(await startProxy(['gateway', 'password']));
+    const { failures, find } = await diagnose({
+      OIDC_ISSUER: 'https://login.example',
+      HTTPS_PROXY: `http://127.0.0.1:${proxy.port}`,
+    });
+    expect(failures).toEqual(['provider.reachable']);
+    expect(find('provider.reachable').setting).toBe('HTTPS_PROXY');
+  });
+
+  test('§20 doctor: a realm that is not there', async () => {
+    const { failures, find } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/realms/none` });
+    expect(failures).toEqual(['provider.discovery']);
+    expect(find('provider.discovery').what).toContain('404');
+  });
+
+  test('§20 doctor: a BASE_URL with a path, and one that ends in /mcp', async () => {
+    const path = await diagnose({ BASE_URL: 'http://localhost:9/gateway' });
+    expect(path.find('settings.base-url-path')).toMatchObject({
+      status: 'warning',
+      why: expect.stringContaining('/.well-known/oauth-authorization-server/gateway'),
+    });
+    const endpoint = await diagnose({ BASE_URL: 'http://localhost:9/mcp' });
+    expect([endpoint.code, endpoint.failures]).toEqual([1, ['settings']]);
+    expect(endpoint.find('settings').setting).toBe('BASE_URL');
+  });
+
+  test('§20 doctor: settings that are missing are all named, each with its variable', async () => {
+    const { code, findings } = await runDoctor(undefined, { env: { OAUTH_MODE: 'broker' } });
+    expect(code).toBe(1);
+    expect(findings.map(({ setting }) => setting)).toEqual(['OIDC_ISSUER', 'OAUTH_CLIENT_ID']);
+  });
+});
+
+describe('§20 doctor --token: planted mistakes', () => {
+  const check = async (token: string, changed: Env = {}) =>
+    runDoctor(undefined, { env: { ...issuerEnv(), ...changed }, args: ['--token', token] });
+
+  test('§20 doctor --token: one that is right: whose it is, and for how long', async () => {
+    const { failures, find } = await check(await issuer.sign({ scope: 'openid' }));
+    expect(failures).toEqual([]);
+    expect(find('token').what).toMatch(
+      /sub "user-1", aud "http.*\/mcp", 60 min left, scope "openid"/,
+    );
+  });
+
+  const WRONG: readonly [string, () => Promise<string>, string, string, Env?][] = [
+    [
+      'for another audience',
+      () => issuer.sign({ aud: 'account' }),
+      'token.audience',
+      'OIDC_AUDIENCE',
+    ],
+    [
+      'without an audience: the mapper is missing',
+      () => issuer.sign({ aud: undefined }),
+      'token.audience-missing',
+      'OIDC_AUDIENCE',
+    ],
+    [
+      'whose issuer has a slash',
+      () => issuer.sign({ iss: `${issuer.url}/` }),
+      'token.issuer',
+      'OIDC_ISSUER',
+    ],
+    [
+      'that is opaque',
+      async () => 'mF_9.B5f-4.1JqM-not-a-jwt',
+      'token.opaque',
+      'OIDC_AUDIENCE, OAUTH_ACCESS_TOKEN',
+    ],
+    ['that has expired', () => issuer.sign({ exp: 1_700_000_000 }), 'token.expired', ''],
+    [
+      'of a key that is not in the key set',
+      () => issuer.sign({}, { kid: 'elsewhere' }),
+      'token.key',
+      'OIDC_ISSUER, OIDC_JWKS_URL',
+    ],
+    ['without sub', () => issuer.sign({ sub: undefined }), 'token.sub', ''],
+  ];
+  test.each(WRONG)('§20 doctor --token: one %s', async (_name, sign, check_, setting) => {
+    const { code, failures, find } = await check(await sign());
+    expect([code, failures]).toEqual([1, [check_]]);
+    expect(find(check_).setting ?? '').toBe(setting);
+  });
+
+  test('§20 doctor --token: what to click is said for the provider at hand', async () => {
+    const realm = `${issuer.url}/realms/demo`;
+    const { find } = await check(await issuer.sign({ iss: realm, aud: undefined }), {
+      OIDC_PROVIDER: 'keycloak',
+      OIDC_ISSUER: realm,
+      OIDC_JWKS_URL: `${issuer.url}/jwks`,
+    });
+    expect(find('token.audience-missing').remedy).toContain('add an Audience mapper');
+  });
+
+  test('§20 doctor --token: nothing of the token is printed', async () => {
+    const token = await issuer.sign({ aud: 'account' });
+    const { findings } = await check(token);
+    for (const part of token.split('.')) expect(JSON.stringify(findings)).not.toContain(part);
+  });
+});

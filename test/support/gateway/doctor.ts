@@ -1,0 +1,40 @@
+// `postern doctor`, as a process of its own, and what it found.
+import type { Finding } from '../../../src/cli/doctor/finding.ts';
+import { type Env, runPostern } from './process.ts';
+
+export interface Diagnosis {
+  readonly code: number | null;
+  readonly findings: readonly Finding[];
+  /** `check` of all findings that are failures. */
+  readonly failures: readonly string[];
+  /** @throws Error where there is none of this name. */
+  find(check: string): Finding;
+}
+
+export interface DoctorHow {
+  readonly env?: Env;
+  readonly args?: readonly string[];
+  readonly cwd?: string;
+}
+
+/** With a URL, or without one. */
+export async function runDoctor(url: string | undefined, how: DoctorHow = {}): Promise<Diagnosis> {
+  const { env = {}, args = [], cwd } = how;
+  const { code, stdout, stderr } = await runPostern(env, {
+    args: ['doctor', ...(url === undefined ? [] : [url]), '--json', ...args],
+    ...(cwd !== undefined && { cwd }),
+  });
+  if (stderr !== '') throw new Error(stderr);
+  const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
+  return {
+    code,
+    findings,
+    failures: findings.filter(({ status }) => status === 'failure').map(({ check }) => check),
+    find(check) {
+      const found = findings.find((finding) => finding.check === check);
+      if (found === undefined)
+        throw new Error(`No ${check} in ${JSON.stringify(findings, null, 1)}`);
+      return found;
+    },
+  };
+}
