@@ -18,6 +18,7 @@ const PAGES = [
   { name: 'protocol', title: 'Protocol' },
   { name: 'deploy', title: 'Deploy' },
   { name: 'operations', title: 'Operations' },
+  { name: 'doctor', title: 'postern doctor' },
   { name: 'architecture', title: 'Architecture' },
 ] as const;
 

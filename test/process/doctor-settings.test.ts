@@ -41,8 +41,8 @@ const issuerEnv = (): Env => ({
   HOST: '127.0.0.1',
 });
 
-describe('§20 doctor without a URL: settings that are right', () => {
-  test('§20 doctor: nothing fails, and a gateway that does not run yet is no failure', async () => {
+describe('doctor without a URL: settings that are right', () => {
+  test('§20.2 doctor: nothing fails, and a gateway that does not run yet is no failure', async () => {
     const { code, failures, find } = await diagnose();
     expect([code, failures]).toEqual([0, []]);
     for (const check of [
@@ -58,7 +58,7 @@ describe('§20 doctor without a URL: settings that are right', () => {
     expect(find('gateway.running').status).toBe('unknown');
   });
 
-  test('§20 doctor: it leaves nothing behind in the folder where it runs', async () => {
+  test('§20.2 doctor: it leaves nothing behind in the folder where it runs', async () => {
     const { readdir } = await import('node:fs/promises');
     const cwd = await makeFolder();
     await diagnose({}, { cwd });
@@ -66,8 +66,8 @@ describe('§20 doctor without a URL: settings that are right', () => {
   });
 });
 
-describe('§20 doctor without a URL: planted mistakes', () => {
-  test('§20 doctor: an issuer with a slash too many', async () => {
+describe('doctor without a URL: planted mistakes', () => {
+  test('§20.2 doctor: an issuer with a slash too many', async () => {
     const { code, find } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/` });
     expect(code).toBe(1);
     expect(find('provider.issuer')).toMatchObject({
@@ -78,7 +78,7 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     });
   });
 
-  test('§20 doctor: an issuer without the slash that the provider has', async () => {
+  test('§20.2 doctor: an issuer without the slash that the provider has', async () => {
     issuer.document = { issuer: `${issuer.url}/` };
     const { failures, find } = await runDoctor(undefined, { env: issuerEnv() });
     issuer.document = {};
@@ -86,18 +86,18 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     expect(find('provider.issuer').remedy).toContain(`set OIDC_ISSUER=${issuer.url}/ `);
   });
 
-  test('§20 doctor: a wrong client secret', async () => {
+  test('§20.2 doctor: a wrong client secret', async () => {
     const { code, failures, find } = await diagnose({ OAUTH_CLIENT_SECRET: 'another' });
     expect([code, failures]).toEqual([1, ['provider.client-secret']]);
     expect(find('provider.client-secret').setting).toContain('OAUTH_CLIENT_SECRET');
   });
 
-  test('§20 doctor: a secret with its quotation marks', async () => {
+  test('§20.2 doctor: a secret with its quotation marks', async () => {
     const { find } = await diagnose({ OAUTH_CLIENT_SECRET: `"${CLIENT.secret}"` });
     expect(find('provider.client-secret').remedy).toContain('quotation mark');
   });
 
-  test('§20 doctor: a secret that the provider wants sent in another way', async () => {
+  test('§20.2 doctor: a secret that the provider wants sent in another way', async () => {
     const endpoint = closeAfterTest(await startUpstream());
     endpoint.answer((res) => {
       const isBasic = endpoint.received.at(-1)?.headers.authorization?.startsWith('Basic ');
@@ -112,12 +112,12 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     });
   });
 
-  test('§20 doctor: a client that the provider does not know', async () => {
+  test('§20.2 doctor: a client that the provider does not know', async () => {
     const { failures } = await diagnose({ OAUTH_CLIENT_ID: 'nobody' });
     expect(failures).toEqual(['provider.client-secret', 'provider.client-id']);
   });
 
-  test('§20 doctor: a redirect URI that the provider does not know', async () => {
+  test('§20.2 doctor: a redirect URI that the provider does not know', async () => {
     const { failures, find } = await diagnose({ BASE_URL: 'https://gateway.example' });
     expect(failures).toEqual(['provider.redirect-uri']);
     expect(find('provider.redirect-uri').remedy).toContain(
@@ -125,7 +125,7 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     );
   });
 
-  test('§20 doctor: an audience that the provider makes no tokens for', async () => {
+  test('§20.2 doctor: an audience that the provider makes no tokens for', async () => {
     const { failures, find } = await diagnose({ OIDC_AUDIENCE: 'https://api.example' });
     expect(failures).toEqual(['provider.authorization-request']);
     expect(find('provider.authorization-request')).toMatchObject({
@@ -134,7 +134,7 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     });
   });
 
-  test('§20 doctor: a clock that differs', async () => {
+  test('§20.2 doctor: a clock that differs', async () => {
     const late = closeAfterTest(
       await startProvider({ gatewayUrl: BASE_URL, client: CLIENT, clockOffsetSeconds: -900 }),
     );
@@ -145,14 +145,14 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     );
   });
 
-  test('§20 doctor: a provider that is down', async () => {
+  test('§20.2 doctor: a provider that is down', async () => {
     const port = await freePort();
     const { failures, find } = await diagnose({ OIDC_ISSUER: `http://localhost:${port}` });
     expect(failures).toEqual(['provider.reachable']);
     expect(find('provider.reachable').what).toContain(`Nothing listens at localhost:${port}`);
   });
 
-  test('§20 doctor: no internet: the name of the provider cannot be resolved', async () => {
+  test('§20.2 doctor: no internet: the name of the provider cannot be resolved', async () => {
     const { failures, find } = await diagnose({ OIDC_ISSUER: 'https://login.invalid' });
     expect(failures).toEqual(['provider.reachable']);
     expect(find('provider.reachable')).toMatchObject({
@@ -161,7 +161,7 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     });
   });
 
-  test('§20 doctor: a proxy that wants a password', async () => {
+  test('§20.2 doctor: a proxy that wants a password', async () => {
     const proxy = closeAfterTest(await startProxy(['gateway', 'password']));
     const { failures, find } = await diagnose({
       OIDC_ISSUER: 'https://login.example',
@@ -171,13 +171,13 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     expect(find('provider.reachable').setting).toBe('HTTPS_PROXY');
   });
 
-  test('§20 doctor: a realm that is not there', async () => {
+  test('§20.2 doctor: a realm that is not there', async () => {
     const { failures, find } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/realms/none` });
     expect(failures).toEqual(['provider.discovery']);
     expect(find('provider.discovery').what).toContain('404');
   });
 
-  test('§20 doctor: a BASE_URL with a path, and one that ends in /mcp', async () => {
+  test('§20.2 doctor: a BASE_URL with a path, and one that ends in /mcp', async () => {
     const path = await diagnose({ BASE_URL: 'http://localhost:9/gateway' });
     expect(path.find('settings.base-url-path')).toMatchObject({
       status: 'warning',
@@ -188,18 +188,18 @@ describe('§20 doctor without a URL: planted mistakes', () => {
     expect(endpoint.find('settings').setting).toBe('BASE_URL');
   });
 
-  test('§20 doctor: settings that are missing are all named, each with its variable', async () => {
+  test('§20.2 doctor: settings that are missing are all named, each with its variable', async () => {
     const { code, findings } = await runDoctor(undefined, { env: { OAUTH_MODE: 'broker' } });
     expect(code).toBe(1);
     expect(findings.map(({ setting }) => setting)).toEqual(['OIDC_ISSUER', 'OAUTH_CLIENT_ID']);
   });
 });
 
-describe('§20 doctor --token: planted mistakes', () => {
+describe('doctor --token: planted mistakes', () => {
   const check = async (token: string, changed: Env = {}) =>
     runDoctor(undefined, { env: { ...issuerEnv(), ...changed }, args: ['--token', token] });
 
-  test('§20 doctor --token: one that is right: whose it is, and for how long', async () => {
+  test('§20.2 doctor --token: one that is right: whose it is, and for how long', async () => {
     const { failures, find } = await check(await issuer.sign({ scope: 'openid' }));
     expect(failures).toEqual([]);
     expect(find('token').what).toMatch(
@@ -241,13 +241,13 @@ describe('§20 doctor --token: planted mistakes', () => {
     ],
     ['without sub', () => issuer.sign({ sub: undefined }), 'token.sub', ''],
   ];
-  test.each(WRONG)('§20 doctor --token: one %s', async (_name, sign, check_, setting) => {
+  test.each(WRONG)('§20.2 doctor --token: one %s', async (_name, sign, check_, setting) => {
     const { code, failures, find } = await check(await sign());
     expect([code, failures]).toEqual([1, [check_]]);
     expect(find(check_).setting ?? '').toBe(setting);
   });
 
-  test('§20 doctor --token: what to click is said for the provider at hand', async () => {
+  test('§20.2 doctor --token: what to click is said for the provider at hand', async () => {
     const realm = `${issuer.url}/realms/demo`;
     const { find } = await check(await issuer.sign({ iss: realm, aud: undefined }), {
       OIDC_PROVIDER: 'keycloak',
@@ -257,7 +257,7 @@ describe('§20 doctor --token: planted mistakes', () => {
     expect(find('token.audience-missing').remedy).toContain('add an Audience mapper');
   });
 
-  test('§20 doctor --token: nothing of the token is printed', async () => {
+  test('§20.2 doctor --token: nothing of the token is printed', async () => {
     const token = await issuer.sign({ aud: 'account' });
     const { findings } = await check(token);
     for (const part of token.split('.')) expect(JSON.stringify(findings)).not.toContain(part);

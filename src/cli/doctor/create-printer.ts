@@ -17,8 +17,7 @@ export function createPrinter(subject: string, isJson: boolean): Printer {
     };
   // `postern doctor | head` closes the pipe while more is to come.
   process.stdout.on('error', () => process.exit());
-  // https://no-color.org
-  const hasColours = process.stdout.isTTY === true && !process.env.NO_COLOR;
+  const hasColours = wantsColours(process.env, process.stdout.isTTY === true);
   let current: string | undefined;
   console.log(`Checking ${subject}`);
   return {
@@ -30,3 +29,7 @@ export function createPrinter(subject: string, isJson: boolean): Printer {
     finish: (findings) => console.log(`\n${renderSummary(findings)}`),
   };
 }
+
+/** https://no-color.org, https://force-color.org */
+const wantsColours = (env: NodeJS.ProcessEnv, isTerminal: boolean): boolean =>
+  !env.NO_COLOR && (Boolean(env.FORCE_COLOR) || isTerminal);

@@ -6,6 +6,8 @@ import { judgeClients } from './judge-clients.ts';
 import { KNOWN_CLIENTS } from './known-clients.ts';
 
 export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
+  // Without authentication there is no login to fail.
+  if ((await walk.callWithoutToken()).status !== 401) return [];
   const [places, resource, registration, login] = await Promise.all([
     walk.readServerMetadata(),
     walk.readResourceMetadata(),
