@@ -1,10 +1,10 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
-import { generate } from 'selfsigned';
 import { describe, expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
+import { issueCertificate } from '../../support/upstreams/certificates.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { callTool, sessionCaller } from '../../support/upstreams/requests.ts';
 import {
@@ -280,22 +280,8 @@ describe('a server that refuses the gateway', () => {
 });
 
 describe('a server with TLS', () => {
-  const issue = async (name: string) => {
-    const altNames = [
-      name === '127.0.0.1' ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
-    ];
-    const made = await generate([{ name: 'commonName', value: name }], {
-      keySize: 2048,
-      extensions: [
-        { name: 'basicConstraints', cA: true },
-        { name: 'subjectAltName', altNames },
-      ],
-    });
-    return { key: made.private, cert: made.cert };
-  };
-
   test('§18.3 its certificate may be signed by the authority of the configuration', async () => {
-    const tls = await issue('127.0.0.1');
+    const tls = await issueCertificate('127.0.0.1');
     const server = closeAfterTest(await startScriptedHttp('session', { tls }));
     const { upstream } = await openTo({ url: server.url, ca: tls.cert });
     expect(await callTool(upstream, caller, 'any')).toEqual({ content: [] });
@@ -307,7 +293,7 @@ describe('a server with TLS', () => {
   ])(
     '§18.4 a certificate of %s is refused, and nothing is sent',
     async (_what, name, isTrusted) => {
-      const tls = await issue(name);
+      const tls = await issueCertificate(name);
       const server = closeAfterTest(await startScriptedHttp('session', { tls }));
       const { upstream } = await openTo({ url: server.url, ca: isTrusted ? tls.cert : undefined });
       await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
