@@ -18,6 +18,12 @@ export function isOnThisMachine(host: string): boolean {
   return /^((.+\.)?localhost|127\.[\d.]+|::1)$/.test(canonicalizeAddress(name) ?? name);
 }
 
+/** Whether a token that goes to this URL can be read by nobody on the way. */
+export function isSafeForTokens(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+}
+
 /** A host in lower case, without the brackets of IPv6 and the dot of the DNS root. */
 export const normalizeHost = (host: string): string =>
   host

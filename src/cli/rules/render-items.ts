@@ -1,5 +1,6 @@
 // What `postern rules test` prints.
 import type { UserContext } from '../../core/user-context.ts';
+import { toVisibleJson } from '../../core/visible-json.ts';
 import type { RuleDecision, RuledItem } from '../../features/rules/rules.ts';
 
 export interface JudgedItem {
@@ -72,4 +73,7 @@ const describeItem = ({ kind, name }: RuledItem): string =>
   toVisible(kind === 'tool' ? name : `${kind}:${name}`);
 
 /** Servers and clients choose names: nothing of them moves the cursor of a terminal. */
-const toVisible = (text: string): string => (/\p{C}/u.test(text) ? JSON.stringify(text) : text);
+function toVisible(text: string): string {
+  const json = toVisibleJson(text);
+  return json === `"${text}"` ? text : json;
+}

@@ -84,13 +84,9 @@ describe('forward', () => {
 
 describe('at start', () => {
   const OIDC = { OIDC_ISSUER: 'https://id.example' };
-  const REDIS = { ...OIDC, REDIS_URL: 'redis://localhost' };
-  const SECRET = { OAUTH_STATE_SECRET: 'x'.repeat(32) };
 
   test.each([
     { auth: { type: 'identity' }, env: OIDC, problem: undefined },
-    { auth: { type: 'identity' }, env: REDIS, problem: 'OAUTH_STATE_SECRET' },
-    { auth: { type: 'identity' }, env: { ...REDIS, ...SECRET }, problem: undefined },
     { auth: { type: 'token-exchange', audience: AUDIENCE }, env: OIDC, problem: 'OAUTH_CLIENT_ID' },
     {
       auth: { type: 'token-exchange', audience: AUDIENCE },

@@ -1,5 +1,5 @@
 // A server of the configuration file, of either kind.
-import { isLoopbackHost } from '../../loopback.ts';
+import { isSafeForTokens } from '../../loopback.ts';
 import type { HttpUpstreamConfig, StdioUpstreamConfig, UpstreamConfig } from '../gateway-file.ts';
 import { createRecord } from '../shapes/collection.ts';
 import { type Member, type MemberReader, object } from '../shapes/object.ts';
@@ -137,11 +137,6 @@ function readHeaders({ read, report }: MemberReader): Readonly<Record<string, st
   if (twice !== undefined)
     report(`The header ${twice} is given twice: case does not count.`, httpMembers.headers);
   return createRecord(given.map(([name, value]) => [name.toLowerCase(), value]));
-}
-
-function isSafeForTokens(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'https:' || isLoopbackHost(hostname);
 }
 
 function buildStdio(members: MemberReader): UnnamedServer | undefined {

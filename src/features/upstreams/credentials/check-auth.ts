@@ -1,8 +1,9 @@
-// §18.6: what `auth` of the servers needs of the gateway's settings, checked at start.
+// §18.6: what `auth` of the servers needs of the gateway's settings, checked at start. What REDIS_URL needs is checked
+// where the file is read.
 import type { Config } from '../../../core/config/config.ts';
 import type { UpstreamAuth, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 
-type Settings = Pick<Config, 'auth' | 'oauth' | 'store'>;
+type Settings = Pick<Config, 'auth' | 'oauth'>;
 
 interface Requirement {
   readonly types: readonly UpstreamAuth['type'][];
@@ -12,12 +13,6 @@ interface Requirement {
 }
 
 const REQUIREMENTS: readonly Requirement[] = [
-  {
-    types: ['identity'],
-    isMet: ({ store, oauth }) => store.kind !== 'redis' || oauth.stateSecret?.kind === 'given',
-    problem:
-      'needs OAUTH_STATE_SECRET together with REDIS_URL: it seals the keys that all replicas sign with. Set the same one on all replicas, for example the output of `openssl rand -base64 48`.',
-  },
   {
     types: ['token-exchange', 'forward'],
     isMet: ({ auth }) => auth.required,

@@ -1,5 +1,5 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
-import { isOnThisMachine } from '../../../core/loopback.ts';
+import { isSafeForTokens } from '../../../core/loopback.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { GetToken } from './get-headers.ts';
 
@@ -8,14 +8,8 @@ export interface ForwardConfig {
   readonly audience: string;
 }
 
-/** Over http only where the token does not leave this machine. */
-export const isSafeToForward = (url: string): boolean => {
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'https:' || (protocol === 'http:' && isOnThisMachine(hostname));
-};
-
 export function createForward({ url, audience }: ForwardConfig): GetToken {
-  const isSafe = isSafeToForward(url);
+  const isSafe = isSafeForTokens(url);
 
   return function forwardToken({ user }) {
     if (user === undefined) return undefined;
