@@ -18,12 +18,16 @@ import { createServerUrls } from './core/server-urls.ts';
 import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
+import { openTracing } from './core/tracing/open-tracing.ts';
+import { traceFetch } from './core/tracing/trace-fetch.ts';
+import { traceStore } from './core/tracing/trace-store.ts';
+import { readTraceId } from './core/tracing/tracing.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
-import { getTraceId, readTraceContext } from './features/mcp/protocol/trace-context.ts';
+import { readTraceContext } from './features/mcp/protocol/trace-context.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import type { Network } from './features/oauth/client-id-metadata/network.ts';
 import { createLogo } from './features/site/logo.ts';
@@ -91,6 +95,7 @@ const DRAIN_GRACE_MS = 10_000;
  * file of the logo cannot be read.
  * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used,
  * or the folder is in use.
+ * @throws TracingError when the packages of OpenTelemetry are needed and missing.
  * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
  */
 export async function createGateway(
@@ -103,12 +108,18 @@ export async function createGateway(
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(config.server.logLevel);
   const outbound = await openOutboundNetwork(config.outbound);
-  const fetch = overrides.fetch ?? outbound.fetch;
+  const tracing = await openTracing(config.tracing, { clock, log });
+  const ownFetch = overrides.fetch ?? outbound.fetch;
+  const fetch = tracing === undefined ? ownFetch : traceFetch(ownFetch, tracing);
   const catalog = overrides.catalog ?? builtInCatalog;
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const audit = openAudit(config.audit, { clock, log, metrics });
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
-  const store = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
+  const measured = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
+  const store =
+    tracing === undefined
+      ? measured
+      : traceStore(measured, config.store.kind === 'redis' ? 'redis' : 'lmdb', tracing);
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
       await store.close();
@@ -150,6 +161,7 @@ export async function createGateway(
             clock,
             log,
             metrics,
+            tracing,
           },
         );
   const mcp = createMcp(config.mcp, {
@@ -161,6 +173,7 @@ export async function createGateway(
     metrics,
     log,
     getChallenge: auth.getChallenge,
+    tracing,
   });
 
   const site = createPublicSite(config, {
@@ -184,7 +197,7 @@ export async function createGateway(
     getPublicTools: site.getPublicTools,
     tunnel: outbound.openTunnel,
     audit,
-    getTraceId: readTraceId,
+    getTraceId: tracing === undefined ? readHeader : () => readTraceId(tracing.getTraceContext()),
   });
 
   let isShuttingDown = false;
@@ -211,6 +224,7 @@ export async function createGateway(
     clock,
     metrics,
     log,
+    tracing,
   });
 
   authorization.start();
@@ -239,12 +253,13 @@ export async function createGateway(
       await outbound.close();
       await store.close();
       audit?.close();
+      await tracing?.close();
     },
   };
 }
 
-const readTraceId = (request: GatewayRequest): string | undefined =>
-  getTraceId(readTraceContext(request.headers));
+const readHeader = ({ headers }: GatewayRequest): string | undefined =>
+  readTraceId(readTraceContext(headers));
 
 /** Loaded where it is used, as the store's driver is. */
 async function createMetrics(): Promise<Metrics> {

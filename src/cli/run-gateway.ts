@@ -1,6 +1,7 @@
 import { AuditLogError } from '../core/audit/line-sink.ts';
 import type { Config } from '../core/config/config.ts';
 import { DataDirError } from '../core/store/embedded/lock.ts';
+import { TracingError } from '../core/tracing/open-tracing.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
 import type { ConfigFile } from './config-file/open-config-file.ts';
 import type { Setup } from './config-file/read-setup.ts';
@@ -51,11 +52,12 @@ async function openGateway(config: Config, deps: Partial<Deps>): Promise<Gateway
   try {
     return await createGateway(config, deps);
   } catch (error) {
-    if (error instanceof DataDirError || error instanceof AuditLogError)
-      throw new StartError([error.message]);
-    throw error;
+    throw isOperators(error) ? new StartError([error.message]) : error;
   }
 }
+
+const isOperators = (error: unknown): error is Error =>
+  [DataDirError, AuditLogError, TracingError].some((kind) => error instanceof kind);
 
 async function startListening(gateway: Gateway, { host, port }: Config['server']): Promise<void> {
   try {

@@ -15,6 +15,9 @@ export const generateQuestionId: () => string = randomUUID;
 export const isQuestionId = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value);
 
+/** `service.instance.id`: which of several processes a trace comes from. */
+export const generateInstanceId: () => string = randomUUID;
+
 /** RFC 7519 §4.1.7: the id of a token that the gateway signs. */
 export const generateTokenId: () => string = randomUUID;
 

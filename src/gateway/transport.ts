@@ -3,10 +3,13 @@ import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
 import type { Log } from '../core/log.ts';
+import type { GatewayRequest } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
+import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import { createLimiter, createUnlimitedLimiter } from '../features/limits/limiter.ts';
+import { readTraceContext } from '../features/mcp/protocol/trace-context.ts';
 import { createSite } from '../features/site/site.ts';
 import { createAccessLog } from '../http/access-log.ts';
 import { createFindClientIp } from '../http/client-ip.ts';
@@ -24,6 +27,7 @@ import { createRouter } from '../http/router.ts';
 import { createRunQueue } from '../http/run-queue.ts';
 import { createSecurityHeaders } from '../http/security-headers.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
+import { traceRequests, traceRunQueue } from '../http/trace-requests.ts';
 
 /** What a header section may have beside the token. */
 const OTHER_HEADERS_BYTES = 16_384;
@@ -36,17 +40,20 @@ export interface TransportParts {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
 }
 
 /** The server, and all that a request meets before and after its endpoint. */
 export async function createTransport(config: Config, parts: TransportParts): Promise<HttpServer> {
-  const { store, clock, metrics, log } = parts;
+  const { store, clock, metrics, log, tracing } = parts;
   const { http, limits } = config;
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(parts.endpoints, await createSite({ baseUrl, log }));
-  const runQueue = createRunQueue(clock);
-  return createHttpServer({
+  const ownQueue = createRunQueue(clock);
+  const runQueue = tracing === undefined ? ownQueue : traceRunQueue(ownQueue, tracing);
+  const own = {
     runPipeline: createPipeline({
       router,
       checkHost: createHostCheck(config),
@@ -67,11 +74,14 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
       runQueue,
       clock,
     }),
+    logRequest: createAccessLog(log, metrics, clock),
+  };
+  return createHttpServer({
+    ...(tracing === undefined ? own : traceRequests(own, { tracing, readParent })),
     runQueue,
     isServedWhenBusy: router.isServedWhenBusy,
     overloadRefusals: createOverloadRefusals(parts.endpoints, securityHeaders),
     findClientIp: createFindClientIp(http.trustProxy),
-    logRequest: createAccessLog(log, metrics, clock),
     securityHeaders,
     maxConnections: http.maxConnections,
     maxHeaderBytes: http.maxTokenBytes + OTHER_HEADERS_BYTES,
@@ -80,3 +90,5 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
     log,
   });
 }
+
+const readParent = ({ headers }: GatewayRequest) => readTraceContext(headers);

@@ -3,12 +3,13 @@ import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
 import type { Fetch } from '../core/fetch-with-limits.ts';
-import type { GatewayFile } from '../core/gateway-file/gateway-file.ts';
+import type { GatewayFile, UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import type { Log } from '../core/log.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
 import type { Seal } from '../core/seal/seal.ts';
 import type { Store } from '../core/store/store.ts';
+import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Catalogs } from '../features/mcp/calls/views.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { createClientOf } from '../features/rules/client-of.ts';
@@ -22,6 +23,8 @@ import { createIdentityEndpoints } from '../features/upstreams/credentials/endpo
 import type { Lock } from '../features/upstreams/lock/lock.ts';
 import { createRelayCall } from '../features/upstreams/relay/relay-call.ts';
 import { createSuspendedCalls } from '../features/upstreams/relay/suspended/suspended-calls.ts';
+import { traceUpstream } from '../features/upstreams/trace-upstream.ts';
+import type { Upstream } from '../features/upstreams/upstream.ts';
 import { createUpstreamOpener } from './open-upstream.ts';
 
 /** What may change while the gateway runs: the configuration file, and the lock beside it. */
@@ -44,6 +47,8 @@ export interface UpstreamParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
 }
 
 export interface GatewayUpstreams {
@@ -62,7 +67,7 @@ export async function openUpstreams(
   first: GatewaySetup,
   parts: UpstreamParts,
 ): Promise<GatewayUpstreams> {
-  const { builtIn, store, getSeal, clock, log, metrics } = parts;
+  const { builtIn, store, getSeal, clock, log, metrics, tracing } = parts;
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   let setup = first;
   let rules = await createRules(first.file.rules, { clock });
@@ -84,7 +89,7 @@ export async function openUpstreams(
 
   const catalogs = createUpstreamCatalogs(toCatalogSetup(first, rules), {
     builtIn,
-    openUpstream,
+    openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relayCall: createRelayCall({ clock, log, suspendedCalls }),
     clientOf: createClientOf({
       store,
@@ -122,3 +127,8 @@ export async function openUpstreams(
     },
   };
 }
+
+const openTraced =
+  (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>
+  (config: UpstreamConfig): Upstream =>
+    traceUpstream(open(config), tracing);

@@ -19,6 +19,9 @@ export type LogRequest = (request: LoggedRequest) => void;
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
+/** Callers may send any word: those that nobody uses are one series. */
+export const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
+
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
 export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRequest {
   const throttle = createLogThrottle(clock, (error, leftOut) =>
@@ -33,7 +36,7 @@ export function createAccessLog(log: Log, metrics: Metrics, clock: Clock): LogRe
     const { status } = reply;
     const outcome = reply.outcome?.();
     const error = reply.error ?? outcome?.error;
-    metrics.recordHttpRequest(METHODS.has(method) ? method : 'other', route, status, seconds);
+    metrics.recordHttpRequest(toKnownMethod(method), route, status, seconds);
     if (error === undefined) {
       // Most levels do not write this line: then its facts need not be gathered.
       if (log.isWritten('debug')) log.debug('Answered.', describeRequest(request, outcome));

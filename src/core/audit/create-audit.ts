@@ -4,6 +4,7 @@ import { fail } from '../errors/gateway-error.ts';
 import { escapeUnprintable, type Log } from '../log.ts';
 import { createWarnThrottle } from '../log-throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { stripUri } from '../strip-uri.ts';
 import type { Audit, AuditedAction, AuditedEnd, WorkEnd } from './audit.ts';
 import { judgeWork } from './judge-work.ts';
 import type { LineSink } from './line-sink.ts';
@@ -110,7 +111,3 @@ function renderLine(
 
 const cut = (text: string | undefined): string | undefined =>
   text !== undefined && text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
-
-/** Passwords stand in user info, and arguments in queries. */
-const stripUri = (uri: string): string =>
-  uri.replace(/[?#].*$/s, '').replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1');

@@ -9,6 +9,7 @@ import type { OutboundConfig } from './groups/outbound.ts';
 import type { ServerConfig } from './groups/server.ts';
 import type { SiteConfig } from './groups/site.ts';
 import type { StoreConfig } from './groups/store.ts';
+import type { TracingConfig } from './groups/tracing.ts';
 import type { UpstreamsConfig } from './groups/upstreams.ts';
 
 /** Every setting, read once at start and frozen. Where a unit is not in the name it is said there. */
@@ -24,4 +25,5 @@ export interface Config {
   readonly upstreams: UpstreamsConfig;
   readonly site: SiteConfig;
   readonly audit: AuditConfig;
+  readonly tracing: TracingConfig;
 }

@@ -11,6 +11,7 @@ import { readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
 import { readSiteConfig } from './groups/site.ts';
 import { readStoreConfig } from './groups/store.ts';
+import { readTracingConfig } from './groups/tracing.ts';
 import { readUpstreamsConfig } from './groups/upstreams.ts';
 import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
 import { findProblems } from './problems.ts';
@@ -42,6 +43,7 @@ export function loadConfig(env: Env): Config {
     upstreams: readUpstreamsConfig(read),
     site: readSiteConfig(read),
     audit: readAuditConfig(read),
+    tracing: readTracingConfig(read),
   });
 }
 

@@ -23,8 +23,10 @@ const KNOWN: ReadonlySet<string> = new Set(
   SETTINGS.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
 );
 
-/** Those with an alias are every program's (`HTTP_PROXY`), and so are their neighbours. */
-const NAMES = SETTINGS.flatMap(({ variable, alias }) => (alias === undefined ? [variable] : []));
+/** Those with an alias are every program's (`HTTP_PROXY`), as are those of OpenTelemetry, and so are their neighbours. */
+const NAMES = SETTINGS.flatMap(({ variable, alias }) =>
+  alias === undefined && !variable.startsWith('OTEL_') ? [variable] : [],
+);
 
 /** Nobody else is likely to use these. */
 const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;

@@ -12,6 +12,7 @@ import { providerClientSettings } from './groups/provider-client.ts';
 import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { storeSettings } from './groups/store.ts';
+import { tracingSettings } from './groups/tracing.ts';
 import { upstreamSettings } from './groups/upstreams.ts';
 import type { Setting } from './setting.ts';
 
@@ -36,6 +37,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Outbound network', settings: Object.values(outboundSettings) },
   { title: 'Rate limits', settings: limitSettings },
   { title: 'Audit log', settings: Object.values(auditSettings) },
+  { title: 'Traces', settings: Object.values(tracingSettings) },
 ];
 
 export const SETTINGS: readonly Setting<unknown>[] = SETTING_GROUPS.flatMap(

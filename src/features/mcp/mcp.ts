@@ -8,6 +8,7 @@ import { createReplicas } from '../../core/replicas/replicas.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
+import type { Tracing } from '../../core/tracing/tracing.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
 import { createRunMethod } from './calls/run-method.ts';
 import { type Catalogs, createViews } from './calls/views.ts';
@@ -22,6 +23,8 @@ import { createRequestState } from './stateless/request-state.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { createResourceUpdates } from './streaming/resource-updates.ts';
+import { traceCalls } from './trace-calls.ts';
+import { traceMcpEndpoints } from './trace-endpoints.ts';
 
 export interface McpDeps {
   readonly catalogs: Catalogs;
@@ -34,6 +37,8 @@ export interface McpDeps {
   readonly log: Log;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
 }
 
 export interface Mcp {
@@ -61,7 +66,7 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
-  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge } = deps;
+  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge, tracing } = deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
@@ -90,7 +95,8 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         sessionKeyPrefix,
       })
     : undefined;
-  const runMethod = createRunMethod({ service, maxCallsPerUser: config.maxCallsPerUser, clock });
+  const runOwn = createRunMethod({ service, maxCallsPerUser: config.maxCallsPerUser, clock });
+  const runMethod = tracing === undefined ? runOwn : traceCalls(runOwn, tracing);
   const views = createViews({ catalogs, metrics, clock });
   const eras = {
     session: createSessionEra({
@@ -112,8 +118,17 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     }),
   };
 
+  const endpoints = createMcpEndpoints({
+    views,
+    eras,
+    sessions,
+    sessionStreams,
+    metrics,
+    getChallenge,
+  });
+
   return {
-    endpoints: createMcpEndpoints({ views, eras, sessions, sessionStreams, metrics, getChallenge }),
+    endpoints: tracing === undefined ? endpoints : traceMcpEndpoints(endpoints, tracing),
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       // Servers behind the gateway name arguments to repeat at any time.

@@ -1,0 +1,59 @@
+// §21.2: what is told of a request to OpenTelemetry. Without a collector there is none of this, and nothing is wrapped.
+
+export interface Tracing {
+  /**
+   * Runs the work of a request. Its span begins now, but is made only when something of it is to be recorded: who is
+   * the parent may be said until then. All that the work starts belongs to it.
+   */
+  traceRequest<Result>(parent: TraceParent, work: (request: RequestTrace) => Result): Result;
+  /** Of the request for which this runs; undefined for what runs for none. */
+  getRequest(): RequestTrace | undefined;
+  /** A span below the one that is active now. Undefined where there is none, or it is not recorded. */
+  startChild(description: SpanDescription): Span | undefined;
+  /** The work, for the request for which this runs now, whoever calls it later. */
+  bind<Result>(work: () => Result): () => Result;
+  /** What a request to another service says of this one. */
+  getTraceContext(): TraceParent;
+  /** Sends what was not sent yet, for 2 s at most, and ends. */
+  close(): Promise<void>;
+}
+
+/** W3C Trace Context §3, well-formed; without `traceparent` there is none. */
+export interface TraceParent {
+  readonly traceparent?: string;
+  readonly tracestate?: string;
+}
+
+export interface SpanDescription {
+  readonly name: string;
+  readonly kind: 'client' | 'internal';
+  readonly attributes: Attributes;
+}
+
+/** By the names of OpenTelemetry's semantic conventions. Undefined ones are left out. */
+export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export interface Span {
+  /** What a request to another service says of it. */
+  readonly context: TraceParent;
+  /** It is the active one for what the work starts. */
+  run<Result>(work: () => Result): Result;
+  setAttributes(attributes: Attributes): void;
+  /** `type` is one of few (`error.type`). */
+  fail(type: string, message?: string): void;
+  end(): void;
+}
+
+export interface RequestTrace {
+  /** Counts where the request's headers have no parent, and the span is not made yet. */
+  offerParent(parent: TraceParent): void;
+  getSpan(): Span;
+  /** A better name than `end` has. */
+  setName(name: string): void;
+  /** The span is named so unless it was named. */
+  end(name: string): void;
+}
+
+/** `traceparent` is `00-<trace>-<span>-<flags>`. */
+export const readTraceId = ({ traceparent }: TraceParent): string | undefined =>
+  traceparent?.slice(3, 35);

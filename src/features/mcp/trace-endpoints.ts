@@ -1,0 +1,110 @@
+// §21.2: the span of a request to /mcp says what it asks, by OpenTelemetry's conventions for MCP. Never an argument.
+import type {
+  Endpoint,
+  JudgedCall,
+  ProtectedCall,
+  ProtectedEndpoint,
+} from '../../core/endpoint.ts';
+import { isObject, type JsonObject } from '../../core/json.ts';
+import { truncateForLog } from '../../core/log.ts';
+import { type GatewayRequest, getHeader, getJson, type Reply } from '../../core/message.ts';
+import { stripUri } from '../../core/strip-uri.ts';
+import type { Attributes, RequestTrace, Tracing } from '../../core/tracing/tracing.ts';
+import { isRequestId, readMeta } from './protocol/json-rpc.ts';
+import { readTraceContext } from './protocol/trace-context.ts';
+
+/** The same endpoints. Whatever a message is passed on to belongs to its span from here on. */
+export const traceMcpEndpoints = (
+  endpoints: readonly Endpoint[],
+  tracing: Tracing,
+): readonly Endpoint[] =>
+  endpoints.map((endpoint) =>
+    endpoint.kind === 'protected' && endpoint.body === 'json'
+      ? { ...endpoint, judge: traceJudge(endpoint.judge, tracing) }
+      : endpoint,
+  );
+
+function traceJudge(judge: ProtectedEndpoint['judge'], tracing: Tracing) {
+  return function judgeTraced(call: ProtectedCall): JudgedCall {
+    const trace = tracing.getRequest();
+    const message = getJson(call.body);
+    if (trace === undefined || !isObject(message)) return judge(call);
+    trace.offerParent(readTraceContext(readMeta(message.params)));
+    trace.getSpan().setAttributes(describeMessage(message, call.request));
+    const { access, run } = judge(passTrace(call, message, trace));
+    const name = nameMessage(message);
+    return {
+      access,
+      run: (session) =>
+        nameAtEnd(
+          trace,
+          name,
+          trace.getSpan().run(() => run(session)),
+        ),
+    };
+  };
+}
+
+/** `_meta` is where the rest of the gateway, its tools and other servers read it. */
+function passTrace(call: ProtectedCall, message: JsonObject, trace: RequestTrace): ProtectedCall {
+  const { params = {}, method } = message;
+  if (typeof method !== 'string' || !isObject(params) || call.body.type !== 'json') return call;
+  const { tracestate: _, ...meta } = readMeta(params);
+  const traced = { ...params, _meta: { ...meta, ...trace.getSpan().context } };
+  return { ...call, body: { ...call.body, value: { ...message, params: traced } } };
+}
+
+/** Of each method that is about one thing: what it is called, and by which parameter. */
+const SUBJECTS: Readonly<Record<string, readonly [param: string, attribute: string]>> = {
+  'tools/call': ['name', 'gen_ai.tool.name'],
+  'prompts/get': ['name', 'gen_ai.prompt.name'],
+  'resources/read': ['uri', 'mcp.resource.uri'],
+};
+
+function describeMessage({ id, method, params }: JsonObject, request: GatewayRequest): Attributes {
+  if (typeof method !== 'string') return {};
+  const [param = '', attribute = ''] = SUBJECTS[method] ?? [];
+  const subject = isObject(params) ? params[param] : undefined;
+  return {
+    'mcp.method.name': truncateForLog(method),
+    'mcp.protocol.version': getHeader(request, 'mcp-protocol-version'),
+    'jsonrpc.request.id': isRequestId(id) ? truncateForLog(String(id)) : undefined,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    ...(typeof subject === 'string' && { [attribute]: truncateForLog(stripUri(subject)) }),
+    ...(method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
+  };
+}
+
+interface MessageName {
+  readonly method: string | undefined;
+  /** Of tools and prompts; URIs are too many. */
+  readonly target: string | undefined;
+}
+
+function nameMessage({ method, params }: JsonObject): MessageName {
+  const [param] = typeof method === 'string' ? (SUBJECTS[method] ?? []) : [];
+  const target = param === 'name' && isObject(params) ? params.name : undefined;
+  return {
+    method: typeof method === 'string' ? method : undefined,
+    target: typeof target === 'string' ? target : undefined,
+  };
+}
+
+/** What callers may write as they like is no name. */
+const UNKNOWN_METHOD: ReadonlySet<string> = new Set(['method_not_found', 'unknown_method']);
+
+/** Apart from the message, so that a call that waits does not keep it. */
+async function nameAtEnd(
+  trace: RequestTrace,
+  { method, target }: MessageName,
+  replying: Reply | Promise<Reply>,
+): Promise<Reply> {
+  const reply = await replying;
+  const key = reply.error?.key ?? '';
+  if (method !== undefined && !UNKNOWN_METHOD.has(key)) {
+    const isKnown = target !== undefined && key !== 'invalid_params';
+    trace.setName(isKnown ? `${method} ${target}` : method);
+  }
+  return reply;
+}

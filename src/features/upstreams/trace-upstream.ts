@@ -1,0 +1,96 @@
+// §21.2: requests to servers behind the gateway as spans, by OpenTelemetry's conventions for MCP; the server is told of
+// the span. Never an argument.
+import { truncateForLog } from '../../core/log.ts';
+import { stripUri } from '../../core/strip-uri.ts';
+import type { Attributes, Span, Tracing } from '../../core/tracing/tracing.ts';
+import { type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts';
+
+export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
+  const place = describePlace(upstream);
+
+  return {
+    config: upstream.config,
+    get isUp() {
+      return upstream.isUp;
+    },
+    request(caller, request) {
+      const span = tracing.startChild({
+        name: nameRequest(request),
+        kind: 'client',
+        attributes: { ...place, ...describeRequest(request) },
+      });
+      // What is not recorded is passed on all the same: the server follows.
+      const own = span?.context ?? tracing.getTraceContext();
+      const { baggage } = request.trace;
+      const trace =
+        own.traceparent === undefined
+          ? request.trace
+          : { ...own, ...(baggage !== undefined && { baggage }) };
+      const send = () => upstream.request(caller, { ...request, trace });
+      return span === undefined ? send() : watchRequest(span.run(send), span);
+    },
+    describe: (caller) => upstream.describe(caller),
+    listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),
+    onStateChange: (listener) => upstream.onStateChange(listener),
+    endSession: (caller) => upstream.endSession(caller),
+    close: (graceMs) => upstream.close(graceMs),
+  };
+}
+
+const watchRequest = <Result extends object>(
+  working: Promise<Result>,
+  span: Span,
+): Promise<Result> =>
+  working.then(
+    (result) => {
+      if ('isError' in result && result.isError === true) span.fail('tool_error');
+      span.end();
+      return result;
+    },
+    (thrown: unknown) => {
+      failSpan(span, thrown);
+      span.end();
+      throw thrown;
+    },
+  );
+
+function failSpan(span: Span, thrown: unknown): void {
+  if (!(thrown instanceof UpstreamError)) {
+    span.fail('_OTHER');
+    return;
+  }
+  const code = thrown.jsonRpcError?.code;
+  if (code === undefined) {
+    span.fail(thrown.failure);
+    return;
+  }
+  span.setAttributes({ 'rpc.response.status_code': String(code) });
+  span.fail(String(code));
+}
+
+function describePlace({ config }: Upstream): Attributes {
+  const place = { 'postern.server': config.name };
+  if (config.kind === 'stdio') return { ...place, 'network.transport': 'pipe' };
+  const { protocol, hostname, port } = new URL(config.url);
+  return {
+    ...place,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+  };
+}
+
+const nameRequest = ({ method, name }: UpstreamRequest): string =>
+  name === undefined || method === 'resources/read' ? method : `${method} ${name}`;
+
+function describeRequest({ method, name }: UpstreamRequest): Attributes {
+  const subject = name === undefined ? undefined : truncateForLog(stripUri(name));
+  return {
+    'mcp.method.name': method,
+    'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
+    'gen_ai.tool.name': method === 'tools/call' ? subject : undefined,
+    'gen_ai.prompt.name': method === 'prompts/get' ? subject : undefined,
+    'mcp.resource.uri': method === 'resources/read' ? subject : undefined,
+  };
+}

@@ -1,0 +1,67 @@
+// §21.2: each request as a span, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry
+// codes, states and tokens.
+import { truncateForLog } from '../core/log.ts';
+import type { GatewayRequest, Reply } from '../core/message.ts';
+import type { RequestTrace, Span, TraceParent, Tracing } from '../core/tracing/tracing.ts';
+import { type LoggedRequest, type LogRequest, toKnownMethod } from './access-log.ts';
+import type { Pipeline, RoutedReply } from './pipeline.ts';
+import type { RunQueue } from './run-queue.ts';
+
+export interface TraceRequestsOptions {
+  readonly tracing: Tracing;
+  /** What the headers say of the caller's trace. */
+  readParent(request: GatewayRequest): TraceParent;
+}
+
+export interface TracedParts {
+  readonly runPipeline: Pipeline;
+  readonly logRequest: LogRequest;
+}
+
+/** The span of a request ends when its reply has been sent. */
+export function traceRequests(
+  { runPipeline, logRequest }: TracedParts,
+  { tracing, readParent }: TraceRequestsOptions,
+): TracedParts {
+  const traces = new WeakMap<Reply, RequestTrace>();
+
+  /** Some replies are the same object for many requests. Apart from the request, which is not kept while it runs. */
+  const keepTrace = (trace: RequestTrace) => (answer: RoutedReply) => {
+    const reply = { ...answer.reply };
+    traces.set(reply, trace);
+    return { ...answer, reply };
+  };
+
+  return {
+    runPipeline: (received) =>
+      tracing.traceRequest(readParent(received.request), (trace) =>
+        runPipeline(received).then(keepTrace(trace)),
+      ),
+    logRequest(logged) {
+      logRequest(logged);
+      const trace = traces.get(logged.reply);
+      if (trace === undefined) return;
+      describe(trace.getSpan(), logged);
+      trace.end(`${toKnownMethod(logged.method)} ${logged.route}`);
+    },
+  };
+}
+
+function describe(span: Span, { method, path, route, clientIp, reply }: LoggedRequest): void {
+  const { status } = reply;
+  const known = toKnownMethod(method);
+  span.setAttributes({
+    'http.request.method': known === 'other' ? '_OTHER' : known,
+    'http.response.status_code': status,
+    'http.route': route,
+    'url.path': truncateForLog(path),
+    'client.address': clientIp,
+  });
+  if (status >= 500) span.fail(String(status));
+}
+
+/** Calls wait in the queue, and run when another request says so: each for the one that it belongs to. */
+export const traceRunQueue = (runQueue: RunQueue, tracing: Tracing): RunQueue => ({
+  run: (task) => runQueue.run(tracing.bind(task)),
+  getWait: runQueue.getWait,
+});
