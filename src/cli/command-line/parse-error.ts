@@ -33,9 +33,10 @@ function describeError({ code, message }: CommanderError, parsed: ParsedSoFar): 
     case 'commander.unknownCommand':
     case 'commander.help':
       return describeUnknownCommand(parsed);
+    case 'commander.invalidArgument':
+      return describeWrongChoice(message, parsed);
     default:
-      // "error: option '--store <KIND>' argument 'disk' is invalid. Allowed choices are embedded, redis."
-      return capitalize(message.replace(/^error: /, ''));
+      return message;
   }
 }
 
@@ -63,6 +64,17 @@ function describeMissingValue(written: string, parsed: ParsedSoFar): string {
   const example = row !== undefined && 'example' in row ? `, for example ${row.example}` : '';
   const choices = row?.kind === 'choice' ? `: ${row.choices.join(', ')}` : '';
   return `${flag} needs a value${example}${choices}.`;
+}
+
+/** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
+function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
+  const { argument, options } = findRow(parsed) ?? {};
+  const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
+  const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
+  const [, row] = Object.entries(options ?? {}).find(([name]) => toFlag(name) === flag) ?? [];
+  const choices = row?.kind === 'choice' ? row.choices : (argument?.choices ?? []);
+  const nearest = findNearestName(given, choices);
+  return `${flag ?? argument?.name}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
 }
 
 function describeMissingArgument(parsed: ParsedSoFar): string {
@@ -98,5 +110,3 @@ const findRow = ({ path, commands }: ParsedSoFar): Command | undefined =>
 
 const suggest = (nearest: string | undefined): string =>
   nearest === undefined ? '' : ` Did you mean ${nearest}?`;
-
-const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

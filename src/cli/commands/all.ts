@@ -1,5 +1,6 @@
 // Every command of `postern`, in the order of the help.
 import type { Command } from '../command-line/command.ts';
+import { connectCommand } from './connect.ts';
 import { devCommand } from './dev.ts';
 import { doctorCommand } from './doctor.ts';
 import { lockCommand } from './lock.ts';
@@ -11,6 +12,7 @@ export const COMMANDS: readonly Command[] = [
   startCommand,
   devCommand,
   doctorCommand,
+  connectCommand,
   lockCommand,
   rulesTestCommand,
   versionCommand,

@@ -1,0 +1,49 @@
+import { CLIENT_SETUPS } from '../../core/client-setups.ts';
+import { defineCommand } from '../command-line/command.ts';
+import { JSON_OUTPUT } from '../command-line/options.ts';
+
+export const connectCommand = defineCommand({
+  name: 'connect',
+  summary: 'print how to add the gateway to an MCP client',
+  description: [
+    'Without CLIENT it lists the clients. The address is that of --url, or BASE_URL of the environment or .env, or http://localhost:3000.',
+  ],
+  argument: {
+    name: 'CLIENT',
+    summary: 'the client',
+    isRequired: false,
+    choices: CLIENT_SETUPS.map(({ id }) => id),
+  },
+  options: {
+    url: {
+      kind: 'text',
+      value: 'URL',
+      summary: 'the public address of the gateway, instead of BASE_URL',
+      example: '--url https://mcp.example.com',
+      findProblem: (url) =>
+        /^https?:\/\//.test(url) && URL.canParse(url)
+          ? undefined
+          : `${JSON.stringify(url)} is not a URL that begins with https:// or http://.`,
+    },
+    name: {
+      kind: 'text',
+      value: 'NAME',
+      summary: 'what the client calls the gateway, instead of postern',
+      example: '--name tools',
+      findProblem: (name) =>
+        /^[\w-]+$/.test(name)
+          ? undefined
+          : `${JSON.stringify(name)} must consist of letters, digits, "-" and "_".`,
+    },
+    json: JSON_OUTPUT,
+  },
+  examples: [
+    { command: 'postern connect cursor', does: 'what to put into which file of Cursor' },
+    {
+      command: 'postern connect claude-code --url https://mcp.example.com',
+      does: 'the commands for a gateway elsewhere',
+    },
+  ],
+  run: async (options, client) =>
+    (await import('../connect/connect.ts')).connect({ ...options, client }),
+});

@@ -1,0 +1,62 @@
+// `postern connect`: how to add the gateway to an MCP client.
+import {
+  CLIENT_SETUPS,
+  type ClientSetup,
+  DEFAULT_ENTRY_NAME,
+  type GatewayEntry,
+} from '../../core/client-setups.ts';
+import { readEnvFile } from '../env-file.ts';
+import { renderSetup } from './render-setup.ts';
+
+export interface ConnectOptions {
+  /** `id` of a setup; undefined lists all. */
+  readonly client: string | undefined;
+  /** The public address, without `/mcp` or with it. */
+  readonly url: string | undefined;
+  readonly name: string | undefined;
+  readonly json: boolean;
+}
+
+export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: ConnectOptions): void {
+  const entry = { name, url: `${(url ?? readBaseUrl()).replace(/\/+(mcp\/*)?$/, '')}/mcp` };
+  const setups = CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
+  if (json)
+    console.log(
+      JSON.stringify(
+        setups.map((setup) => toJson(setup, entry)),
+        undefined,
+        2,
+      ),
+    );
+  else if (client === undefined) console.log(renderList());
+  else for (const setup of setups) console.log(`\n${indent(renderSetup(setup, entry))}\n`);
+}
+
+const DEFAULT_PORT = '3000';
+
+/** As the gateway that is started in this folder would have it. */
+function readBaseUrl(): string {
+  const env = { ...readEnvFile()?.added, ...withoutEmpty(process.env) };
+  return env.BASE_URL ?? `http://localhost:${env.PORT ?? DEFAULT_PORT}`;
+}
+
+const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => value));
+
+const toJson = (setup: ClientSetup, entry: GatewayEntry) => ({
+  client: setup.id,
+  title: setup.title,
+  place: setup.place ?? null,
+  language: setup.language,
+  text: setup.render(entry),
+  next: setup.next ?? null,
+  link: setup.link?.(entry) ?? null,
+});
+
+function renderList(): string {
+  const width = Math.max(...CLIENT_SETUPS.map(({ id }) => id.length));
+  const lines = CLIENT_SETUPS.map(({ id, title }) => `  ${id.padEnd(width)}  ${title}`);
+  return ['Clients that postern connect CLIENT knows:', '', ...lines].join('\n');
+}
+
+const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');

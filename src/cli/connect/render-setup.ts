@@ -1,0 +1,14 @@
+import { styleText } from 'node:util';
+import type { ClientSetup, GatewayEntry } from '../../core/client-setups.ts';
+
+/** For a terminal. */
+export function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
+  const { title, place, next, isRemote, link } = setup;
+  const head = place === undefined ? '' : `In ${place}:\n`;
+  const notes = [
+    ...(next === undefined ? [] : [next.replaceAll('`', '')]),
+    ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
+    ...(link === undefined ? [] : [`Or open ${link(entry)}`]),
+  ];
+  return [styleText('bold', title), `${head}${setup.render(entry)}`, notes.join('\n')].join('\n\n');
+}

@@ -1,0 +1,59 @@
+// postern connect: how to add the gateway to an MCP client.
+import { afterEach, expect, test } from 'vitest';
+import { CLIENT_SETUPS } from '../../src/core/client-setups.ts';
+import { writeFileIn } from '../support/catalogs/catalog-files.ts';
+import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+
+afterEach(endPosterns);
+
+const connect = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+  runPostern(env, { args: ['connect', ...args] });
+
+test('§20.3 connect: without a client it lists them', async () => {
+  const { code, stdout } = await connect([]);
+  expect(code).toBe(0);
+  for (const { id, title } of CLIENT_SETUPS)
+    expect(stdout).toMatch(new RegExp(`^  ${id} +${title}$`, 'm'));
+});
+
+test('§20.3 connect: every client gets the address', async () => {
+  const { stdout } = await connect([
+    '--json',
+    '--url',
+    'https://mcp.example.com/tools/',
+    '--name',
+    'x',
+  ]);
+  const setups: { client: string; text: string }[] = JSON.parse(stdout);
+  expect(setups.map(({ client }) => client)).toEqual(CLIENT_SETUPS.map(({ id }) => id));
+  for (const { text } of setups) {
+    expect(text).toContain('https://mcp.example.com/tools/mcp');
+    expect(text).not.toContain('postern');
+  }
+});
+
+test.each([
+  { env: {}, url: 'http://localhost:3000/mcp' },
+  { env: { PORT: '3010' }, url: 'http://localhost:3010/mcp' },
+  { env: { BASE_URL: 'https://a.example/' }, url: 'https://a.example/mcp' },
+])('§20.3 connect: the address follows from $env', async ({ env, url }) => {
+  const { stdout } = await connect(['cursor'], env);
+  expect(stdout).toContain(`"postern": {\n        "url": "${url}"`);
+});
+
+test('§20.3 connect: the address follows from .env', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, '.env', 'BASE_URL=https://b.example\n');
+  const { stdout } = await runPostern({}, { args: ['connect', 'claude-code'], cwd });
+  expect(stdout).toContain('claude mcp add --transport http postern https://b.example/mcp');
+});
+
+test.each([
+  { args: ['coursor'], says: /^CLIENT: "coursor" is not one of .*\. Did you mean cursor\?\n/ },
+  { args: ['cursor', '--url', 'ftp://x'], says: /^--url: "ftp:\/\/x" is not a URL/ },
+  { args: ['cursor', '--name', 'a b'], says: /^--name: "a b" must consist of/ },
+])('§20.3 connect: $args is refused', async ({ args, says }) => {
+  const { code, stderr } = await connect(args);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(says);
+});
