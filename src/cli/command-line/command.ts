@@ -89,7 +89,11 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   /** What its exit code 1 means, where that is more than "it failed". */
   readonly exitCode1?: string;
   /** Loads what it needs by itself: `start` needs nothing of `dev`. */
-  run(values: OptionValues<Rows>, argument: string | undefined): Promise<void> | void;
+  run(
+    values: OptionValues<Rows>,
+    argument: string | undefined,
+    commands: readonly Command[],
+  ): Promise<void> | void;
 }
 
 /** Gives `run` the types of the options. */

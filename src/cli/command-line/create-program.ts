@@ -76,7 +76,7 @@ function addCommand(parent: Program, row: Command, commands: readonly Command[])
   program.action(async () => {
     const [given] = program.args;
     try {
-      await row.run(program.opts(), given);
+      await row.run(program.opts(), given, commands);
     } catch (error) {
       throw error instanceof UsageError ? new UsageError(error.message, name) : error;
     }

@@ -1,5 +1,6 @@
 // Every command of `postern`, in the order of the help.
 import type { Command } from '../command-line/command.ts';
+import { completionCommand } from './completion.ts';
 import { connectCommand } from './connect.ts';
 import { devCommand } from './dev.ts';
 import { doctorCommand } from './doctor.ts';
@@ -15,6 +16,7 @@ export const COMMANDS: readonly Command[] = [
   connectCommand,
   lockCommand,
   rulesTestCommand,
+  completionCommand,
   versionCommand,
 ];
 

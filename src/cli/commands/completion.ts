@@ -1,0 +1,32 @@
+import { defineCommand } from '../command-line/command.ts';
+
+export const completionCommand = defineCommand({
+  name: 'completion',
+  summary: 'print a script by which the shell completes commands and options',
+  description: ['The script itself runs nothing of postern. Print it again after an update.'],
+  argument: {
+    name: 'SHELL',
+    summary: 'the shell',
+    isRequired: true,
+    choices: ['bash', 'zsh', 'fish'],
+  },
+  options: {},
+  examples: [
+    {
+      command: `echo 'eval "$(postern completion bash)"' >> ~/.bashrc`,
+      does: 'for bash, in every new shell',
+    },
+    {
+      command: `echo 'eval "$(postern completion zsh)"' >> ~/.zshrc`,
+      does: 'for zsh; .zshrc must run compinit before',
+    },
+    {
+      command: 'postern completion fish > ~/.config/fish/completions/postern.fish',
+      does: 'for fish',
+    },
+  ],
+  async run(_options, shell, commands) {
+    const { renderCompletion } = await import('../completion/render-completion.ts');
+    console.log(renderCompletion(shell, commands));
+  },
+});
