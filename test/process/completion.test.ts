@@ -35,16 +35,16 @@ test.each([
   { typed: ['connect', 'cur'], offered: ['cursor', 'curl'] },
   { typed: ['help', 'loc'], offered: ['lock'] },
   { typed: ['--v'], offered: ['--version'] },
-])('§20.3 completion: bash offers $offered after $typed', ({ typed, offered }) => {
+])('§20.4 completion: bash offers $offered after $typed', ({ typed, offered }) => {
   expect(complete(['postern', ...typed])).toEqual(offered);
 });
 
-test('§20.3 completion: bash offers every first word', () => {
+test('§20.4 completion: bash offers every first word', () => {
   const words = new Set(COMMANDS.map(({ name }) => name.split(' ')[0]));
   expect(complete(['postern', ''])).toEqual([...words, 'help']);
 });
 
-test('§20.3 completion: bash offers files where a file is wanted', async () => {
+test('§20.4 completion: bash offers files where a file is wanted', async () => {
   const cwd = await makeFolder();
   await writeFileIn(cwd, 'my servers.json', '{}');
   await writeFileIn(cwd, 'mcp.json', '{}');
@@ -52,7 +52,7 @@ test('§20.3 completion: bash offers files where a file is wanted', async () => 
   expect([...offered].sort()).toEqual(['mcp.json', 'my servers.json']);
 });
 
-test.each(['bash', 'zsh', 'fish'])('§20.3 completion: %s knows every option', async (shell) => {
+test.each(['bash', 'zsh', 'fish'])('§20.4 completion: %s knows every option', async (shell) => {
   const { code, stdout } = await runPostern({}, { args: ['completion', shell] });
   expect(code).toBe(0);
   const options = COMMANDS.flatMap((command) => Object.keys(command.options).map(toFlag));
@@ -63,7 +63,7 @@ test.each(['bash', 'zsh', 'fish'])('§20.3 completion: %s knows every option', a
 test.each([
   { args: [], says: 'postern completion needs SHELL: bash, zsh, fish.' },
   { args: ['zhs'], says: 'SHELL: "zhs" is not one of bash, zsh, fish. Did you mean zsh?' },
-])('§20.3 completion: $args is refused', async ({ args, says }) => {
+])('§20.4 completion: $args is refused', async ({ args, says }) => {
   const { code, stderr } = await runPostern({}, { args: ['completion', ...args] });
   expect({ code, first: stderr.split('\n')[0] }).toEqual({ code: 2, first: says });
 });
