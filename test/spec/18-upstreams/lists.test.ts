@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/core/clock.ts';
 import { createServerLists } from '../../../src/features/upstreams/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
@@ -358,4 +359,21 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
   answer({ result: { tools: buildTools('late') } });
   await expect.poll(load, PATIENT).toMatchObject({ items: buildTools('late') });
   expect(server.count('tools/list')).toBe(3);
+});
+
+test('§18.1 variables: what a server says is never expanded', async () => {
+  const said = '${HOME} ${env:PATH} ${UNSET:-other} $${HOME}';
+  const server = await serve({
+    tools: [buildTool('t', { description: said })],
+    instructions: said,
+    answers: { 'tools/call': () => ({ result: { content: [{ type: 'text', text: said }] } }) },
+  });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const session = await gateway.open();
+  const { json } = await gateway.call(session, 'tools/call', { name: 'a__t' });
+  expect(json.result.content).toEqual([{ type: 'text', text: said }]);
+  const [tool] = await gateway.list('tools/list', session);
+  expect(tool.description).toBe(said);
+  const opened = await gateway.rpc(INITIALIZE_REQUEST);
+  expect(opened.json.result.instructions).toContain(said);
 });

@@ -74,6 +74,16 @@ test('§18.3 stdio: an elicitation that is completed is told to its user, and by
   expect(heard).toEqual(['ann user']);
 });
 
+test('§18.3 stdio: a session can subscribe to 200 resources at most, and keeps nobody else from it', async () => {
+  const stdio = useStdio();
+  for (let at = 0; at < 200; at += 1) await subscribe(stdio, ann, `a://${at}`);
+  await expect(subscribe(stdio, ann, 'a://200')).rejects.toMatchObject({
+    jsonRpcError: { code: -32602 },
+  });
+  expect(await subscribe(stdio, ann, 'a://0')).toEqual({});
+  expect(await subscribe(stdio, bob, 'a://200')).toEqual({});
+});
+
 test('§18.3 stdio: subscriptions of a session that expired end', async () => {
   const clock = manualClock();
   const active = new Set([ann.sessionId, bob.sessionId]);

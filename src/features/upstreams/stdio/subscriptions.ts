@@ -38,6 +38,8 @@ interface Wanted {
 /** URIs that are wanted at one process, and characters of each. */
 const MAX_URIS = 10_000;
 const MAX_URI = 8192;
+/** So many one session may want: none keeps the others out. */
+const MAX_OF_OWNER = 200;
 /** A server chooses how many slashes there are. */
 const MAX_PARENTS = 60;
 
@@ -68,8 +70,13 @@ export function createSubscriptions(): Subscriptions {
     return created;
   }
 
+  const countOf = (owner: SubscriptionOwner): number =>
+    [...wanted.values()].filter(({ owners }) => owners.has(owner)).length;
+
   async function add(owner: SubscriptionOwner, uri: string): Promise<void> {
-    const found = wanted.get(uri) ?? createWanted(uri);
+    const known = wanted.get(uri);
+    if (!known?.owners.has(owner) && countOf(owner) >= MAX_OF_OWNER) throw createTooManyError();
+    const found = known ?? createWanted(uri);
     found.owners.add(owner);
     await found.agreed;
   }
@@ -113,6 +120,14 @@ export function createSubscriptions(): Subscriptions {
     },
   };
 }
+
+const createTooManyError = () =>
+  new UpstreamError('error', 'too many subscriptions', {
+    jsonRpcError: {
+      code: -32602,
+      message: `A session can subscribe to at most ${MAX_OF_OWNER} resources.`,
+    },
+  });
 
 /** The URI, and those that it is a part of, with and without the slash at their end. */
 function listParents(uri: string): readonly string[] {
