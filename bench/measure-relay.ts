@@ -73,21 +73,32 @@ function toRow(row: Figures, rows: readonly Figures[]) {
 
 const round = (value: number): number => Number(value.toFixed(2));
 
-/** For each store and era of the client: the built-in tool, and one of a server of either era. */
+/**
+ * For each store and era of the client: the built-in tool, a tool that asks the server itself by undici alone, and the
+ * tool of a server of either era.
+ */
 async function listContestants(
   { folder }: Testbed,
   upstreams: ServerProcess[],
 ): Promise<readonly Contestant[]> {
   const files = new Map<Era, readonly string[]>();
+  let statelessUrl = '';
   for (const era of ERAS) {
     const upstream = await startUpstream(era);
     upstreams.push(upstream);
+    if (era === 'stateless') statelessUrl = upstream.url;
     const mcpServers = { bare: { url: upstream.url, prefix: '' } };
     files.set(era, await nameInFile(folder, era, mcpServers));
   }
+  const asking = { UPSTREAM_URL: statelessUrl };
   return STORES.flatMap((store) =>
     ERAS.flatMap((era) => [
       createContestant(`${store}, ${era}: built-in`, era, runPostern(store)),
+      createContestant(
+        `${store}, ${era}: tool with undici`,
+        era,
+        runPostern(store, asking, ['--catalog', 'bench/relay/asking-catalog.mjs']),
+      ),
       ...[...files].map(([upstreamEra, args]) =>
         createContestant(
           `${store}, ${era}: server of the ${upstreamEra} era`,

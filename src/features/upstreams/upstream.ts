@@ -13,6 +13,8 @@ export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
   readonly config: Config;
   /** Whether it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;
+  /** As it last spoke; undefined until it did. Servers of the stateless era ask nobody while a call goes on. */
+  readonly era: Era | undefined;
   /**
    * What the server says of itself, as it was last told; connects where it never was.
    *

@@ -31,10 +31,12 @@ export function createAccess(getRules: () => Rules | undefined): Access {
       return getRules()?.decide(item, who.rule).kind !== 'denied';
     },
     checkUse(kind, { asked, name, server, annotations }, who, args) {
+      const rules = getRules();
+      if (rules === undefined) return;
       const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args };
-      const decision = getRules()?.decide(item, who.rule);
-      if (decision?.kind === 'denied') failUnknown(kind, asked);
-      if (decision?.kind === 'scopes_missing') failForScopes(decision.scopes);
+      const decision = rules.decide(item, who.rule);
+      if (decision.kind === 'denied') failUnknown(kind, asked);
+      if (decision.kind === 'scopes_missing') failForScopes(decision.scopes);
     },
     mayRead(found, who) {
       const { server, annotations } = found;

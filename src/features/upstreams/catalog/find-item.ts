@@ -49,8 +49,10 @@ export function createFindItem(
   ): Entry {
     if (found === undefined) return failUnknown(kind, name);
     if (found.kind === 'entry') {
-      access.checkUse(kind, { ...found.entry, asked: name }, who, args);
-      return found.entry;
+      const { entry } = found;
+      const { server, annotations } = entry;
+      access.checkUse(kind, { asked: name, name: entry.name, server, annotations }, who, args);
+      return entry;
     }
     const server = found.server.config.name;
     access.checkUse(kind, { asked: name, name, server, annotations: {} }, who, args);

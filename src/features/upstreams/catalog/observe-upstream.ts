@@ -33,6 +33,9 @@ export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream
     get isUp() {
       return upstream.isUp;
     },
+    get era() {
+      return upstream.era;
+    },
     request(caller, request) {
       const startedAt = clock.monotonic();
       const method = METHODS.has(request.method) ? request.method : 'other';

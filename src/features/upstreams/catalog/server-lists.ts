@@ -80,8 +80,11 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const known = holders.get(audience);
     const holder = known ?? createHolder(audience, asking);
     holder.caller = asking;
-    holders.delete(audience);
-    holders.set(audience, holder);
+    // Where there is only one, its place needs no care.
+    if (isPersonal || known === undefined) {
+      holders.delete(audience);
+      holders.set(audience, holder);
+    }
     if (known === undefined) dropOldHolders(holder);
     return holder;
   }

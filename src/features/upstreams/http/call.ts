@@ -95,18 +95,23 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
         return;
       }
       openRequests += 1;
+      const resume = deadline.pause();
       await call.onRequest(request);
+      resume();
       openRequests -= 1;
     }
-
-    const guarded: Call = { ...call, onRequest: answer };
 
     function takeValue(value: unknown, headers: IncomingHttpHeaders): void {
       if (isSettled) {
         call.onStray('it went on after its answer');
         return;
       }
-      const taken = takeMessage(guarded, deadline, readServerMessage(value), headers);
+      const message = readServerMessage(value);
+      if (message?.kind === 'request') {
+        void answer(message);
+        return;
+      }
+      const taken = takeMessage(call, deadline, message, headers);
       if (taken instanceof UpstreamError) {
         stop();
         fail(taken);
@@ -118,10 +123,11 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
 
     function finish(end: ExchangeEnd): void {
       cancelLinger();
-      if (end.kind === 'failed') fail(end.error);
-      else if (end.kind === 'complete') {
-        fail(createInvalidError('it ended its answer before the result'));
-      } else if (settle()) resolve(end);
+      // Nearly always the result has come before: an error is not made for nobody, since its stack is dear.
+      if (!settle()) return;
+      if (end.kind === 'refused') resolve(end);
+      else if (end.kind === 'failed') reject(end.error);
+      else reject(createInvalidError('it ended its answer before the result'));
     }
 
     const deadline = createDeadline(clock, timeoutMs, () =>
@@ -135,15 +141,10 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
 function takeMessage(
   call: Call,
   deadline: Deadline,
-  message: ServerMessage | undefined,
+  message: Exclude<ServerMessage, ServerRequest> | undefined,
   headers: IncomingHttpHeaders,
 ): CallOutcome | UpstreamError | undefined {
   if (message === undefined) return createInvalidError('it answered what is no message of MCP');
-  if (message.kind === 'request') {
-    const resume = deadline.pause();
-    void call.onRequest(message).finally(resume);
-    return undefined;
-  }
   if (message.kind === 'notification') {
     if (message.method === 'notifications/progress') deadline.renew();
     call.onNotification(message);

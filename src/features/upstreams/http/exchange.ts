@@ -51,7 +51,7 @@ export type ExchangeEnd =
 /** Sends the request; the result ends it, whatever has come by then. */
 export function startExchange(
   dispatcher: Dispatcher,
-  { maxBytes, isAnswered, ...request }: ExchangeRequest,
+  { origin, path, method, headers: sent, body: content, maxBytes, isAnswered }: ExchangeRequest,
   listener: ExchangeListener,
 ): () => void {
   let controller: Dispatcher.DispatchController | undefined;
@@ -82,6 +82,7 @@ export function startExchange(
     fail(problem === NO_JSON ? createNoJsonError(answerHeaders) : createInvalidError(problem));
   }
 
+  const request = { origin, path, method, headers: sent, body: content };
   dispatcher.dispatch(request, {
     onRequestStart(started) {
       controller = started;

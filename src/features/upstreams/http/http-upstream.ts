@@ -76,6 +76,9 @@ export function createHttpUpstream(
     get isUp() {
       return availability.isUp;
     },
+    get era() {
+      return protocol.era;
+    },
     describe: (caller) =>
       usage.run(() => {
         availability.check();

@@ -4,7 +4,8 @@ import type { Connection } from './connection.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 
 /** What is said to a server, by whichever transport of HTTP. */
-export interface Protocol extends Pick<Upstream, 'describe' | 'request' | 'listen' | 'endSession'> {
+export interface Protocol
+  extends Pick<Upstream, 'era' | 'describe' | 'request' | 'listen' | 'endSession'> {
   /** @throws UpstreamError while the server cannot be used. */
   probe(): Promise<void>;
   close(): Promise<void>;

@@ -124,6 +124,10 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   }
 
   return {
+    get era() {
+      return era.current;
+    },
+
     async describe(caller) {
       if (description === undefined) await shakeHands(caller);
       // The session may be one that another replica began.

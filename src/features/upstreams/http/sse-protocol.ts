@@ -143,6 +143,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   }
 
   return {
+    era: 'session',
     describe: async (caller) =>
       description ?? useEntry(caller, async (channel) => channel.description),
     request: (caller, request) =>

@@ -4,8 +4,9 @@ import type { JsonObject } from '../../../core/json.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
+import { refuseQuestion } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';
-import { passLog, passProgress } from './request-client.ts';
+import { passLog, passProgress, toRequestClient } from './request-client.ts';
 import { addAnswers, NO_ANSWERS, type RoundAnswers, runRounds } from './rounds.ts';
 import { sendToServer } from './server-request.ts';
 import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
@@ -15,7 +16,7 @@ import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 /** Where a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
-export async function relayToStatelessClient(
+export function relayToStatelessClient(
   suspendedCalls: SuspendedCalls,
   call: RelayedCall,
   relay: StatelessRelay,
@@ -24,23 +25,33 @@ export async function relayToStatelessClient(
   const server = call.upstream.config.name;
   const sub = context.user?.sub;
   const { capabilities } = call.caller;
-  const listener = toListener(context);
   const waiting = readReply(server, sub, relay);
 
-  async function send(answers: RoundAnswers): Promise<JsonObject> {
+  function send(answers: RoundAnswers): Promise<JsonObject> {
     const params = addAnswers(call.request.params, answers);
+    return call.upstream.era === 'stateless'
+      ? sendToServer(call, params, toRequestClient(context, refuseToWait))
+      : sendOpen(params);
+  }
+
+  /** The server may ask while it works: then this request ends, and the call goes on. */
+  async function sendOpen(params: JsonObject): Promise<JsonObject> {
     const { outcome, ...place } = suspendedCalls.begin(
       { sub, server, capabilities, params, send: createSend(call, params, context) },
-      listener,
+      toListener(context),
     );
     return toResult(await outcome, place);
   }
 
   async function sendReply(reply: ClientReply): Promise<JsonObject> {
-    const outcome = await suspendedCalls.resume(reply, listener).catch((cause: unknown) => {
-      // What is no failure of the server is one of the store.
-      throw cause instanceof UpstreamError ? cause : new GatewayError('internal_error', { cause });
-    });
+    const outcome = await suspendedCalls
+      .resume(reply, toListener(context))
+      .catch((cause: unknown) => {
+        // What is no failure of the server is one of the store.
+        throw cause instanceof UpstreamError
+          ? cause
+          : new GatewayError('internal_error', { cause });
+      });
     if (outcome === undefined) throw callAgain(server);
     return toResult(outcome, reply);
   }
@@ -73,6 +84,11 @@ export async function relayToStatelessClient(
         ...(requestState !== undefined && { requestState }),
       }),
   });
+}
+
+/** Its era has no such requests: it was replaced by an older server just now. */
+async function refuseToWait(): Promise<never> {
+  throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
 }
 
 /** Keeps nothing of the request that began the call: it is over when the call is suspended. */

@@ -161,6 +161,9 @@ export function createStdioUpstream(
     get isUp() {
       return state.isUp;
     },
+    get era() {
+      return description?.era;
+    },
     async describe(caller) {
       return description ?? use(caller, undefined, (running) => running.description);
     },
