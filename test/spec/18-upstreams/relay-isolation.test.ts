@@ -58,7 +58,8 @@ async function checkCall(user: User, call: Call): Promise<string | undefined> {
   const name = `${server}__${tool}`;
   const word = wordOf(user.sub, call);
   const isStateless = era === 'stateless';
-  const heard = await user.post(
+  const heard = await postUntilTaken(
+    user,
     {
       authorization: `Bearer ${user.token}`,
       accept: 'application/json, text/event-stream',
@@ -96,6 +97,14 @@ async function checkCall(user: User, call: Call): Promise<string | undefined> {
   return JSON.stringify(told) === JSON.stringify(expected)
     ? undefined
     : `${user.sub}, ${name}, ${era} ${JSON.stringify(id)}: ${heard.status} ${heard.text}`;
+}
+
+/** On a busy machine the gateway refuses some calls; whoever called calls again. */
+async function postUntilTaken({ post }: User, ...request: Parameters<Post>): ReturnType<Post> {
+  for (;;) {
+    const heard = await post(...request);
+    if (heard.status !== 503) return heard;
+  }
 }
 
 interface Message {
