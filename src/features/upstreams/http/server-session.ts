@@ -1,7 +1,8 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../../core/log-severity.ts';
-import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
+import type { UpstreamCaller } from '../upstream.ts';
+import { createOpenRequests, type OpenRequests } from './open-requests.ts';
 import type { HeaderList } from './request-headers.ts';
 
 export interface ServerSession {
@@ -15,8 +16,7 @@ export interface ServerSession {
   /** Monotonic milliseconds. */
   usedAt: number;
   storedAt: number;
-  /** Requests that have no answer yet, by their ids, which are their progress tokens. */
-  readonly underWay: Map<number, UpstreamRequest>;
+  readonly openRequests: OpenRequests;
   /** Streams of its own that stand. */
   streams: number;
 }
@@ -35,7 +35,7 @@ export function createServerSession(
     logLevel: undefined,
     usedAt: now,
     storedAt: now,
-    underWay: new Map(),
+    openRequests: createOpenRequests(),
     streams: 0,
   };
 }

@@ -146,15 +146,15 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
     if (logLevel !== undefined && logLevel !== session.logLevel) {
       await setLogLevel(caller, session, logLevel);
     }
-    let ownId: number | undefined;
+    const { openRequests } = session;
+    let place: number | undefined;
     try {
       return await connection.call(caller, {
         method,
         toParams(id) {
           // What is sent once more has another id then.
-          if (ownId !== undefined) session.underWay.delete(ownId);
-          ownId = id;
-          session.underWay.set(id, request);
+          if (place !== undefined) openRequests.remove(place);
+          place = openRequests.add(id, request);
           return toSessionParams(request, id);
         },
         headers: [...session.headers, ...traceInHeaders(request)],
@@ -173,7 +173,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         },
       });
     } finally {
-      if (ownId !== undefined) session.underWay.delete(ownId);
+      if (place !== undefined) openRequests.remove(place);
     }
   }
 

@@ -119,7 +119,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     audience: Audience,
     session: ServerSession,
   ): Promise<void> {
-    const asked = findOnly(session);
+    const asked = session.openRequests.findOnly();
     const response = await answerRequest(message, asked?.onRequest?.bind(asked));
     await connection.send(audience.caller, response, session.headers).catch(() => {});
   }
@@ -141,16 +141,10 @@ const isForGood = (status: number): boolean => status < 500 && status !== 409 &&
 function routeByToken({ method, params }: ServerNotification, session: ServerSession): boolean {
   if (method === 'notifications/progress') {
     const { progressToken: token } = params;
-    if (typeof token === 'number') session.underWay.get(token)?.onProgress?.(params);
+    if (typeof token === 'number') session.openRequests.find(token)?.onProgress?.(params);
     return true;
   }
   if (method !== 'notifications/message') return false;
-  findOnly(session)?.onLog?.(params);
+  session.openRequests.findOnly()?.onLog?.(params);
   return true;
-}
-
-/** The request that anything must belong to, where only one is under way. */
-function findOnly({ underWay }: ServerSession): UpstreamRequest | undefined {
-  const [only, ...others] = underWay.values();
-  return others.length === 0 ? only : undefined;
 }

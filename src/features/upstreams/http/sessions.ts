@@ -179,7 +179,8 @@ export function createServerSessions(deps: ServerSessionsDeps): ServerSessions {
   };
 }
 
-const isBusy = ({ streams, underWay }: ServerSession): boolean => streams > 0 || underWay.size > 0;
+const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
+  streams > 0 || openRequests.size > 0;
 
 const isIdle = (session: ServerSession, limit: number): boolean =>
   session.usedAt <= limit && !isBusy(session);
