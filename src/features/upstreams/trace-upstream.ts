@@ -13,6 +13,9 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
     get isUp() {
       return upstream.isUp;
     },
+    get era() {
+      return upstream.era;
+    },
     request(caller, request) {
       const span = tracing.startChild({
         name: nameRequest(request),
