@@ -1,6 +1,7 @@
 // Every command of `postern`, in the order of the help.
 import type { Command } from '../command-line/command.ts';
 import { completionCommand } from './completion.ts';
+import { configCommand } from './config.ts';
 import { connectCommand } from './connect.ts';
 import { devCommand } from './dev.ts';
 import { doctorCommand } from './doctor.ts';
@@ -13,6 +14,7 @@ export const COMMANDS: readonly Command[] = [
   startCommand,
   devCommand,
   doctorCommand,
+  configCommand,
   connectCommand,
   lockCommand,
   rulesTestCommand,

@@ -1,0 +1,53 @@
+// What the configuration file puts behind the gateway, without what may be secret.
+import type { Config } from '../../core/config/config.ts';
+import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+
+export interface DescribedFile {
+  readonly path: string;
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+  readonly builtIn?: boolean;
+  readonly servers: readonly DescribedServer[];
+  readonly rules: number;
+  /** Whether there is a `postern.lock`. */
+  readonly isLocked?: boolean;
+}
+
+interface DescribedServer {
+  readonly name: string;
+  readonly kind: UpstreamConfig['kind'];
+  /** The host of its URL, or the program. Arguments and paths may hold secrets. */
+  readonly target: string;
+  /** How it learns of the caller. */
+  readonly auth?: string;
+}
+
+/** Undefined where there is none. */
+export async function describeFile(config: Config): Promise<DescribedFile | undefined> {
+  const { configFile: path } = config.server;
+  if (path === undefined) return undefined;
+  const { readSetup } = await import('../config-file/read-setup.ts');
+  const parsed = await readSetup(path, config);
+  if (parsed.kind === 'problems')
+    return { path, problems: parsed.problems, warnings: [], servers: [], rules: 0 };
+  const { file, lock } = parsed.setup;
+  return {
+    path,
+    problems: [],
+    warnings: parsed.warnings,
+    builtIn: file.builtIn,
+    servers: file.servers.map(describeServer),
+    rules: file.rules.length,
+    isLocked: lock !== undefined,
+  };
+}
+
+const describeServer = (server: UpstreamConfig): DescribedServer =>
+  server.kind === 'stdio'
+    ? { name: server.name, kind: 'stdio', target: server.command }
+    : {
+        name: server.name,
+        kind: 'http',
+        target: new URL(server.url).host,
+        auth: server.auth.type,
+      };
