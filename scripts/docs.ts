@@ -5,6 +5,7 @@ import { createGatewayFileSchema } from '../src/core/gateway-file/gateway-file-s
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
 import { renderClientsPage } from './docs/clients-page.ts';
+import { renderDashboard } from './docs/dashboard/render-dashboard.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import { renderAuthorsPage } from './docs/examples.ts';
 import { renderOperationsPage } from './docs/operations-page.ts';
@@ -23,6 +24,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/benchmarks.md': renderBenchmarksPage,
   'docs/scaling.md': renderScalingPage,
   'docs/assets/benchmarks.svg': renderBenchmarksChart,
+  'deploy/grafana/postern.json': renderDashboard,
   '.env.example': envExample,
   'postern.schema.json': () => `${JSON.stringify(createGatewayFileSchema(), null, 2)}\n`,
 };

@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 
 /**
  * Makes sure that a Debian package's command is there: on the PATH, or installed where that is
@@ -7,10 +8,19 @@ import { execFileSync, spawnSync } from 'node:child_process';
  * @throws Error saying what to install. Never skips in silence.
  */
 export function ensureCommand(command: string, packageName: string): void {
-  if (isThere(command)) return;
+  ensure(command, packageName, () => isThere(command));
+}
+
+/** The same for a file or folder that the package brings. */
+export function ensureFile(path: string, packageName: string): void {
+  ensure(path, packageName, () => existsSync(path));
+}
+
+function ensure(what: string, packageName: string, isInstalled: () => boolean): void {
+  if (isInstalled()) return;
   if (process.getuid?.() !== 0 || !isThere('apt-get')) {
     throw new Error(
-      `The tests need ${command}: install the package ${packageName} (for example apt-get install ${packageName}) and start them again.`,
+      `The tests need ${what}: install the package ${packageName} (for example apt-get install ${packageName}) and start them again.`,
     );
   }
   // The tests start their own servers: the package must not start one.
@@ -20,8 +30,7 @@ export function ensureCommand(command: string, packageName: string): void {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  if (!isThere(command))
-    throw new Error(`${packageName} was installed, but brought no ${command}.`);
+  if (!isInstalled()) throw new Error(`${packageName} was installed, but brought no ${what}.`);
 }
 
 const isThere = (command: string): boolean =>

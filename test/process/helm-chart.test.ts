@@ -1,0 +1,231 @@
+// The chart of deploy/helm, rendered and compared with what Kubernetes and the gateway expect.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { loadConfig } from '../../src/core/config/load.ts';
+import { findUnknownMembers, validateManifest } from '../support/deploy/helm/check-manifests.ts';
+import { buildRenderer, type Rendered, type Values } from '../support/deploy/helm/render-chart.ts';
+
+const INSTALLATION_MS = 300_000;
+const CONFIG = {
+  mcpServers: {
+    notes: { url: 'http://notes.tools:4002/mcp', headers: { 'X-Key': '${NOTES_KEY}' } },
+  },
+};
+const MINIMUM = { baseUrl: 'https://mcp.example.com', existingSecret: 'postern' };
+/** Everything that can be switched on. */
+const EVERYTHING = {
+  ...MINIMUM,
+  settings: { OIDC_ISSUER: 'https://login.example.com', OAUTH_CLIENT_ID: 'postern', WORKERS: 2 },
+  image: { repository: 'registry.example.com/postern', tag: '0.2.0-1' },
+  imagePullSecrets: [{ name: 'registry' }],
+  config: CONFIG,
+  lock: '{ "version": 1 }\n',
+  ingress: { enabled: true, className: 'nginx', tlsSecretName: 'tls', annotations: { a: 'b' } },
+  metrics: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } },
+  autoscaling: { enabled: true },
+  networkPolicy: {
+    enabled: true,
+    from: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
+    egress: [{ to: [{ podSelector: {} }], ports: [{ port: 4002, protocol: 'TCP' }] }],
+  },
+  service: { annotations: { a: 'b' } },
+  serviceAccount: { annotations: { a: 'b' } },
+  podAnnotations: { a: 'b' },
+  podLabels: { team: 'tools' },
+  nodeSelector: { disk: 'ssd' },
+  tolerations: [{ key: 'tools', operator: 'Exists' }],
+  affinity: { nodeAffinity: {} },
+};
+const ALONE = {
+  ...MINIMUM,
+  replicaCount: 1,
+  persistence: { enabled: true, storageClassName: 'ssd' },
+};
+
+let place: string;
+let render: (values: Values) => Rendered;
+
+beforeAll(async () => {
+  place = await mkdtemp(join(tmpdir(), 'postern-helm-'));
+  render = buildRenderer(place);
+}, INSTALLATION_MS);
+afterAll(() => rm(place, { recursive: true, force: true }));
+
+function find(values: Values, kind: string, suffix = '') {
+  const { manifests } = render(values);
+  const found = manifests.find(
+    (manifest) => manifest.kind === kind && manifest.metadata.name === `mcp-postern${suffix}`,
+  );
+  if (found === undefined) throw new Error(`No ${kind} among ${manifests.map((one) => one.kind)}`);
+  return found;
+}
+
+const kindsOf = (values: Values) =>
+  render(values)
+    .manifests.map(({ kind }) => kind)
+    .sort();
+const podOf = (values: Values) => find(values, 'Deployment').spec.template.spec;
+const containerOf = (values: Values) => podOf(values).containers[0];
+
+test.each([
+  ['the least', MINIMUM],
+  ['everything', EVERYTHING],
+  ['one gateway with a folder', ALONE],
+])('§10 chart: what Kubernetes gets of %s is valid', async (name, values) => {
+  const { manifests } = render(values);
+  for (const manifest of manifests) await validateManifest(manifest);
+  const unknown = await findUnknownMembers(manifests, join(place, name.replaceAll(' ', '-')));
+  expect(unknown).toBe('');
+});
+
+test('§10 chart: what is there by default, and what can be switched on', () => {
+  expect(kindsOf(MINIMUM)).toEqual([
+    ...['ConfigMap', 'Deployment', 'PodDisruptionBudget', 'Service', 'ServiceAccount'],
+  ]);
+  expect(kindsOf(EVERYTHING)).toEqual([
+    ...['ConfigMap', 'ConfigMap', 'Deployment', 'HorizontalPodAutoscaler', 'Ingress'],
+    ...['NetworkPolicy', 'PodDisruptionBudget', 'Service', 'Service', 'ServiceAccount'],
+    ...['ServiceMonitor'],
+  ]);
+  expect(kindsOf(ALONE)).toContain('PersistentVolumeClaim');
+});
+
+test('§10 chart: the settings are those of the gateway, and secrets come from the Secret alone', () => {
+  const { data } = find(EVERYTHING, 'ConfigMap', '-settings');
+  const secrets = {
+    OAUTH_CLIENT_SECRET: 'secret',
+    OAUTH_STATE_SECRET: 'x'.repeat(32),
+    REDIS_URL: 'redis://:password@redis',
+  };
+  const config = loadConfig({ ...data, ...secrets });
+  expect(config.server).toMatchObject({
+    baseUrl: 'https://mcp.example.com',
+    metricsEnabled: true,
+    shutdownDelayMs: 5000,
+    workers: 2,
+  });
+  expect(config.oauth.mode).toBe('broker');
+  expect(containerOf(EVERYTHING).envFrom).toEqual([
+    { configMapRef: { name: 'mcp-postern-settings' } },
+    { secretRef: { name: 'postern' } },
+  ]);
+  expect(JSON.stringify(render(EVERYTHING).manifests)).not.toContain('"kind":"Secret"');
+});
+
+test('§18.1 chart: the configuration file arrives as it was written, beside its lock', () => {
+  const { data } = find(EVERYTHING, 'ConfigMap', '-config');
+  expect(parse(data['postern.yaml'])).toEqual(CONFIG);
+  expect(data['postern.lock']).toContain('{ "version": 1 }');
+  expect(containerOf(EVERYTHING).args).toEqual(['start', '--config', '/config/postern.yaml']);
+  expect(containerOf(MINIMUM).args).toEqual(['start']);
+});
+
+test('§10 chart: the pod has no rights, and writes to its folders only', () => {
+  const pod = podOf(EVERYTHING);
+  expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
+  expect(pod.automountServiceAccountToken).toBe(false);
+  expect(pod.containers[0].securityContext).toEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  });
+  const volumes = Object.fromEntries(
+    pod.volumes.map(({ name, ...volume }: { name: string }) => [name, volume]),
+  );
+  expect(volumes).toMatchObject({ data: { emptyDir: {} }, tmp: { emptyDir: {} } });
+  expect(podOf(ALONE).volumes[0]).toMatchObject({
+    persistentVolumeClaim: { claimName: 'mcp-postern' },
+  });
+});
+
+test('§4.2 chart: probes ask /health and /health/ready', () => {
+  const { startupProbe, livenessProbe, readinessProbe } = containerOf(MINIMUM);
+  expect(startupProbe.httpGet.path).toBe('/health');
+  expect(livenessProbe.httpGet.path).toBe('/health');
+  expect(readinessProbe.httpGet.path).toBe('/health/ready');
+});
+
+test.each([0, 5, 60])(
+  '§17 chart: with %d s of delay the pod has the time that the gateway takes to stop',
+  (shutdownDelaySeconds) => {
+    const values = { ...MINIMUM, shutdownDelaySeconds };
+    const { SHUTDOWN_DELAY_MS } = find(values, 'ConfigMap', '-settings').data;
+    expect(SHUTDOWN_DELAY_MS).toBe(String(shutdownDelaySeconds * 1000));
+    const { terminationGracePeriodSeconds } = podOf(values);
+    expect(terminationGracePeriodSeconds * 1000).toBeGreaterThanOrEqual(
+      Number(SHUTDOWN_DELAY_MS) + 12_000,
+    );
+    expect(podOf(values).containers[0].readinessProbe.periodSeconds).toBeLessThan(5);
+  },
+);
+
+test('§10 chart: everything selects the pods of the release', () => {
+  const labels = find(EVERYTHING, 'Deployment').spec.template.metadata.labels;
+  const selectors = [
+    find(EVERYTHING, 'Deployment').spec.selector.matchLabels,
+    find(EVERYTHING, 'Service').spec.selector,
+    find(EVERYTHING, 'PodDisruptionBudget').spec.selector.matchLabels,
+    find(EVERYTHING, 'NetworkPolicy').spec.podSelector.matchLabels,
+  ];
+  for (const selector of selectors) {
+    expect(Object.keys(selector).length).toBeGreaterThan(0);
+    expect(labels).toMatchObject(selector);
+  }
+  const monitored = find(EVERYTHING, 'ServiceMonitor').spec.selector.matchLabels;
+  expect(find(EVERYTHING, 'Service').metadata.labels).toMatchObject(monitored);
+});
+
+test('§4.11 chart: the ingress shows everything but the metrics, which the monitor reads as job postern', () => {
+  const { host, http } = find(EVERYTHING, 'Ingress').spec.rules[0];
+  expect(host).toBe('mcp.example.com');
+  const backends = http.paths.map(
+    (one: { path: string; backend: { service: { name: string } } }) => [
+      one.path,
+      one.backend.service.name,
+    ],
+  );
+  expect(backends).toEqual([
+    ['/', 'mcp-postern'],
+    ['/metrics', 'mcp-postern-closed'],
+  ]);
+  expect(find(EVERYTHING, 'Service', '-closed').spec.selector).toBeUndefined();
+  const { jobLabel, endpoints } = find(EVERYTHING, 'ServiceMonitor').spec;
+  expect(find(EVERYTHING, 'Service').metadata.labels?.[jobLabel]).toBe('postern');
+  expect(endpoints).toEqual([{ port: 'http', path: '/metrics', interval: '30s' }]);
+});
+
+test('§10 chart: other settings and another configuration start other pods', () => {
+  const annotationsOf = (values: Values) =>
+    find(values, 'Deployment').spec.template.metadata.annotations;
+  const other = { ...EVERYTHING, config: { mcpServers: {}, rules: [] } };
+  expect(annotationsOf(EVERYTHING)['checksum/config']).not.toBe(
+    annotationsOf(other)['checksum/config'],
+  );
+  expect(annotationsOf(EVERYTHING)['checksum/settings']).not.toBe(
+    annotationsOf({ ...EVERYTHING, shutdownDelaySeconds: 6 })['checksum/settings'],
+  );
+});
+
+test.each([
+  [{}, /baseUrl is missing/],
+  [{ ...MINIMUM, existingSecret: '' }, /several gateways need Redis: set settings.REDIS_URL/],
+  [{ ...ALONE, replicaCount: 2 }, /persistence is for one gateway/],
+  [{ ...ALONE, autoscaling: { enabled: true } }, /persistence is for one gateway/],
+  [{ ...MINIMUM, settings: { OAUTH_CLIENT_SECRET: 's' } }, /OAUTH_CLIENT_SECRET is a secret/],
+  [{ ...MINIMUM, settings: { BASE_URL: 'https://x' } }, /settings.BASE_URL: set baseUrl/],
+  [{ ...MINIMUM, replicas: 2 }, /additional properties/],
+  [{ ...MINIMUM, replicaCount: '2' }, /replicaCount must be integer/],
+  [{ ...MINIMUM, settings: { redisUrl: 'redis://r' } }, /property name/],
+])('§10 chart: %j is refused, and the reason says what to set', (values, reason) => {
+  expect(() => render(values)).toThrow(reason);
+});
+
+test('§10 chart: the notes name the address for clients, and the Secret where there is none', () => {
+  expect(render(MINIMUM).notes).toContain('https://mcp.example.com/mcp');
+  expect(render({ ...MINIMUM, replicaCount: 1, existingSecret: '' }).notes).toContain(
+    'OAUTH_STATE_SECRET',
+  );
+});
