@@ -1,10 +1,12 @@
-// npm run build; with --if-stale only when a source differs from what was last built.
+// npm run build; with --if-stale only what differs from what was last built: the code, the site, or neither.
 // Plain JavaScript: it has to run before anything was built, and where the build tools are missing.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
+  cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -18,47 +20,91 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const pathInRoot = (...path) => join(root, ...path);
 
-const SOURCES = ['src', 'docs', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
-const STAMP = pathInRoot('dist', '.built');
+const PARTS = {
+  code: {
+    sources: ['src', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
+    stamp: pathInRoot('dist', '.built'),
+    build: buildCode,
+  },
+  site: {
+    sources: ['docs', 'src/features/site', 'package.json'],
+    stamp: pathInRoot('dist', '.built-site'),
+    build: buildSite,
+  },
+};
+
+/** In docs, but no part of the site; .temp is what a build of it leaves when it is interrupted. */
+const LEFT_OUT = ['docs/decisions', 'docs/examples', 'docs/.vitepress/.temp'].map((path) =>
+  join(...path.split('/')),
+);
 
 /** By content, not by time: a checkout or a copy may put any time on a file. */
-function computeFingerprint() {
+function computeFingerprint({ sources }) {
   const hash = createHash('sha256');
   const add = (name) => {
+    if (LEFT_OUT.includes(name)) return;
     if (statSync(pathInRoot(name)).isDirectory()) {
       for (const entry of readdirSync(pathInRoot(name)).sort()) add(join(name, entry));
     } else {
       hash.update(`${name}\0`).update(readFileSync(pathInRoot(name)));
     }
   };
-  for (const name of SOURCES) add(name);
+  for (const name of sources) add(name);
   return hash.digest('hex');
 }
 
-const isFresh = () => existsSync(STAMP) && readFileSync(STAMP, 'utf8') === computeFingerprint();
+const isFresh = (part) =>
+  existsSync(part.stamp) && readFileSync(part.stamp, 'utf8') === computeFingerprint(part);
 
-/** What the command prints goes to stderr: stdout belongs to the service's log lines. */
-function run(command, ...args) {
-  execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] });
+/**
+ * What the command prints goes to stderr: stdout belongs to the service's log lines. What a quiet one prints is
+ * only shown when it fails.
+ */
+function run(command, args, { isQuiet = false } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd: root,
+      stdio: isQuiet ? ['ignore', 'pipe', 'pipe'] : ['ignore', 2, 2],
+    });
+    const printed = [];
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (c) => printed.push(c));
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code === 0) return resolve();
+      process.stderr.write(Buffer.concat(printed));
+      reject(new Error(`${args[0]} ended with ${code}`));
+    });
+  });
 }
 
-function build() {
+async function build(names) {
   const started = performance.now();
-  console.error('Building Postern …');
-  const built = computeFingerprint();
+  console.error(`Building Postern (${names.join(' and ')}) …`);
+  const parts = names.map((name) => PARTS[name]);
+  const stamps = parts.map((part) => [part.stamp, computeFingerprint(part)]);
   const next = pathInRoot(`.dist-${process.pid}`);
   try {
-    const tsc = pathInRoot('node_modules', 'typescript', 'bin', 'tsc');
-    run(process.execPath, tsc, '-p', 'tsconfig.build.json', '--outDir', next);
-    bundle(next);
-    chmodSync(join(next, 'cli', 'main.js'), 0o755);
+    await Promise.all(parts.map((part) => part.build(next)));
+    keepWhatIsFresh(next, names);
     replaceDist(next);
   } finally {
     rmSync(next, { recursive: true, force: true });
   }
-  run(process.execPath, '--import', 'tsx', 'scripts/site.ts');
-  writeFileSync(STAMP, built);
+  for (const [stamp, built] of stamps) writeFileSync(stamp, built);
   console.error(`Built in ${((performance.now() - started) / 1000).toFixed(1)} s.`);
+}
+
+async function buildCode(next) {
+  const tsc = pathInRoot('node_modules', 'typescript', 'bin', 'tsc');
+  await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', next]);
+  await bundle(next);
+  chmodSync(join(next, 'cli', 'main.js'), 0o755);
+}
+
+async function buildSite(next) {
+  const vitepress = pathInRoot('node_modules', 'vitepress', 'bin', 'vitepress.js');
+  const folder = join(next, 'site');
+  await run(process.execPath, [vitepress, 'build', 'docs', '--outDir', folder], { isQuiet: true });
 }
 
 /** What is loaded by its name or address; everything else goes into files that these share. */
@@ -75,7 +121,7 @@ const ENTRIES = [
  * A few files in place of some three hundred: Node takes a third of a millisecond for each when the service
  * starts. Packages stay packages. chunks/ lies as deep as src/core/ (own-files.ts).
  */
-function bundle(folder) {
+async function bundle(folder) {
   const esbuild = pathInRoot('node_modules', 'esbuild', 'bin', 'esbuild');
   const entries = ENTRIES.map((name) => pathInRoot('src', `${name}.ts`));
   const options = {
@@ -90,7 +136,19 @@ function bundle(folder) {
     'log-level': 'warning',
   };
   const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  run(esbuild, ...entries, '--bundle', '--splitting', '--sourcemap', ...flags);
+  await run(esbuild, [...entries, '--bundle', '--splitting', '--sourcemap', ...flags]);
+}
+
+/** The part that was not built is taken over from the last build. */
+function keepWhatIsFresh(next, built) {
+  const last = pathInRoot('dist');
+  if (!existsSync(last)) return;
+  const isSite = (name) => name === 'site' || name === '.built-site';
+  for (const name of readdirSync(last)) {
+    if (built.includes(isSite(name) ? 'site' : 'code')) continue;
+    mkdirSync(next, { recursive: true });
+    cpSync(join(last, name), join(next, name), { recursive: true });
+  }
 }
 
 /** One step to the next: nobody finds half a build, and no deleted file stays behind. */
@@ -102,22 +160,24 @@ function replaceDist(next) {
 }
 
 function installMissingTools() {
-  if (
-    ['typescript', 'tsx', 'esbuild'].every((name) => existsSync(pathInRoot('node_modules', name)))
-  )
-    return;
+  const tools = ['typescript', 'tsx', 'esbuild', 'vitepress'];
+  if (tools.every((name) => existsSync(pathInRoot('node_modules', name)))) return;
   console.error('The build tools are missing (npm leaves them out when NODE_ENV=production):');
   console.error('installing them with npm ci --include=dev …');
-  run('npm', 'ci', '--include=dev');
+  execFileSync('npm', ['ci', '--include=dev'], { cwd: root, stdio: ['ignore', 2, 2] });
 }
 
 // An installed package has no sources: it comes built.
-if (existsSync(pathInRoot('src')) && !(process.argv.includes('--if-stale') && isFresh())) {
-  try {
-    installMissingTools();
-    build();
-  } catch (error) {
-    console.error(`The build failed: ${error.message}`);
-    process.exit(1);
+if (existsSync(pathInRoot('src'))) {
+  const onlyStale = process.argv.includes('--if-stale');
+  const names = Object.keys(PARTS).filter((name) => !(onlyStale && isFresh(PARTS[name])));
+  if (names.length > 0) {
+    try {
+      installMissingTools();
+      await build(names);
+    } catch (error) {
+      console.error(`The build failed: ${error.message}`);
+      process.exit(1);
+    }
   }
 }

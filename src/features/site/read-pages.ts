@@ -7,12 +7,17 @@ export interface SiteFile {
   readonly path: string;
   /** Value of Content-Type. */
   readonly type: string;
+  /** May have slots to fill in. */
+  readonly isText: boolean;
   readonly bytes: Buffer;
 }
 
+export const HTML = 'text/html; charset=utf-8';
+
 /** What the site consists of; a file of another kind is not served. */
 const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
+  '.html': HTML,
+  '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
   '.ico': 'image/x-icon',
@@ -29,6 +34,7 @@ export async function readPages(folder: URL): Promise<readonly SiteFile[]> {
     files.map(async ({ name, type }) => ({
       path: toPath(name),
       type,
+      isText: type.includes('charset'),
       bytes: await readFile(new URL(name, folder)),
     })),
   );

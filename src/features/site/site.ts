@@ -1,11 +1,13 @@
-// §4.1: the documentation pages, read once at start and served from memory.
-import { escapeHtml } from '../../core/html-page.ts';
+// §4.1: the site, read once at start and served from memory.
 import type { Log } from '../../core/log.ts';
-import type { Reply } from '../../core/message.ts';
+import type { Reply, ReplyHeaders } from '../../core/message.ts';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
-import { readPages, type SiteFile } from './read-pages.ts';
+import { getPageKind } from './page-kinds.ts';
+import { createPolicy } from './policy.ts';
+import { HTML, readPages, type SiteFile } from './read-pages.ts';
+import { createFillSlots, type FillSlots } from './slots.ts';
 
 /** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
 export interface Site {
@@ -35,58 +37,57 @@ export async function createSite({
   if (files.length === 0) {
     log.info('There are no documentation pages to serve; npm run build makes them.');
   }
-  const pages = new Map(files.map((file) => [file.path, createPage(file, baseUrl)]));
-  const notFoundPage = pages.get(NOT_FOUND_PATH);
-  pages.delete(NOT_FOUND_PATH);
+  const fillSlots = createFillSlots({
+    base_url: baseUrl,
+    // Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL.
+    base_path: new URL(baseUrl).pathname.replace(/\/+$/, ''),
+    version: PACKAGE_VERSION,
+  });
+  const unfinished = new Map(files.map((file) => [file.path, file]));
+  const finished = new Map<string, Page>();
+
+  /** Filled in when it is first asked for: that need not delay the start. */
+  function getPage(path: string): Page | undefined {
+    const file = unfinished.get(path);
+    if (file !== undefined) {
+      unfinished.delete(path);
+      finished.set(path, createPage(file, fillSlots));
+    }
+    return finished.get(path);
+  }
 
   return {
     findPage(path, ifNoneMatch) {
-      const page = pages.get(path);
+      const page = path === NOT_FOUND_PATH ? undefined : getPage(path);
       return page && matchesEtag(ifNoneMatch, page) ? createNotModifiedReply(page) : page?.reply;
     },
-    getNotFoundPage: () =>
-      notFoundPage && {
-        ...notFoundPage.reply,
-        status: 404,
-        headers: { ...PAGE_HEADERS, Vary: 'Accept' },
-      },
+    getNotFoundPage() {
+      const page = getPage(NOT_FOUND_PATH);
+      if (page === undefined) return undefined;
+      const { ETag: _etag, 'Cache-Control': _caching, ...headers } = page.reply.headers;
+      return { ...page.reply, status: 404, headers: { ...headers, Vary: 'Accept' } };
+    },
   };
 }
 
 const NOT_FOUND_PATH = '/404';
 
-/** No script and nothing foreign runs in a page, and none may be framed. */
-const PAGE_HEADERS = {
-  'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-} as const;
-
+/** Names of files change with their content, yet not with BASE_URL, which is filled into it. */
 const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
 
 interface Page {
   readonly etag: string;
-  readonly reply: Reply;
+  readonly reply: Reply & { readonly headers: ReplyHeaders };
 }
 
-function createPage({ type, bytes }: SiteFile, baseUrl: string): Page {
-  const isPage = type === PAGE_HEADERS['Content-Type'];
-  const body = isPage ? Buffer.from(fillPlaceholders(bytes.toString('utf8'), baseUrl)) : bytes;
+function createPage({ path, type, isText, bytes }: SiteFile, fillSlots: FillSlots): Page {
+  const body = isText ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
   const etag = `"${hashSha256(body).slice(0, 27)}"`;
-  const headers = { ...(isPage && PAGE_HEADERS), 'Content-Type': type, ...CACHING, ETag: etag };
-  return { etag, reply: { status: 200, headers, body } };
-}
-
-/** Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL. */
-function fillPlaceholders(html: string, baseUrl: string): string {
-  const values: Readonly<Record<string, string>> = {
-    base_url: baseUrl,
-    base_path: new URL(baseUrl).pathname.replace(/\/+$/, ''),
-    version: PACKAGE_VERSION,
+  const policy = type === HTML && {
+    'Content-Security-Policy': createPolicy(getPageKind(path), body.toString('utf8')),
   };
-  return html.replace(/\{(base_url|base_path|version)\}/g, (_, name: string) =>
-    escapeHtml(values[name] ?? ''),
-  );
+  const headers = { ...policy, 'Content-Type': type, ...CACHING, ETag: etag };
+  return { etag, reply: { status: 200, headers, body } };
 }
 
 /** RFC 9110 §13.1.2: weak comparison with each entry of the list. */

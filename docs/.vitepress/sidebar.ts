@@ -1,0 +1,56 @@
+// What the pages are for, in the order in which a newcomer needs them.
+import type { DefaultTheme } from 'vitepress';
+
+export const SIDEBAR: DefaultTheme.SidebarItem[] = [
+  {
+    text: 'Use it',
+    items: [
+      { text: 'Connect a client', link: '/clients' },
+      { text: 'When something fails', link: '/errors' },
+    ],
+  },
+  {
+    text: 'Run it',
+    items: [
+      { text: 'Overview', link: '/guide' },
+      {
+        text: 'Identity providers',
+        link: '/providers',
+        collapsed: true,
+        items: [
+          { text: 'Microsoft Entra ID', link: '/provider-entra' },
+          { text: 'Okta', link: '/provider-okta' },
+          { text: 'Auth0', link: '/provider-auth0' },
+          { text: 'Keycloak', link: '/provider-keycloak' },
+          { text: 'Google', link: '/provider-google' },
+          { text: 'Amazon Cognito', link: '/provider-cognito' },
+          { text: 'authentik', link: '/provider-authentik' },
+          { text: 'dex', link: '/provider-dex' },
+          { text: 'Ory Hydra', link: '/provider-hydra' },
+        ],
+      },
+      { text: 'Modes of login', link: '/modes' },
+      { text: 'Your MCP servers', link: '/upstreams' },
+      { text: 'Rules', link: '/rules' },
+      { text: 'Settings', link: '/settings' },
+      { text: 'Deploy', link: '/deploy' },
+      { text: 'Operations', link: '/operations' },
+      { text: 'Scaling', link: '/scaling' },
+      { text: 'postern doctor', link: '/doctor' },
+    ],
+  },
+  {
+    text: 'Build tools',
+    items: [{ text: 'Your own tools', link: '/authors' }],
+  },
+  {
+    text: 'How it works',
+    items: [
+      { text: 'Protocol', link: '/protocol' },
+      { text: 'Architecture', link: '/architecture' },
+      { text: 'Threat model', link: '/threat-model' },
+      { text: 'Benchmarks', link: '/benchmarks' },
+      { text: 'Reference', link: '/reference' },
+    ],
+  },
+];
