@@ -47,6 +47,8 @@ const PAGES = [
   '/protocol',
   '/operations',
   '/architecture',
+  '/deploy',
+  '/doctor',
   ...PROVIDERS.map((name) => `/provider-${name}`),
 ];
 const root = new URL('../../../', import.meta.url);
