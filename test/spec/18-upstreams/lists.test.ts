@@ -358,7 +358,7 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
   // It is asked once more, not as often as it said so.
   answer({ result: { tools: buildTools('late') } });
   await expect.poll(load, PATIENT).toMatchObject({ items: buildTools('late') });
-  expect(server.count('tools/list')).toBe(3);
+  await expect.poll(() => server.count('tools/list'), PATIENT).toBe(3);
 });
 
 test('§18.1 variables: what a server says is never expanded', async () => {

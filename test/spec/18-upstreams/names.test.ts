@@ -1,6 +1,7 @@
 // How clients call what servers have.
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { LISTING_CONTEXT } from '../../../src/features/mcp/catalog/listing-context.ts';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
@@ -86,6 +87,22 @@ test('§18.2 names: the built-in catalogue is first and has no prefix; "builtIn"
   expect(await gateway.listNames('tools/list', session)).toEqual(['a__search']);
   const gone = await gateway.call(session, 'tools/call', { name: 'ping' });
   expect(gone.json.error.code).toBe(-32602);
+});
+
+test('§18.2 names: a built-in catalogue whose list changes has a name for as long as it lists it', async () => {
+  const server = await serveTools('ping');
+  let items = (await builtIn.listTools(undefined, LISTING_CONTEXT)).items;
+  const changing = { ...builtIn, listTools: async () => ({ items }) };
+  const gateway = await start({
+    file: { mcpServers: { a: { url: server.url, prefix: '' } } },
+    builtIn: changing,
+  });
+  const session = await gateway.open();
+  const ping = async () =>
+    (await gateway.call(session, 'tools/call', { name: 'ping' })).json.result.content[0].text;
+  expect(await ping()).toBe('built-in ping');
+  items = [];
+  expect(await ping()).toBe('ran ping');
 });
 
 test('§18.2 collisions: the earlier in order has the name; the later one is hidden, with one warning', async () => {

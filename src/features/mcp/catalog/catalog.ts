@@ -31,20 +31,17 @@ export interface Catalog {
   readonly instructions?: string;
   /** What there is for one caller now, where that is less than `offers`, or depends on the caller. */
   describe?(caller: Caller): Promise<CatalogDescription>;
-  listTools(cursor: Cursor, context: Context): Promise<Page<ToolDescription | RawItem>>;
+  readonly listTools: ListItems<ToolDescription>;
   callTool(name: string, args: Arguments, context: Context): Promise<ToolResult | RawResult>;
   /** Arguments of the tool that clients repeat in headers (`x-mcp-header`); none of an unknown one. */
   mirroredParams(
     tool: string,
     caller: Caller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
-  listPrompts(cursor: Cursor, context: Context): Promise<Page<PromptDescription | RawItem>>;
+  readonly listPrompts: ListItems<PromptDescription>;
   getPrompt(name: string, args: Arguments, context: Context): Promise<PromptResult | RawResult>;
-  listResources(cursor: Cursor, context: Context): Promise<Page<ResourceDescription | RawItem>>;
-  listResourceTemplates(
-    cursor: Cursor,
-    context: Context,
-  ): Promise<Page<ResourceTemplateDescription | RawItem>>;
+  readonly listResources: ListItems<ResourceDescription>;
+  readonly listResourceTemplates: ListItems<ResourceTemplateDescription>;
   readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
   /** Whether the resource tells when it changes. */
@@ -63,6 +60,12 @@ export interface Catalog {
   listen?(caller: Caller, listener: CatalogListener, uris?: readonly string[]): () => void;
   /** A client has ended its session: what was opened for it can be closed. Never throws. */
   endSession?(caller: Caller): void;
+}
+
+export interface ListItems<Item> {
+  (cursor: Cursor, context: Context): Promise<Page<Item | RawItem>>;
+  /** It is the same list for every caller, and never changes: it needs to be asked for once only. */
+  readonly isFixed?: true;
 }
 
 /** Who calls: what lists, and all that is answered, may depend on. */

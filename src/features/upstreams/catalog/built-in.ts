@@ -1,6 +1,6 @@
 // §18.2: the built-in catalogue among the servers: first in order, without a prefix.
 import { isObject } from '../../../core/json.ts';
-import type { Catalog, Context, Cursor, Page } from '../../mcp/catalog/catalog.ts';
+import type { Catalog, Context, Cursor, ListItems } from '../../mcp/catalog/catalog.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
@@ -10,6 +10,8 @@ export interface BuiltIn {
   list(kind: ListKind, context: Context): Promise<BuiltInList>;
   /** What it listed last. */
   peek(kind: ListKind): BuiltInList;
+  /** What it lists, where that is known without asking it. */
+  getFixed(kind: ListKind): BuiltInList | undefined;
 }
 
 export interface BuiltInList {
@@ -24,9 +26,12 @@ const MAX_PAGES = 1_000;
 
 export function createBuiltIn(catalog: Catalog): BuiltIn {
   const kept = new Map<ListKind, KeptList>();
+  const getFixed = (kind: ListKind) => (isFixed(catalog, kind) ? kept.get(kind)?.list : undefined);
   return {
     catalog,
     async list(kind, context) {
+      const fixed = getFixed(kind);
+      if (fixed) return fixed;
       const items = await listAll(catalog, kind, context);
       const known = kept.get(kind);
       if (known && isSame(known.items, items)) return known.list;
@@ -36,6 +41,7 @@ export function createBuiltIn(catalog: Catalog): BuiltIn {
       return list;
     },
     peek: (kind) => kept.get(kind)?.list ?? EMPTY,
+    getFixed,
   };
 }
 
@@ -43,6 +49,9 @@ interface KeptList {
   readonly items: readonly object[];
   readonly list: BuiltInList;
 }
+
+const isFixed = (catalog: Catalog, kind: ListKind): boolean =>
+  LISTS[kind](catalog).isFixed === true || !catalog.offers[LIST_KINDS[kind].list];
 
 const isSame = (one: readonly object[], other: readonly object[]): boolean =>
   one.length === other.length && one.every((item, index) => item === other[index]);
@@ -56,7 +65,7 @@ async function listAll(
   if (!catalog.offers[LIST_KINDS[kind].list]) return items;
   let cursor: Cursor;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { items: some, nextCursor } = await LISTS[kind](catalog, cursor, context);
+    const { items: some, nextCursor } = await LISTS[kind](catalog).call(catalog, cursor, context);
     items.push(...some);
     if (nextCursor === undefined) break;
     cursor = nextCursor;
@@ -64,13 +73,11 @@ async function listAll(
   return items;
 }
 
-type ListPage = (catalog: Catalog, cursor: Cursor, context: Context) => Promise<Page<object>>;
-
-const LISTS: Readonly<Record<ListKind, ListPage>> = {
-  tools: (catalog, cursor, context) => catalog.listTools(cursor, context),
-  prompts: (catalog, cursor, context) => catalog.listPrompts(cursor, context),
-  resources: (catalog, cursor, context) => catalog.listResources(cursor, context),
-  templates: (catalog, cursor, context) => catalog.listResourceTemplates(cursor, context),
+const LISTS: Readonly<Record<ListKind, (catalog: Catalog) => ListItems<object>>> = {
+  tools: ({ listTools }) => listTools,
+  prompts: ({ listPrompts }) => listPrompts,
+  resources: ({ listResources }) => listResources,
+  templates: ({ listResourceTemplates }) => listResourceTemplates,
 };
 
 function createEntry(kind: ListKind, object: object): Entry {

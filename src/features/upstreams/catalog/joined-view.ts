@@ -41,7 +41,11 @@ export function createJoinedView(getPlan: () => Plan): View {
 
   function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
     const { builtIn, servers, naming } = getPlan();
-    if (builtIn !== undefined || kind === 'templates') return undefined;
+    if (kind === 'templates') return undefined;
+    const own = builtIn?.getFixed(kind);
+    if (builtIn !== undefined && own === undefined) return undefined;
+    const ownEntry = own?.byName.get(name);
+    if (ownEntry) return { kind: 'entry', entry: ownEntry };
     const [owner = ''] = naming.findOwners(name);
     const planned = servers.get(owner);
     const loaded = planned && loadPrepared(planned, kind, who);

@@ -43,11 +43,12 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
   /** Where the item is one of the built-in catalogue. */
   const pickBuiltIn = (server: string) => (server === BUILT_IN ? getBuiltIn() : undefined);
 
-  async function findMirroredParams(tool: string, caller: Caller, identifying: Who | Promise<Who>) {
-    const who = await identifying;
-    const own = (await getBuiltIn()?.mirroredParams(tool, caller)) ?? [];
+  function findMirroredParams(tool: string, who: Who, own: readonly MirroredParam[]) {
     if (own.length > 0) return maySeeBuiltIn(deps, tool, who) ? own : [];
-    return listMirroredParams(await view.find('tools', tool, who, undefined), who);
+    const finding = view.find('tools', tool, who, undefined);
+    return finding instanceof Promise
+      ? finding.then((found) => listMirroredParams(found, who))
+      : listMirroredParams(finding, who);
   }
 
   function listMirroredParams(found: Found | undefined, who: Who): readonly MirroredParam[] {
@@ -82,14 +83,14 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
       );
     },
     mirroredParams(tool, caller) {
-      const who = identify(caller);
-      if (who instanceof Promise || getBuiltIn() !== undefined) {
-        return findMirroredParams(tool, caller, who);
-      }
-      const finding = view.find('tools', tool, who, undefined);
-      return finding instanceof Promise
-        ? finding.then((found) => listMirroredParams(found, who))
-        : listMirroredParams(finding, who);
+      // Nearly always both are known at once: then nothing is waited for.
+      const identifying = identify(caller);
+      const own = getBuiltIn()?.mirroredParams(tool, caller) ?? NO_PARAMS;
+      return identifying instanceof Promise || own instanceof Promise
+        ? Promise.all([identifying, own]).then(([who, params]) =>
+            findMirroredParams(tool, who, params),
+          )
+        : findMirroredParams(tool, identifying, own);
     },
 
     listPrompts: (cursor, context) => listPage('prompts', cursor, context),
@@ -129,6 +130,8 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
     },
   };
 }
+
+const NO_PARAMS: readonly MirroredParam[] = [];
 
 function maySeeBuiltIn({ access, getPlan }: ViewCatalogDeps, tool: string, who: Who): boolean {
   const annotations = getPlan().builtIn?.peek('tools').byName.get(tool)?.annotations ?? {};

@@ -1,6 +1,6 @@
 // MCP "Pagination": a list in pages.
 import { fail } from '../../../../core/errors/gateway-error.ts';
-import type { Cursor, Page } from '../catalog.ts';
+import type { Cursor, ListItems, Page } from '../catalog.ts';
 import type { CacheHint } from '../content.ts';
 
 /** The lists are the same for everybody, and change only with a deploy. */
@@ -10,11 +10,13 @@ const LIST_CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
 export function createPager<Description>(
   entries: ReadonlyMap<string, { readonly description: Description }>,
   pageSize: number,
-): (cursor: Cursor) => Promise<Page<Description>> {
+): ListItems<Description> {
   const names = [...entries.keys()];
   const descriptions = [...entries.values()].map(({ description }) => description);
 
-  return async function listPage(cursor) {
+  return Object.assign(listPage, { isFixed: true } as const);
+
+  async function listPage(cursor: Cursor): Promise<Page<Description>> {
     const start = cursor === undefined ? 0 : names.indexOf(decodeCursor(cursor)) + 1;
     if (cursor !== undefined && start === 0) {
       fail('invalid_params', {
@@ -28,7 +30,7 @@ export function createPager<Description>(
       ...(end < names.length && last !== undefined && { nextCursor: encodeCursor(last) }),
       cache: LIST_CACHE,
     };
-  };
+  }
 }
 
 const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
