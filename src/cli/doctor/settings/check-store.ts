@@ -6,6 +6,7 @@ import { getErrorCode } from '../../../core/errors/error-code.ts';
 import { describeCause } from '../../../core/log.ts';
 import { createLoginSeal } from '../../../core/seal/login-seal.ts';
 import type { RedisExamination, RedisServerFacts } from '../../../core/store/redis/examine.ts';
+import { toSentence } from '../../../core/text.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -79,7 +80,7 @@ const REASONS: readonly (readonly [sign: RegExp, remedy: string])[] = [
 
 function explainUnreachable(said: string): Finding {
   const [, remedy] = REASONS.find(([sign]) => sign.test(said)) ?? [];
-  return failure('store', `Redis cannot be used: ${said}.`, {
+  return failure('store', `Redis cannot be used: ${toSentence(said)}`, {
     why: 'Without it no session, login or registration works.',
     setting: 'REDIS_URL',
     remedy:

@@ -40,7 +40,9 @@ export async function examineRedis(
   { clock, log }: ExamineOptions,
 ): Promise<RedisExamination> {
   const connection = connect(url, { backoff: idleBackoff, clock, log });
-  const commands = createCommandRunner(connection, { clock, log });
+  // Its own attempts to connect do: one more beside them would go on after the end.
+  const patient = { ...connection, reconnect() {} };
+  const commands = createCommandRunner(patient, { clock, log });
   const ping = () => commands.run((client) => client.ping());
 
   /** Sentinels, TLS and far networks take longer to connect than a command may take. */

@@ -1,0 +1,167 @@
+// `postern doctor` without a URL: Redis, replicas with other secrets, and servers behind the gateway.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test } from 'vitest';
+import { runDoctor } from '../support/gateway/doctor.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { type Env, endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { startIssuer } from '../support/oauth/issuer.ts';
+import { startProvider } from '../support/oauth/provider.ts';
+import { startRedis } from '../support/stores/redis.ts';
+import { startRedisCluster } from '../support/stores/redis-cluster.ts';
+import { startRedisSentinel } from '../support/stores/redis-sentinel.ts';
+import { buildTool, startListingServer } from '../support/upstreams/listing-server.ts';
+
+afterEach(endPosterns);
+
+const issuer = useShared(startIssuer);
+
+/** Settings that lack nothing but the store. */
+const settings = (changed: Env): Env => ({
+  OIDC_ISSUER: issuer.url,
+  BASE_URL: 'http://localhost:9',
+  HOST: '127.0.0.1',
+  ...changed,
+});
+
+const examine = (redisUrl: string) =>
+  runDoctor(undefined, { env: settings({ REDIS_URL: redisUrl }) });
+
+test('§20.2 doctor: a Redis that is as it should be', async () => {
+  const redis = closeAfterTest(
+    await startRedis({ config: ['maxmemory-policy noeviction', 'appendonly yes'] }),
+  );
+  const { failures, find } = await examine(redis.url);
+  expect(failures).toEqual([]);
+  expect(find('store').what).toMatch(/^(Redis|Valkey) \d+\.\d+\.\d+ answers \(one server\)\.$/);
+  expect(find('store.eviction').status).toBe('ok');
+  expect(find('store.persistence').what).toContain('append-only file');
+  expect(find('store.latency').what).toMatch(/ \d+(\.\d)? ms/);
+});
+
+test('§20.2 doctor: a Redis that evicts sessions, and keeps nothing on disk', async () => {
+  const redis = closeAfterTest(
+    await startRedis({ config: ['maxmemory 100mb', 'maxmemory-policy allkeys-lru'] }),
+  );
+  const { code, find } = await examine(redis.url);
+  expect(code).toBe(0);
+  expect(find('store.eviction')).toMatchObject({
+    status: 'warning',
+    what: expect.stringContaining('allkeys-lru'),
+    remedy: expect.stringContaining('maxmemory-policy noeviction'),
+  });
+  expect(find('store.persistence').status).toBe('warning');
+});
+
+test('§20.2 doctor: a Redis that is down, one with another password, and a user who may not ask', async () => {
+  const redis = closeAfterTest(await startRedis({ password: 'right' }));
+  const down = await examine(`redis://127.0.0.1:${await freePort()}`);
+  expect(down.find('store')).toMatchObject({
+    status: 'failure',
+    setting: 'REDIS_URL',
+    remedy: expect.stringContaining('start Redis'),
+  });
+  const wrong = await examine(redis.url.replace('right', 'wrong'));
+  expect(wrong.find('store').remedy).toContain('correct the user and the password');
+
+  await redis
+    .client()
+    .call('ACL', ['SETUSER', 'postern', 'on', '>password', '~*', '&*', '+@all', '-@dangerous']);
+  const limited = await examine(redis.url.replace(':right@', 'postern:password@'));
+  expect(limited.failures).toEqual([]);
+  expect(limited.find('store.eviction').status).toBe('unknown');
+});
+
+test('§20.2 doctor: a replica in place of the primary', async () => {
+  const primary = closeAfterTest(await startRedis());
+  const replica = closeAfterTest(
+    await startRedis({ config: [`replicaof 127.0.0.1 ${primary.port}`] }),
+  );
+  const { failures } = await examine(replica.url);
+  expect(failures).toEqual(['store.role']);
+});
+
+test('§20.2 doctor: a Redis Cluster, and one that is not named as such', async () => {
+  const cluster = closeAfterTest(await startRedisCluster());
+  const named = await examine(cluster.url);
+  expect(named.failures).toEqual([]);
+  expect(named.find('store').what).toContain('Cluster');
+  const plain = await examine(cluster.url.replace('?cluster=true', ''));
+  expect(plain.find('store')).toMatchObject({ status: 'failure', remedy: 'add ?cluster=true.' });
+});
+
+test('§20.2 doctor: Sentinel, and a sentinel in place of Redis', async () => {
+  const sentinels = closeAfterTest(await startRedisSentinel());
+  const named = await examine(sentinels.url);
+  expect(named.failures).toEqual([]);
+  expect(named.find('store').what).toContain('Sentinel');
+  const [first] = sentinels.sentinels;
+  const sentinel = await examine(`redis://127.0.0.1:${first?.port}`);
+  expect(sentinel.find('store')).toMatchObject({
+    status: 'failure',
+    remedy: expect.stringContaining('redis+sentinel://'),
+  });
+});
+
+test('§20.2 doctor: a running replica whose secret differs from the one at hand', async () => {
+  const redis = closeAfterTest(await startRedis());
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  const env = {
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    REDIS_URL: redis.url,
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    OAUTH_STATE_SECRET: 'the-secret-that-all-replicas-have-today',
+  };
+  await startPostern(env);
+  const same = await runDoctor(undefined, { env });
+  expect(same.failures).toEqual([]);
+  expect(same.find('replicas.secret').status).toBe('ok');
+  expect(same.find('login').status).toBe('ok');
+  const other = await runDoctor(undefined, {
+    env: { ...env, OAUTH_STATE_SECRET: 'the-secret-of-another-of-the-replicas' },
+  });
+  expect([other.code, other.failures]).toEqual([1, ['replicas.secret']]);
+  expect(other.find('replicas.secret').setting).toBe('OAUTH_STATE_SECRET');
+});
+
+test('§20.2 doctor: servers of the configuration file, and what is wrong with the file', async () => {
+  const wiki = closeAfterTest(
+    await startListingServer({ tools: [buildTool('search'), buildTool('edit')] }),
+  );
+  const scripted = fileURLToPath(
+    new URL('../support/upstreams/scripted-server.mjs', import.meta.url),
+  );
+  const cwd = await makeFolder();
+  const diagnose = async (mcpServers: unknown) => {
+    await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers }));
+    return runDoctor(undefined, { env: settings({}), args: ['--config', 'mcp.json'], cwd });
+  };
+  const { failures, findings } = await diagnose({
+    wiki: { url: wiki.url },
+    files: { command: process.execPath, args: [scripted] },
+    gone: { url: `http://127.0.0.1:${await freePort()}/mcp` },
+    missing: { command: 'no-such-program-here' },
+    users: { url: wiki.url, auth: { type: 'forward', audience: 'http://localhost:9/mcp' } },
+  });
+  expect(failures).toEqual(['server', 'server']);
+  const servers = findings.filter(({ check }) => check === 'server');
+  expect(servers.map(({ status, what }) => [status, what.split(' ')[0]])).toEqual([
+    ['ok', 'wiki'],
+    ['ok', 'files'],
+    ['failure', 'gone'],
+    ['failure', 'missing'],
+    ['unknown', 'whether'],
+  ]);
+  expect(servers[0]?.what).toBe('wiki answers, and has 2 tools.');
+
+  const broken = await diagnose({ wiki: { ulr: wiki.url } });
+  expect([broken.code, broken.failures.length > 0]).toEqual([1, true]);
+  expect(broken.find('settings').what).toContain('mcp.json');
+});
