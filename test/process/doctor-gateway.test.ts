@@ -1,12 +1,17 @@
 // `postern doctor URL`: what a client sees of a running gateway, and what is wrong with it.
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { KNOWN_CLIENTS } from '../../src/cli/doctor/clients/known-clients.ts';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import {
   type Env,
   endPosterns,
+  makeFolder,
   type RunningPostern,
   runPostern,
   startPostern,
@@ -15,7 +20,7 @@ import { logIn } from '../support/gateway/process-login.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { type Provider, type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
-import { startRedis } from '../support/stores/redis.ts';
+import { newCertificate, startRedis } from '../support/stores/redis.ts';
 
 afterEach(endPosterns);
 
@@ -291,4 +296,66 @@ test('§20.2 doctor URL --token: a token of a login, what its user sees, and tok
   });
   const wrong = await runDoctor(other.url, args(await issuer.sign({ aud: undefined })));
   expect(wrong.failures).toContain('token.audience-missing');
+});
+
+test('§20.2 doctor URL: where it may not register, the login is tried as the playground would', async () => {
+  const { url } = await start({ DCR_ACCESS_TOKEN: 'a-token-to-register-clients' });
+  const { failures, find } = await runDoctor(url);
+  expect(failures).toEqual([]);
+  for (const check of ['login', 'provider.redirect-uri', 'provider.client-secret'])
+    expect(find(check).status, check).toBe('ok');
+});
+
+test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, and none', async () => {
+  const { cert, key } = await newCertificate();
+  const gatewayPort = await freePort();
+  const front = createTlsServer({ cert, key }, (req, res) => {
+    const { method, url: path, headers } = req;
+    const onward = request(
+      { host: '127.0.0.1', port: gatewayPort, method, path, headers },
+      (answer) => {
+        res.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(res);
+      },
+    );
+    onward.on('error', () => res.destroy());
+    req.pipe(onward);
+  });
+  await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
+  const { port } = front.address() as AddressInfo;
+  const url = `https://127.0.0.1:${port}`;
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  await startPostern({
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(gatewayPort),
+    BASE_URL: url,
+  });
+  const ca = join(await makeFolder(), 'ca.pem');
+  await writeFile(ca, cert);
+
+  const untrusted = await runDoctor(url);
+  expect(untrusted.failures).toEqual(['gateway.reachable']);
+  expect(untrusted.find('gateway.reachable').what).toContain('TLS certificate');
+  const trusted = await runDoctor(url, { env: { NODE_EXTRA_CA_CERTS: ca } });
+  expect(trusted.failures).toEqual([]);
+  expect(trusted.find('gateway.certificate').what).toMatch(/valid for \d+ more days/);
+  const plain = await runDoctor(`https://localhost:${gatewayPort}`);
+  expect(plain.find('gateway.reachable').what).toContain('does not speak TLS');
+
+  front.closeAllConnections();
+  await new Promise((closed) => front.close(closed));
+});
+
+test('§20.2 doctor URL: the clients that it knows are those of the page about clients', async () => {
+  const page = await readFile(new URL('../../docs/clients.md', import.meta.url), 'utf8');
+  const [, table = ''] = /^\| Client \| Package .*\n\|[ -|]*\n((?:\|.*\n)+)/m.exec(page) ?? [];
+  const tried = [...table.matchAll(/^\| ([^|]+?) \|/gm)].map(
+    ([, name = '']) => name.split(', ')[0],
+  );
+  expect(tried.length).toBeGreaterThan(20);
+  const known = KNOWN_CLIENTS.map(({ name }) => name);
+  expect(known.slice(0, -4)).toEqual([...new Set(tried)]);
+  for (const name of known.slice(-4)) expect(page).toContain(`| ${name} |`);
 });

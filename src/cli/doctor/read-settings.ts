@@ -41,7 +41,7 @@ async function readAll(): Promise<ReadSettings> {
     return { findings: [...misspelled, ...told], usable: { config, setup } };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { findings: error.problems.map(refuse), usable: undefined };
+    return { findings: mentionUrl(error.problems.map(refuse)), usable: undefined };
   }
 }
 
@@ -50,3 +50,15 @@ const refuse = (problem: string): Finding => {
   const [, variable] = /^([A-Z][A-Z0-9_]+)\b/.exec(problem) ?? [];
   return failure('settings', problem, variable === undefined ? {} : { setting: variable });
 };
+
+/** Who runs it elsewhere than the gateway meant one that runs. */
+const mentionUrl = (findings: readonly Finding[]): readonly Finding[] =>
+  findings.map((finding) =>
+    finding.what.startsWith('OIDC_ISSUER is missing')
+      ? {
+          ...finding,
+          remedy:
+            'run this where the settings of the gateway are, or name a gateway that runs: postern doctor http://localhost:3000',
+        }
+      : finding,
+  );

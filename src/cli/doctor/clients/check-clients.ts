@@ -1,9 +1,8 @@
 // What the walk found, as far as it decides which clients log in.
 import { type Finding, failure } from '../finding.ts';
-import { askAuthorization } from '../provider/ask-authorization.ts';
 import type { Walk } from '../walk/walk.ts';
+import { findUnknownRedirectUris } from './find-unknown-redirect-uris.ts';
 import { judgeClients } from './judge-clients.ts';
-import { KNOWN_CLIENTS } from './known-clients.ts';
 
 export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
   // Without authentication there is no login to fail.
@@ -38,21 +37,4 @@ export async function checkClients(walk: Walk): Promise<readonly Finding[]> {
         ? await findUnknownRedirectUris(login.url, walk)
         : new Set<string>(),
   });
-}
-
-/** In proxy mode the provider sees the clients' own. */
-async function findUnknownRedirectUris(
-  url: string,
-  { baseUrl, probe }: Walk,
-): Promise<ReadonlySet<string>> {
-  const sent = new URL(url).searchParams.get('redirect_uri') ?? '';
-  const unknownUris = new Set<string>();
-  if (sent === `${baseUrl}/oauth/callback`) return unknownUris;
-  for (const redirectUri of new Set(KNOWN_CLIENTS.map((client) => client.redirectUri))) {
-    const asked = new URL(url);
-    asked.searchParams.set('redirect_uri', redirectUri);
-    const { kind } = await askAuthorization(asked.href, probe);
-    if (kind === 'redirect-uri-unknown') unknownUris.add(redirectUri);
-  }
-  return unknownUris;
 }

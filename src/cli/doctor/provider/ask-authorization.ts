@@ -72,7 +72,7 @@ function judgeReturn(parameters: URLSearchParams): AuthorizationOutcome {
 }
 
 function judgeErrorPage(said: string): AuthorizationOutcome {
-  if (/redirect[ _-]?ur[il]|reply ur[il]|callback|AADSTS50011/i.test(said))
+  if (/redirect[ _-]?(ur[il]|mismatch)|reply ur[il]|callback|AADSTS50011/i.test(said))
     return { kind: 'redirect-uri-unknown', said };
   if (/client|application|AADSTS700016/i.test(said)) return { kind: 'client-unknown', said };
   return { kind: 'error-page', said };
@@ -81,17 +81,19 @@ function judgeErrorPage(said: string): AuthorizationOutcome {
 /** What an error page, or the address of one, says; undefined for what is none. */
 function readErrorText({ status, text, headers, url }: Answer): string | undefined {
   const location = headers.get('location');
-  if (location !== null && URL.canParse(location, url)) {
-    const target = new URL(location, url);
-    // Google, for one, redirects to a page whose address says in base64 what is wrong.
-    const coded = Buffer.from(target.searchParams.get('authError') ?? '', 'base64').toString();
-    return /\/error\b/.test(target.pathname) || coded !== ''
-      ? shortenPage(`${coded} ${target.searchParams.get('error_description') ?? ''} ${target.href}`)
-      : undefined;
-  }
+  if (location !== null && URL.canParse(location, url))
+    return readErrorAddress(new URL(location, url));
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
   const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
   return aadsts ?? shortenPage(text);
+}
+
+/** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
+function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
+  const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
+  const said = ['error', 'error_description'].map((name) => searchParams.get(name));
+  const text = [coded, ...said].filter(Boolean).join(' ');
+  return /\/error\b/.test(pathname) || coded !== '' ? shortenPage(text) : undefined;
 }
 
 /** The words of a page. */

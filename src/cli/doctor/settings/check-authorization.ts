@@ -9,10 +9,12 @@ import {
   selectResources,
 } from '../../../features/oauth/provider/provider-parameters.ts';
 import { createCodeChallenge } from '../../../features/oauth/request/pkce.ts';
-import { type Finding, failure, unknown } from '../finding.ts';
+import { findUnknownRedirectUris } from '../clients/find-unknown-redirect-uris.ts';
+import { type Finding, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure } from '../network/describe-failure.ts';
 import { askAuthorization } from '../provider/ask-authorization.ts';
 import { judgeAuthorization } from '../provider/judge-authorization.ts';
+import { LOOPBACK_REDIRECT_URI } from '../walk/register.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
@@ -65,19 +67,39 @@ async function buildRequest(
   ]);
 }
 
-/** What clients need the provider to know, where it is their redirect URI that it sees. */
-export async function checkProxyRedirects({ config }: SettingsAtHand): Promise<readonly Finding[]> {
-  if (config.oauth.mode === 'broker' || config.oauth.endpoints.authorizationUrl === undefined)
-    return [];
+/** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
+export async function checkProxyRedirects({
+  config: { oauth, server },
+  probe,
+}: SettingsAtHand): Promise<readonly Finding[]> {
+  const { authorizationUrl } = oauth.endpoints;
+  const { id } = oauth.providerClient;
+  if (oauth.mode === 'broker' || authorizationUrl === undefined || id === undefined) return [];
+  const url = buildProviderRequest(authorizationUrl, [
+    ['client_id', id],
+    ['redirect_uri', LOOPBACK_REDIRECT_URI],
+    ['response_type', 'code'],
+    ['scope', 'openid'],
+    ['state', generateSecret()],
+    ['code_challenge', createCodeChallenge(generateSecret())],
+    ['code_challenge_method', 'S256'],
+  ]);
+  const outcome = await askAuthorization(url, probe);
+  if (outcome.kind !== 'accepted' && outcome.kind !== 'redirect-uri-unknown')
+    return [judgeAuthorization(outcome, url)];
+  const unknownUris = await findUnknownRedirectUris(url, { baseUrl: server.baseUrl, probe });
   return [
-    unknown(
-      'provider.redirect-uri',
-      'whether the provider knows the redirect URI of each client, as proxy mode needs it to.',
-      {
-        setting: 'OAUTH_MODE',
-        remedy:
-          'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback.',
-      },
-    ),
+    unknownUris.size === 0
+      ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
+      : warning(
+          'provider.redirect-uri',
+          `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
+          {
+            why: 'In proxy mode it has to know those of every client that your users have.',
+            setting: 'OAUTH_MODE',
+            remedy:
+              'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
+          },
+        ),
   ];
 }

@@ -9,20 +9,20 @@ import type { Walk } from './walk.ts';
 const CHECK = 'provider.client-secret';
 
 export async function checkClientSecret(walk: Walk): Promise<readonly Finding[]> {
-  const [metadata, registration, login] = await Promise.all([
+  const [metadata, client, login] = await Promise.all([
     walk.readServerMetadata(),
-    walk.register(),
+    walk.findClient(),
     walk.logIn(),
   ]);
   const url = metadata.find(({ document }) => document !== undefined)?.document?.token_endpoint;
-  if (typeof url !== 'string' || registration?.kind !== 'registered') return [];
+  if (typeof url !== 'string' || client === undefined) return [];
   const answer = await walk.probe(url, {
     method: 'POST',
     headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
     body: new URLSearchParams({
       grant_type: 'refresh_token',
       refresh_token: `postern-doctor-${generateSecret()}`,
-      client_id: registration.clientId,
+      client_id: client.clientId,
     }).toString(),
   });
   const said = readError(answer);

@@ -2,11 +2,16 @@
 import { generateSecret } from '../../../core/ids.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import type { Answer, Probe } from '../network/probe.ts';
-import { LOOPBACK_REDIRECT_URI, readError } from './register.ts';
+import { readError } from './register.ts';
 
-export interface LoginOptions {
-  readonly authorizationUrl: string;
+/** As whom the login is begun. */
+export interface LoginClient {
   readonly clientId: string;
+  readonly redirectUri: string;
+}
+
+export interface LoginOptions extends LoginClient {
+  readonly authorizationUrl: string;
   /** RFC 8707. */
   readonly resource: string;
   readonly probe: Probe;
@@ -38,6 +43,7 @@ export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
 async function beginLogin({
   authorizationUrl,
   clientId,
+  redirectUri,
   resource,
   probe,
 }: LoginOptions): Promise<LoginOutcome> {
@@ -45,7 +51,7 @@ async function beginLogin({
   const parameters = {
     response_type: 'code',
     client_id: clientId,
-    redirect_uri: LOOPBACK_REDIRECT_URI,
+    redirect_uri: redirectUri,
     code_challenge: hashSha256(generateSecret()),
     code_challenge_method: 'S256',
     state: generateSecret(),
@@ -54,7 +60,7 @@ async function beginLogin({
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   const answer = await probe(url.href);
   const form = readConsentForm(answer);
-  if (form === undefined) return judge(answer, false);
+  if (form === undefined) return judge(answer, redirectUri, false);
   const decided = await probe(form.action, {
     method: 'POST',
     headers: {
@@ -63,15 +69,15 @@ async function beginLogin({
     },
     body: form.body,
   });
-  return judge(decided, true);
+  return judge(decided, redirectUri, true);
 }
 
-function judge(answer: Answer, hasConsentPage: boolean): LoginOutcome {
+function judge(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
   const location = answer.headers.get('location');
   if (location !== null && URL.canParse(location, answer.url)) {
     const target = new URL(location, answer.url);
     const error = target.searchParams.get('error');
-    const isBack = target.href.startsWith(`${LOOPBACK_REDIRECT_URI}?`);
+    const isBack = target.href.startsWith(`${redirectUri}?`);
     if (!isBack) return { kind: 'at-provider', url: target.href, hasConsentPage };
     const description = target.searchParams.get('error_description');
     return { kind: 'refused', said: [error, description].filter(Boolean).join(': ') };

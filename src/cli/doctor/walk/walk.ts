@@ -1,12 +1,12 @@
 // What a client sees of a gateway of which it has only the URL. Each part is asked for once, by whichever
 // check needs it first.
-import type { JsonObject } from '../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Instruments } from '../instruments.ts';
 import { memoize } from '../memoize.ts';
 import type { Answer } from '../network/probe.ts';
 import { findServerMetadata, type MetadataAtPath } from './find-server-metadata.ts';
-import { type LoginOutcome, logIn } from './log-in.ts';
-import { type Registration, register } from './register.ts';
+import { type LoginClient, type LoginOutcome, logIn } from './log-in.ts';
+import { LOOPBACK_REDIRECT_URI, type Registration, register } from './register.ts';
 
 export interface WalkOptions extends Instruments {
   /** Without a slash at its end, and without `/mcp`. */
@@ -26,6 +26,8 @@ export interface Walk extends WalkOptions {
   readonly readServerMetadata: () => Promise<readonly MetadataAtPath[]>;
   /** Undefined where there is no endpoint to register at. */
   readonly register: () => Promise<Registration | undefined>;
+  /** Of its own registration, or else the one that every gateway has. */
+  readonly findClient: () => Promise<LoginClient | undefined>;
   readonly logIn: () => Promise<LoginOutcome | undefined>;
 }
 
@@ -60,13 +62,24 @@ export function createWalk(options: WalkOptions): Walk {
     return url === undefined ? undefined : register(url, probe);
   });
 
+  const findClient = memoize(async (): Promise<LoginClient | undefined> => {
+    const registration = await registerOnce();
+    if (registration?.kind === 'registered')
+      return { clientId: registration.clientId, redirectUri: LOOPBACK_REDIRECT_URI };
+    const { login } = (await probe(`${baseUrl}/site.json`)).json ?? {};
+    const { clientId, redirectUri } = isObject(login) ? login : {};
+    return typeof clientId === 'string' && typeof redirectUri === 'string'
+      ? { clientId, redirectUri }
+      : undefined;
+  });
+
   const logInOnce = memoize(async () => {
-    const [authorizationUrl, registration] = await Promise.all([
+    const [authorizationUrl, client] = await Promise.all([
       readEndpoint('authorization_endpoint'),
-      registerOnce(),
+      findClient(),
     ]);
-    if (authorizationUrl === undefined || registration?.kind !== 'registered') return undefined;
-    return logIn({ authorizationUrl, clientId: registration.clientId, resource: endpoint, probe });
+    if (authorizationUrl === undefined || client === undefined) return undefined;
+    return logIn({ authorizationUrl, ...client, resource: endpoint, probe });
   });
 
   return {
@@ -77,6 +90,7 @@ export function createWalk(options: WalkOptions): Walk {
     readResourceMetadata,
     readServerMetadata,
     register: registerOnce,
+    findClient,
     logIn: logInOnce,
   };
 }

@@ -31,7 +31,7 @@ export interface ExamineOptions {
   readonly log: Log;
 }
 
-const ATTEMPTS = 12;
+const ATTEMPTS = 6;
 const PAUSE_MS = 250;
 
 /** @throws StoreUnavailable with its cause. */
