@@ -1,7 +1,6 @@
 // The composition root: every implementation is chosen here, once.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { builtInCatalog } from './catalog/index.ts';
-import { openAudit } from './core/audit/open-audit.ts';
 import { type Clock, pause, systemClock } from './core/clock.ts';
 import { checkConfig } from './core/config/check-config.ts';
 import type { Config } from './core/config/config.ts';
@@ -9,7 +8,6 @@ import { logListening, logStartWarnings } from './core/config/start-log.ts';
 import type { Fetch } from './core/fetch-with-limits.ts';
 import type { GatewayFile } from './core/gateway-file/gateway-file.ts';
 import { createLog, type Log } from './core/log.ts';
-import type { GatewayRequest } from './core/message.ts';
 import { type Metrics, noMetrics } from './core/metrics/metrics.ts';
 import { openOutboundNetwork } from './core/outbound/outbound-network.ts';
 import { createLoginSeal } from './core/seal/login-seal.ts';
@@ -18,21 +16,18 @@ import { createServerUrls } from './core/server-urls.ts';
 import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
-import { openTracing } from './core/tracing/open-tracing.ts';
-import { traceFetch } from './core/tracing/trace-fetch.ts';
-import { traceStore } from './core/tracing/trace-store.ts';
-import { readTraceId } from './core/tracing/tracing.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
-import { readTraceContext } from './features/mcp/protocol/trace-context.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import type { Network } from './features/oauth/client-id-metadata/network.ts';
+import { createClientOf } from './features/rules/client-of.ts';
 import { createLogo } from './features/site/logo.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
 import { createAuthorizationEndpoints } from './gateway/authorization.ts';
+import { openObservation } from './gateway/observation.ts';
 import { createProviderAccess } from './gateway/provider-access.ts';
 import { createPublicSite } from './gateway/site.ts';
 import { createTransport } from './gateway/transport.ts';
@@ -108,18 +103,14 @@ export async function createGateway(
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(config.server.logLevel);
   const outbound = await openOutboundNetwork(config.outbound);
-  const tracing = await openTracing(config.tracing, { clock, log });
-  const ownFetch = overrides.fetch ?? outbound.fetch;
-  const fetch = tracing === undefined ? ownFetch : traceFetch(ownFetch, tracing);
   const catalog = overrides.catalog ?? builtInCatalog;
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
-  const audit = openAudit(config.audit, { clock, log, metrics });
+  const observation = await openObservation(config, { clock, log, metrics });
+  const { audit, tracing, getTraceId } = observation;
+  const fetch = observation.traceFetch(overrides.fetch ?? outbound.fetch);
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
   const measured = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
-  const store =
-    tracing === undefined
-      ? measured
-      : traceStore(measured, config.store.kind === 'redis' ? 'redis' : 'lmdb', tracing);
+  const store = observation.traceStore(measured);
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
       await store.close();
@@ -145,6 +136,15 @@ export async function createGateway(
     metrics,
     keySet: overrides.keySet,
   });
+  // A rule looks at it, a server is told it, or the audit log has it.
+  const needsClients = () => audit !== undefined || upstreams?.needsClients() === true;
+  const clientOf = createClientOf({
+    store,
+    ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
+    isNeeded: needsClients,
+    clock,
+    log,
+  });
   upstreams =
     overrides.file === undefined
       ? undefined
@@ -161,6 +161,7 @@ export async function createGateway(
             clock,
             log,
             metrics,
+            clientOf,
             tracing,
           },
         );
@@ -174,6 +175,8 @@ export async function createGateway(
     log,
     getChallenge: auth.getChallenge,
     tracing,
+    audit,
+    clientOf,
   });
 
   const site = createPublicSite(config, {
@@ -193,11 +196,11 @@ export async function createGateway(
     serverUrls,
     isServer,
     network: overrides.network,
-    needsClients: upstreams?.needsClients,
+    needsClients,
     getPublicTools: site.getPublicTools,
     tunnel: outbound.openTunnel,
     audit,
-    getTraceId: tracing === undefined ? readHeader : () => readTraceId(tracing.getTraceContext()),
+    getTraceId,
   });
 
   let isShuttingDown = false;
@@ -252,14 +255,10 @@ export async function createGateway(
       authorization.close();
       await outbound.close();
       await store.close();
-      audit?.close();
-      await tracing?.close();
+      await observation.close();
     },
   };
 }
-
-const readHeader = ({ headers }: GatewayRequest): string | undefined =>
-  readTraceId(readTraceContext(headers));
 
 /** Loaded where it is used, as the store's driver is. */
 async function createMetrics(): Promise<Metrics> {

@@ -42,7 +42,7 @@ export interface AuthorizationParts {
   readonly isServer: (name: string) => boolean;
   /** In place of the public network. */
   readonly network: Network | undefined;
-  readonly needsClients: (() => boolean) | undefined;
+  readonly needsClients: () => boolean;
   /** Undefined where strangers see none. */
   readonly getPublicTools: GetPublicTools | undefined;
   readonly tunnel: OpenTunnel;

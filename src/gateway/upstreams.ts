@@ -12,7 +12,7 @@ import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Catalogs } from '../features/mcp/calls/views.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
-import { createClientOf } from '../features/rules/client-of.ts';
+import type { ClientOf } from '../features/rules/client-of.ts';
 import { createRules } from '../features/rules/create-rules.ts';
 import type { Rules } from '../features/rules/rules.ts';
 import {
@@ -47,6 +47,7 @@ export interface UpstreamParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly clientOf: ClientOf;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
 }
@@ -91,13 +92,7 @@ export async function openUpstreams(
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
     relayCall: createRelayCall({ clock, log, suspendedCalls }),
-    clientOf: createClientOf({
-      store,
-      ownClientId: config.oauth.mode === 'broker' ? config.oauth.providerClient.id : undefined,
-      isNeeded: needsClients,
-      clock,
-      log,
-    }),
+    clientOf: parts.clientOf,
     store,
     getSeal,
     sessionKeyPrefix: keyPrefix,

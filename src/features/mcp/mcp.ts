@@ -1,4 +1,5 @@
 // The MCP feature as a whole: both eras over one catalogue.
+import type { Audit } from '../../core/audit/audit.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { McpConfig } from '../../core/config/groups/mcp.ts';
 import type { Endpoint } from '../../core/endpoint.ts';
@@ -10,6 +11,7 @@ import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Tracing } from '../../core/tracing/tracing.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
+import { type AuditCallsDeps, auditCalls } from './audit-calls.ts';
 import { createRunMethod } from './calls/run-method.ts';
 import { type Catalogs, createViews } from './calls/views.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
@@ -39,6 +41,9 @@ export interface McpDeps {
   readonly getChallenge: GetChallenge | undefined;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  readonly clientOf: AuditCallsDeps['clientOf'];
 }
 
 export interface Mcp {
@@ -66,7 +71,8 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
-  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge, tracing } = deps;
+  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge, tracing, audit } =
+    deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
   const sessions = createSessions(config.sessions, { store, clock, metrics, log });
@@ -96,7 +102,9 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       })
     : undefined;
   const runOwn = createRunMethod({ service, maxCallsPerUser: config.maxCallsPerUser, clock });
-  const runMethod = tracing === undefined ? runOwn : traceCalls(runOwn, tracing);
+  const runTraced = tracing === undefined ? runOwn : traceCalls(runOwn, tracing);
+  const runMethod =
+    audit === undefined ? runTraced : auditCalls(runTraced, { audit, clientOf: deps.clientOf });
   const views = createViews({ catalogs, metrics, clock });
   const eras = {
     session: createSessionEra({

@@ -66,8 +66,8 @@ export interface OAuthDeps {
   readonly serverUrls: ServerUrls;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
-  /** Whether it has to be known later which client got a token; it never has to be unless given. */
-  readonly needsClients?: (() => boolean) | undefined;
+  /** Whether it has to be known later which client got a token. */
+  readonly needsClients: () => boolean;
   /** The tools that everybody may see; undefined where strangers see none. */
   readonly getPublicTools?: GetPublicTools | undefined;
   readonly log: Log;
@@ -114,7 +114,7 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
   });
   const records = requireRecords(deps, 'Broker mode');
-  const noteClient = createNoteClient({ ...deps, isNeeded: deps.needsClients ?? (() => false) });
+  const noteClient = createNoteClient({ ...deps, isNeeded: deps.needsClients });
   const broker = createBroker(config, {
     ...parts,
     records,

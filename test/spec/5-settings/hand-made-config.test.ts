@@ -152,6 +152,7 @@ describe('OAuth endpoints without what they need', () => {
       serverUrls: NO_SERVER_URLS,
       providerEndpoints: createProviderEndpoints(config.oauth.endpoints, metadata),
       inspectToken: () => ({ sub: undefined, problem: undefined }),
+      needsClients: () => false,
       log,
     };
     return () => createOAuth(config, { ...deps, [missing]: undefined });

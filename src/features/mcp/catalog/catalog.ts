@@ -174,6 +174,8 @@ interface RelayBase {
   readonly wantsProgress: boolean;
   /** Least severe log message that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
+  /** Where it is to be known, it is told which server the call goes to. */
+  noteServer?(server: string): void;
 }
 
 /** Questions are requests to the client while the call goes on. */

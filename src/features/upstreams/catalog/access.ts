@@ -35,8 +35,8 @@ export function createAccess(getRules: () => Rules | undefined): Access {
       if (rules === undefined) return;
       const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args };
       const decision = rules.decide(item, who.rule);
-      if (decision.kind === 'denied') failUnknown(kind, asked);
-      if (decision.kind === 'scopes_missing') failForScopes(decision.scopes);
+      if (decision.kind === 'denied') failUnknown(kind, asked, { deniedBy: 'rules', server });
+      if (decision.kind === 'scopes_missing') failForScopes(decision.scopes, server);
     },
     mayRead(found, who) {
       const { server, annotations } = found;
@@ -62,14 +62,22 @@ export const toUsedResource = (asked: string, found: FoundResource): UsedItem =>
 /** Characters of a name that an error shows. */
 const MAX_NAME = 200;
 
-/** As the built-in catalogue says it: what is denied looks the same. */
-export function failUnknown(kind: ListKind, name: string): never {
+/** As the built-in catalogue says it: what is denied looks the same, but in the log. */
+export function failUnknown(
+  kind: ListKind,
+  name: string,
+  facts?: { readonly deniedBy: 'rules'; readonly server: string },
+): never {
   return fail('invalid_params', {
+    ...(facts && { facts }),
     details: `Unknown ${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`,
     ...(kind === 'resources' && { data: { uri: name } }),
   });
 }
 
 /** RFC 6750 §3.1. */
-const failForScopes = (scopes: readonly string[]): never =>
-  fail('insufficient_scope', { data: { scopes } });
+const failForScopes = (scopes: readonly string[], server: string): never =>
+  fail('insufficient_scope', {
+    data: { scopes },
+    facts: { deniedBy: 'insufficient_scope', server },
+  });

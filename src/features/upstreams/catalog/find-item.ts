@@ -65,5 +65,8 @@ function failAbsent({ config, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
   const message = `${config.name} is not available now; try again in a moment.${reason}`;
-  return fail('upstream_error', { jsonRpc: { code: -32603, message } });
+  return fail('upstream_error', {
+    jsonRpc: { code: -32603, message },
+    facts: { server: config.name },
+  });
 }
