@@ -1,30 +1,17 @@
 // The package that npm pack makes: installed in a folder of its own, it needs no checkout.
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { publint } from 'publint';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
+import { npm, PACKED, packCheckout, QUIETLY, ROOT } from '../support/deploy/pack.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { endPosterns, launch, runPostern, startPostern } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
 import { INSTALLATION_MS } from '../support/tools/npx-tool.ts';
-
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** What a checkout has that the package is made of; without src there is nothing to build. */
-const PACKED = [
-  'dist',
-  'scripts',
-  'package.json',
-  'package-lock.json',
-  'README.md',
-  'SECURITY.md',
-  '.env.example',
-  'postern.schema.json',
-];
 
 type Lock = Readonly<Record<string, { readonly version: string; readonly dev?: true }>>;
 
@@ -35,11 +22,7 @@ let main: string;
 
 beforeAll(async () => {
   place = await mkdtemp(join(tmpdir(), 'postern-package-'));
-  const checkout = join(place, 'checkout');
-  for (const name of PACKED) await cp(join(ROOT, name), join(checkout, name), { recursive: true });
-  await npm(checkout, 'pack', '--pack-destination', place);
-  const [name = ''] = (await readdir(place)).filter((entry) => entry.endsWith('.tgz'));
-  tarball = join(place, name);
+  tarball = await packCheckout(place);
   await run('tar', 'xzf', tarball);
   installed = join(place, 'installed');
   await mkdir(installed);
@@ -49,11 +32,6 @@ beforeAll(async () => {
 
 afterEach(endPosterns);
 afterAll(() => rm(place, { recursive: true, force: true }));
-
-const QUIETLY = ['--prefer-offline', '--no-audit', '--no-fund'];
-
-const npm = (cwd: string, ...args: readonly string[]) =>
-  promisify(execFile)('npm', args, { cwd, timeout: INSTALLATION_MS });
 
 /** A program in the folder of the package, by its name on the PATH or its file. */
 const run = (command: string, ...args: readonly string[]) =>

@@ -1,0 +1,97 @@
+// examples/starter: npm create makes a folder, whose own tests and scripts work with the package.
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { statelessRequest } from '../support/clients/stateless.ts';
+import { npm, pack, packCheckout, QUIETLY, ROOT } from '../support/deploy/pack.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import { endPosterns, launch } from '../support/gateway/process.ts';
+import { logIn } from '../support/gateway/process-login.ts';
+
+const INSTALLATION_MS = 300_000;
+
+let place: string;
+let project: string;
+let starter: string;
+
+beforeAll(async () => {
+  place = await mkdtemp(join(tmpdir(), 'postern-starter-'));
+  project = join(place, 'My Gateway');
+  const postern = await packCheckout(place);
+  starter = await pack(join(ROOT, 'examples', 'starter'), place);
+  await create(project, '--postern', postern);
+  await npm(project, 'install', ...QUIETLY);
+}, INSTALLATION_MS);
+afterEach(endPosterns);
+afterAll(() => rm(place, { recursive: true, force: true }));
+
+/** What npm create does, with the package of this checkout. */
+const create = (...args: readonly string[]) =>
+  npm(place, 'exec', '--yes', '--offline', '--package', starter, '--', 'create-postern', ...args);
+
+test('§9 starter: npm create makes a project of its own name, with what npm leaves out of packages', async () => {
+  expect(await readdir(project)).toEqual(
+    expect.arrayContaining(['.gitignore', '.env.example', 'catalog.mjs', 'postern.yaml']),
+  );
+  const { name, private: isPrivate } = JSON.parse(
+    await readFile(join(project, 'package.json'), 'utf8'),
+  );
+  expect({ name, isPrivate }).toEqual({ name: 'my-gateway', isPrivate: true });
+});
+
+test('§9 starter: its own tests pass, and fail when the tool is wrong', async () => {
+  const { stdout } = await npm(project, 'test');
+  expect(stdout).toMatch(/pass 2\b/);
+  const wrong = {
+    ...process.env,
+    NODE_OPTIONS: '--import data:text/javascript,Intl.DateTimeFormat=null',
+  };
+  await expect(promisify(execFile)('npm', ['test'], { cwd: project, env: wrong })).rejects.toThrow(
+    'npm test',
+  );
+});
+
+test('§5 starter: npm run dev serves its tool to a user who logs in', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const env = { DATA_DIR: join(place, 'data') };
+  launch(env, { npm: true, cwd: project, args: ['dev', '--', '--port', String(port)] });
+  const answers = () =>
+    fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await expect.poll(answers, { timeout: 30_000 }).toBe(true);
+  const { accessToken } = await logIn(url, 'ada');
+  const { message, headers } = statelessRequest('tools/call', {
+    name: 'time_in',
+    arguments: { zone: 'UTC' },
+  });
+  const answer = await fetch(`${url}/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${accessToken}`,
+      ...headers,
+    },
+    body: JSON.stringify(message),
+  });
+  const { result } = JSON.parse(await answer.text());
+  expect(result.content[0].text).toMatch(/^ada, it is \d\d:\d\d in UTC\.$/);
+});
+
+test.each([
+  [['project'], 'is there already, and not empty'],
+  [[], 'One folder is needed.'],
+  [['other', '--postgres'], "Unknown option '--postgres'"],
+  [['other', '--postern', 'none.tgz'], 'there is no file none.tgz'],
+])('§9 starter: create-postern %j is refused', async (args, problem) => {
+  const main = join(ROOT, 'examples', 'starter', 'create.mjs');
+  await mkdir(join(place, 'project', 'src'), { recursive: true });
+  await expect(
+    promisify(execFile)(process.execPath, [main, ...args], { cwd: place }),
+  ).rejects.toThrow(problem);
+});
