@@ -1,8 +1,10 @@
 // What clients see of servers that are down, wrong, or gone.
 import { expect, onTestFinished, test } from 'vitest';
+import { lastOf, openClient } from '../../support/clients/session-client.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
   type CatalogGateway,
   startForTest as start,
@@ -12,6 +14,8 @@ import {
   serveForTest as serve,
   startListingServer,
 } from '../../support/upstreams/listing-server.ts';
+import { ADA } from '../../support/upstreams/relay-retry.ts';
+import { startRelayServer2 } from '../../support/upstreams/relay-server-2.ts';
 
 const PATIENT = { timeout: 20_000 };
 
@@ -202,7 +206,7 @@ test('§18.1 reload: servers that are as before keep their sessions and lists', 
     mcpServers: {
       added: added.url,
       same: same.url,
-      changed: { url: changed.url, prefix: 'other' },
+      changed: { url: changed.url, prefix: 'other', timeout: 50_000 },
     },
   });
   expect(await gateway.listNames('tools/list', session)).toEqual([
@@ -248,4 +252,43 @@ test('§18.1 reload: a call to a server that went ends normally', async () => {
   expect(await gateway.listNames('tools/list', session)).toEqual([]);
   finish({ result: { content: [{ type: 'text', text: 'done' }] } });
   expect((await calling).result.content[0].text).toBe('done');
+});
+
+test('§18.1 reload: a server that only has another prefix and other tools keeps its connection', async () => {
+  const server = await serve({ ...LISTING, tools: [buildTool('t'), buildTool('u')] });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const session = await gateway.open();
+  expect(await gateway.listNames('tools/list', session)).toEqual(['a__t', 'a__u']);
+  const tools = { exclude: ['t'] };
+  await gateway.reload({ mcpServers: { a: { url: server.url, prefix: 'b', tools } } });
+  expect(await gateway.listNames('tools/list', session)).toEqual(['b__u']);
+  expect(server.count('tools/list')).toBe(1);
+  const { error } = await call(gateway, session, 'tools/call', { name: 'b__t' });
+  expect(error.code).toBe(-32602);
+});
+
+test('§18.1 reload: a call that waits for the list of a server that is replaced gets its answer', async () => {
+  const silence = new Promise(() => {});
+  const server = await serve({ ...LISTING, answers: { 'tools/list': () => silence } });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const session = await gateway.open();
+  const calling = call(gateway, session, 'tools/call', { name: 'a__t' });
+  // Once these are answered, the call waits.
+  for (let n = 0; n < 3; n += 1) await call(gateway, session, 'ping', {});
+  await expect.poll(() => server.count('tools/list'), PATIENT).toBe(1);
+  server.listing.answers = {};
+  await gateway.reload({ mcpServers: { a: { url: server.url, timeout: 50_000 } } });
+  expect((await calling).result.content[0].text).toBe('ran t');
+});
+
+test('§18.1 reload: a server that asks, and has gone, gets the answer of its client all the same', async () => {
+  const server = closeAfterTest(await startRelayServer2());
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  const client = await openClient(gateway, { capabilities: { elicitation: {} } });
+  const stream = await client.call('a__ask');
+  const { id } = await stream.next();
+  await gateway.reload({ mcpServers: {} });
+  await client.answer(id, ADA);
+  const { result } = await lastOf(stream);
+  expect(JSON.parse(result.content[0].text)).toMatchObject({ inputResponses: { who: ADA } });
 });

@@ -38,8 +38,8 @@ export async function describeView(
   const own: CatalogDescription | undefined =
     catalog?.describe === undefined ? catalog : await catalog.describe(caller);
   const told = await Promise.all(
-    view.listServers().flatMap(({ config }) => {
-      const planned = servers.get(config.name);
+    view.listServers().flatMap(({ name }) => {
+      const planned = servers.get(name);
       return planned ? [describeServer(deps, planned, who)] : [];
     }),
   );
@@ -67,7 +67,7 @@ async function readInstructions(
   description: UpstreamDescription | undefined,
   who: Who,
 ): Promise<ServerInstructions | undefined> {
-  const { name } = planned.server.config;
+  const { name } = planned.server;
   const { rules, lock, warn } = getPlan();
   const text = description?.instructions;
   if (typeof text !== 'string' || text.trim() === '') return undefined;

@@ -54,19 +54,19 @@ export function createFindItem(
       access.checkUse(kind, { asked: name, name: entry.name, server, annotations }, who, args);
       return entry;
     }
-    const server = found.server.config.name;
+    const server = found.server.name;
     access.checkUse(kind, { asked: name, name, server, annotations: {} }, who, args);
     return failAbsent(found.server, who);
   }
 }
 
 /** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
-function failAbsent({ config, lists }: Server, who: Who): never {
+function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
-  const message = `${config.name} is not available now; try again in a moment.${reason}`;
+  const message = `${name} is not available now; try again in a moment.${reason}`;
   return fail('upstream_error', {
     jsonRpc: { code: -32603, message },
-    facts: { server: config.name },
+    facts: { server: name },
   });
 }

@@ -1,5 +1,6 @@
 // §18.2: /mcp: everything, under names that say whose they are.
 import type { Context } from '../../mcp/catalog/catalog.ts';
+import { askByCurrentPlan } from './current-plan.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
@@ -18,8 +19,15 @@ export function createJoinedView(getPlan: () => Plan): View {
     return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
   }
 
-  async function list(kind: ListKind, who: Who, context: Context | undefined): Promise<ListView> {
-    const { servers, joinLists } = getPlan();
+  const list = (kind: ListKind, who: Who, context: Context | undefined): Promise<ListView> =>
+    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
+
+  async function listBy(
+    { servers, joinLists }: Plan,
+    kind: ListKind,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<ListView> {
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, context);
     const prepared = await Promise.all(planned.map((one) => loadPrepared(one, kind, who)));
@@ -36,7 +44,10 @@ export function createJoinedView(getPlan: () => Plan): View {
 
   /** Nearly always the list is there, and the first server that can have the name has it: nothing is waited for. */
   function find(kind: ListKind, name: string, who: Who, context: Context | undefined) {
-    return findAtHand(kind, name, who) ?? findAnywhere(kind, name, who, context);
+    return (
+      findAtHand(kind, name, who) ??
+      askByCurrentPlan(getPlan, (plan) => findAnywhere(plan, kind, name, who, context))
+    );
   }
 
   function findAtHand(kind: ListKind, name: string, who: Who): Found | undefined {
@@ -55,13 +66,13 @@ export function createJoinedView(getPlan: () => Plan): View {
   }
 
   async function findAnywhere(
+    { servers, naming }: Plan,
     kind: ListKind,
     name: string,
     who: Who,
     context: Context | undefined,
   ): Promise<Found | undefined> {
     if (kind === 'templates') return toFound(findIn(await list(kind, who, context), name));
-    const { servers, naming } = getPlan();
     const own = (await listBuiltIn(kind, context))?.byName.get(name);
     if (own) return { kind: 'entry', entry: own };
     for (const owner of naming.findOwners(name)) {

@@ -43,7 +43,7 @@ export function listenToServers(
     ownStops.push(
       hub.add({
         caller: who.upstream,
-        hears: (server) => view.findServer(server.config.name) === server,
+        hears: (server) => view.findServer(server.name) === server,
         listChanged: listener.listChanged,
         serversChanged: () => void listenToAll(who).catch(() => {}),
       }),
@@ -61,7 +61,7 @@ export function listenToServers(
       stops.delete(server);
     }
     for (const server of servers) {
-      const own = uris && (wanted.get(server.config.name) ?? []);
+      const own = uris && (wanted.get(server.name) ?? []);
       if (!stops.has(server)) listenTo(server, who, own);
     }
   }
@@ -110,7 +110,7 @@ export function listenToServers(
   /** By the URI that clients know; never of what is not theirs to read. */
   async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
     if (!isOpen) return;
-    const { name } = server.config;
+    const { name } = server;
     for (const uri of [ownUri, `${name}+${ownUri}`]) {
       const found = await resolveResource(uri, who, undefined);
       if (found?.server !== name || found.ownUri !== ownUri) continue;

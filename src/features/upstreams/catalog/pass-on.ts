@@ -40,9 +40,9 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
   }
 
   return function passOn(server, who, request, context) {
-    const upstream = view.findServer(server)?.upstream ?? failGone(server);
+    const { use } = view.findServer(server) ?? failGone(server);
     context.relay.noteServer?.(server);
-    return relayCall(upstream, who.upstream, request, context).then((result) =>
+    return use((upstream) => relayCall(upstream, who.upstream, request, context)).then((result) =>
       keepLinks(server, result, who, context),
     );
   };

@@ -1,5 +1,5 @@
 // What the configuration file says, as long as it says it.
-import type { GatewayFile } from '../../../core/gateway-file/gateway-file.ts';
+import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { Rules } from '../../rules/rules.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
@@ -23,6 +23,7 @@ export interface Plan {
 }
 
 export interface PlannedServer {
+  readonly config: UpstreamConfig;
   readonly server: Server;
   readonly prepareList: PrepareList;
 }
@@ -30,7 +31,8 @@ export interface PlannedServer {
 export interface PlanParts {
   readonly file: GatewayFile;
   readonly builtIn: BuiltIn;
-  readonly servers: readonly Server[];
+  /** One for each of the file, by name. */
+  readonly servers: ReadonlyMap<string, Server>;
   readonly rules: Rules | undefined;
   readonly lock: Lock;
   readonly warn: WarnOfItem;
@@ -41,12 +43,10 @@ export function createPlan({ file, builtIn, servers, rules, lock, warn }: PlanPa
   return {
     builtIn: file.builtIn ? builtIn : undefined,
     servers: new Map(
-      servers.map((server) => {
-        const { config } = server;
-        return [
-          config.name,
-          { server, prepareList: createPrepareList({ config, naming, lock, warn }) },
-        ];
+      file.servers.flatMap((config) => {
+        const server = servers.get(config.name);
+        const prepareList = createPrepareList({ config, naming, lock, warn });
+        return server === undefined ? [] : [[config.name, { config, server, prepareList }]];
       }),
     ),
     naming,

@@ -1,5 +1,6 @@
 // §18.2: /mcp/<server>: one server under its own names.
 import type { Context } from '../../mcp/catalog/catalog.ts';
+import { askByCurrentPlan } from './current-plan.ts';
 import type { Entry } from './entry.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
@@ -21,10 +22,18 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
    */
   const dependsOnJoined = (kind: ListKind): boolean =>
     getPlan().rules !== undefined &&
-    (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.server.config.prefix === '');
+    (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
 
-  async function list(kind: ListKind, who: Who, context: Context): Promise<ListView> {
-    const planned = findPlanned();
+  const list = (kind: ListKind, who: Who, context: Context): Promise<ListView> =>
+    askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
+
+  async function listBy(
+    { servers }: Plan,
+    kind: ListKind,
+    who: Who,
+    context: Context,
+  ): Promise<ListView> {
+    const planned = servers.get(name);
     const loaded = planned && (await loadPrepared(planned, kind, who));
     const ttlMs = loaded?.ttlMs ?? 1_000;
     const isPersonal = planned?.server.isPersonal === true;
@@ -41,13 +50,17 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     return known;
   }
 
-  async function find(
+  const find: View['find'] = (kind, ownName, who, context) =>
+    askByCurrentPlan(getPlan, (plan) => findBy(plan, kind, ownName, who, context));
+
+  async function findBy(
+    { servers }: Plan,
     kind: ListKind,
     ownName: string,
     who: Who,
     context: Context | undefined,
   ): Promise<Found | undefined> {
-    const planned = findPlanned();
+    const planned = servers.get(name);
     if (planned === undefined) return undefined;
     const loaded = await loadPrepared(planned, kind, who);
     if (!loaded) return { kind: 'absent', server: planned.server };
@@ -73,14 +86,18 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   const isOwn = (found: Found | undefined): boolean =>
     found?.kind === 'entry' && found.entry.server === name;
 
-  async function findResource(
+  const findResource: View['findResource'] = (uri, who, context) =>
+    askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who, context));
+
+  async function findResourceBy(
+    { servers, rules }: Plan,
     uri: string,
     who: Who,
     context: Context | undefined,
   ): Promise<FoundResource | undefined> {
-    const planned = findPlanned();
+    const planned = servers.get(name);
     if (planned === undefined) return undefined;
-    if (getPlan().rules !== undefined) return findJoinedResource(uri, who, context);
+    if (rules !== undefined) return findJoinedResource(uri, who, context);
     const annotations = await findOwnAnnotations(planned, uri, who);
     return annotations && { server: name, ownUri: uri, uri, annotations };
   }

@@ -1,19 +1,21 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 import type { Clock } from '../../../core/clock.ts';
-import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { Log } from '../../../core/log.ts';
+import { createUsage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type ListName, type Upstream } from '../upstream.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {
-  readonly config: UpstreamConfig;
+  readonly name: string;
   readonly upstream: Upstream;
   /** Whether each user has lists of its own. */
   readonly isPersonal: boolean;
   readonly lists: ServerLists;
   /** It was tried, and could not be reached. */
   isDown(): boolean;
-  /** Stops listening; calls under way end, for `graceMs` at most. */
+  /** Until the work is done the server is not let go: it may be more than one request. */
+  use<Result>(work: (upstream: Upstream) => Promise<Result>): Promise<Result>;
+  /** Stops listening; what is under way ends, for `graceMs` at most. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -30,6 +32,7 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
   const { config } = upstream;
   const isPersonal = dependsOnUser(config);
   const closing = new AbortController();
+  const usage = createUsage(deps.clock);
   const lists = createServerLists(upstream, {
     ...deps,
     isPersonal,
@@ -37,14 +40,16 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
     onChange: (list, audience) => deps.onListChange(server, list, audience),
   });
   const server: Server = {
-    config,
+    name: config.name,
     upstream,
     isPersonal,
     lists,
     isDown: () => upstream.isUp === false,
+    use: (work) => usage.run(() => work(upstream)),
     async close(graceMs) {
       stopListening();
       closing.abort();
+      await usage.end(graceMs);
       await upstream.close(graceMs);
     },
   };
@@ -67,5 +72,5 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
 const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
 
 /** A process of one's own is listed by oneself, too: for the gateway alone there is none. */
-const dependsOnUser = (config: UpstreamConfig): boolean =>
+const dependsOnUser = (config: Upstream['config']): boolean =>
   config.kind === 'http' ? config.auth.type !== 'none' : config.isolation !== 'shared';

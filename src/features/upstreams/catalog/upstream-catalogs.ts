@@ -56,7 +56,10 @@ export interface UpstreamCatalogs {
   readonly all: Catalog;
   /** `/mcp/<server>`; the same object for as long as the file names the server. */
   findServer(name: string): Catalog | undefined;
-  /** Servers that are as before keep their connections; those that went end once their calls have. */
+  /**
+   * Servers that are reached as before keep their connections, processes and lists; those that went end once their
+   * calls have.
+   */
   reload(setup: CatalogSetup): Promise<void>;
   /** Each server that must be up for the gateway to be ready, and whether it is. */
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
@@ -77,7 +80,7 @@ export function createUpstreamCatalogs(
   const views = new Map<string, Catalog>();
   const draining = new Set<Promise<void>>();
   let setup = first;
-  let plan = createPlanOf(first.file.servers.map(openServer));
+  let plan = createPlanOf(new Map(first.file.servers.map((one) => [one.name, openServer(one)])));
 
   const getPlan = (): Plan => plan;
   const shared = {
@@ -102,7 +105,7 @@ export function createUpstreamCatalogs(
     });
   }
 
-  function createPlanOf(servers: readonly Server[]): Plan {
+  function createPlanOf(servers: ReadonlyMap<string, Server>): Plan {
     const { file, rules, lock = NO_LOCK } = setup;
     // Lists are prepared anew with each setup, and what is hidden is said again.
     return createPlan({
@@ -116,7 +119,7 @@ export function createUpstreamCatalogs(
   }
 
   function drain(server: Server, graceMs: number): void {
-    const { name } = server.config;
+    const { name } = server;
     // Another one of the same name has the gauge now.
     if (!plan.servers.has(name)) deps.metrics.removeUpstream(name);
     const ending = server
@@ -141,22 +144,36 @@ export function createUpstreamCatalogs(
     async reload(next) {
       const old = plan.servers;
       setup = next;
-      const servers = next.file.servers.map((config) => {
-        const server = old.get(config.name)?.server;
-        return server && isDeepStrictEqual(server.config, config) ? server : openServer(config);
-      });
+      const servers = new Map(
+        next.file.servers.map((config) => {
+          const known = old.get(config.name);
+          const isKept = known !== undefined && isSameConnection(known.config, config);
+          return [config.name, isKept ? known.server : openServer(config)];
+        }),
+      );
       plan = createPlanOf(servers);
       for (const name of views.keys()) if (!plan.servers.has(name)) views.delete(name);
-      for (const { server } of old.values()) if (!servers.includes(server)) drain(server, DRAIN_MS);
+      for (const [name, { server }] of old) {
+        if (servers.get(name) !== server) drain(server, DRAIN_MS);
+      }
       hub.announceServers();
     },
     listRequired: () =>
       [...plan.servers.values()]
-        .filter(({ server }) => server.config.required)
-        .map(({ server }) => ({ name: server.config.name, isUp: server.upstream.isUp === true })),
+        .filter(({ config }) => config.required)
+        .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);
     },
   };
 }
+
+/** What clients see of a server, and under which names, is none of its connection. */
+const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
+  isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
+
+const SHOWN: Partial<UpstreamConfig> = {
+  prefix: '',
+  tools: { include: [], exclude: [], describe: {} },
+};

@@ -47,7 +47,7 @@ export function createWatching(deps: ListenDeps): Watching {
           trace: {},
           logLevel: undefined,
         })
-        .catch((error: unknown) => failWithUpstreamError(error, server.config.name));
+        .catch((error: unknown) => failWithUpstreamError(error, server.name));
     },
 
     listen: (caller, listener, uris) => listenToServers(deps, caller, listener, uris),

@@ -2,6 +2,7 @@
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { openServerPool } from '../../../core/outbound/server-pool.ts';
 import { needsUser } from '../credentials/needs-user.ts';
+import { createUsage } from '../transport/usage.ts';
 import { type Upstream, UpstreamError } from '../upstream.ts';
 import { createAvailability } from './availability.ts';
 import type { CallOutcome } from './call.ts';
@@ -11,7 +12,6 @@ import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 import { createProtocol } from './protocol.ts';
 import type { Protocol } from './protocol-types.ts';
 import { createSseProtocol } from './sse-protocol.ts';
-import { createUsage } from './usage.ts';
 
 /** Under the second within which a call of a server that is gone has its answer. */
 const CONNECT_TIMEOUT_MS = 900;
