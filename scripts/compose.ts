@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { freePort } from '../test/support/gateway/ports.ts';
 import { startTopology } from './compose/start-topology.ts';
 
+// From the beginning: nothing that was started stays behind.
+const interrupted = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
 const topology = await startTopology(async (published) => published ?? (await freePort()));
 console.log(`Two gateways behind HAProxy: add ${topology.url}/mcp to a client, and log in with any name.
   gateway-1  ${topology.getUrl('gateway-1')}
   gateway-2  ${topology.getUrl('gateway-2')}
 Press Ctrl+C to stop.`);
-await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+await interrupted;
 await topology.close();
