@@ -10,6 +10,7 @@ import { type ProviderOptions, startProvider } from '../oauth/provider.ts';
 import { collectLog, type LogLine } from './log.ts';
 import { noInternet } from './no-internet.ts';
 import { freePort } from './ports.ts';
+import { startPrefixProxy } from './prefix-proxy.ts';
 
 /** A gateway on a loopback socket, and the OpenID provider behind it. */
 export interface Service {
@@ -35,6 +36,8 @@ export interface ServiceOptions {
   readonly mode?: 'broker';
   /** A free one unless given. */
   readonly port?: number;
+  /** Served below this path, behind a proxy that removes it. */
+  readonly basePath?: string;
   readonly provider?: Omit<ProviderOptions, 'gatewayUrl'>;
   readonly env?: Readonly<Record<string, string>>;
   readonly deps?: Partial<Deps>;
@@ -54,13 +57,17 @@ export const GENEROUS = {
 
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const port = options.port ?? (await freePort());
-  const baseUrl = `http://localhost:${port}`;
+  const { basePath = '' } = options;
+  const baseUrl = `http://localhost:${port}${basePath}`;
+  const ownPort = basePath === '' ? port : await freePort();
+  const proxy = basePath === '' ? undefined : await startPrefixProxy(port, basePath, ownPort);
   const provider = await startProvider({ gatewayUrl: baseUrl, ...options.provider });
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-service-'));
   const { log, lines } = collectLog();
   let env = {
     HOST: '127.0.0.1',
-    PORT: String(port),
+    PORT: String(ownPort),
+    ...(basePath !== '' && { BASE_URL: baseUrl }),
     DATA_DIR: dataDir,
     ...GENEROUS,
     ...provider.env,
@@ -92,6 +99,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     },
     async close() {
       await gateway.close();
+      await proxy?.close();
       await provider.close();
       await rm(dataDir, { recursive: true, force: true });
     },

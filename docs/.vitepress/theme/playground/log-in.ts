@@ -1,0 +1,238 @@
+// §19.3: a login as MCP clients make it: found out, sent to the provider, and back with a code. Tokens stay in memory.
+import type { Exchange, Send } from './exchange.ts';
+import { type JsonObject, parseObject, readText } from './json.ts';
+import { createPkce, createRandomText } from './pkce.ts';
+
+export interface LogInSettings {
+  readonly mcpUrl: string;
+  readonly clientId: string;
+  readonly redirectUri: string;
+}
+
+export interface Tokens {
+  readonly accessToken: string;
+  /** Epoch milliseconds; undefined where the provider does not say. */
+  readonly expiresAt: number | undefined;
+}
+
+/** What has to survive the way over the provider. None of it is worth anything without the tab that has it. */
+interface PendingLogIn {
+  readonly state: string;
+  readonly verifier: string;
+  readonly tokenEndpoint: string;
+  /** `iss` that the answer has to carry (RFC 9207); undefined where none is promised. */
+  readonly issuer: string | undefined;
+  /** The page to show then. */
+  readonly returnTo: string;
+  readonly exchanges: readonly Exchange[];
+}
+
+const STORAGE_KEY = 'postern-playground-login';
+const SCOPE = 'openid profile email';
+
+/** Ends with the browser on its way to the provider. @throws Error in words for the user. */
+export async function beginLogIn(
+  { mcpUrl, clientId, redirectUri }: LogInSettings,
+  { send, listExchanges, returnTo }: BeginDeps,
+): Promise<void> {
+  requireSecureContext();
+  const metadata = await discover(mcpUrl, send);
+  const endpoint = requireText(metadata, 'authorization_endpoint');
+  const { verifier, challenge } = await createPkce();
+  const pending: PendingLogIn = {
+    state: createRandomText(),
+    verifier,
+    tokenEndpoint: requireText(metadata, 'token_endpoint'),
+    issuer:
+      metadata.authorization_response_iss_parameter_supported === true
+        ? requireText(metadata, 'issuer')
+        : undefined,
+    returnTo,
+    exchanges: listExchanges(),
+  };
+  sessionStorage.setItem(STORAGE_KEY, JSON.stringify(pending));
+  const url = new URL(endpoint);
+  for (const [name, value] of [
+    ['client_id', clientId],
+    ['redirect_uri', redirectUri],
+    ['response_type', 'code'],
+    ['scope', SCOPE],
+    ['state', pending.state],
+    ['code_challenge', challenge],
+    ['code_challenge_method', 'S256'],
+    ['resource', mcpUrl],
+  ] as const) {
+    url.searchParams.set(name, value);
+  }
+  location.assign(url);
+}
+
+export interface BeginDeps {
+  readonly send: Send;
+  /** What was shown so far. */
+  listExchanges(): readonly Exchange[];
+  readonly returnTo: string;
+}
+
+/** As every MCP client finds its way: refused, told where to look, and there told where to log in. */
+async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
+  const refused = await send({
+    title: 'Ask without a token',
+    note: 'The gateway refuses, and says in WWW-Authenticate where clients learn how to log in.',
+    method: 'POST',
+    url: mcpUrl,
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-11-25', capabilities: {} },
+    }),
+  });
+  await refused.text();
+  const challenge = refused.headers.get('WWW-Authenticate') ?? '';
+  const resourceUrl = /resource_metadata="([^"]+)"/.exec(challenge)?.[1];
+  if (resourceUrl === undefined) {
+    throw new Error(`The gateway answered ${refused.status} without saying where to log in.`);
+  }
+  const resource = await getJson(send, {
+    title: 'Read what the resource says',
+    note: 'Which authorization server issues tokens for this address (RFC 9728).',
+    url: resourceUrl,
+  });
+  const [server] = Array.isArray(resource.authorization_servers)
+    ? resource.authorization_servers
+    : [];
+  if (typeof server !== 'string') throw new Error('The metadata names no authorization server.');
+  return getJson(send, {
+    title: 'Read what the authorization server says',
+    note: 'Where to send the browser, and where to redeem the code (RFC 8414).',
+    url: `${server.replace(/\/$/, '')}/.well-known/oauth-authorization-server`,
+  });
+}
+
+async function getJson(
+  send: Send,
+  step: { readonly title: string; readonly note: string; readonly url: string },
+): Promise<JsonObject> {
+  const answer = await send({ ...step, method: 'GET', headers: { Accept: 'application/json' } });
+  const document = parseObject(await answer.text());
+  if (answer.status !== 200 || document === undefined) {
+    throw new Error(`${step.url} answered ${answer.status}: ${describeError(document)}`);
+  }
+  return document;
+}
+
+/** A login that this tab began. */
+export interface FinishedLogIn {
+  readonly tokens: Tokens;
+  readonly returnTo: string;
+}
+
+/** The steps that were shown before the browser left; none where no login began in this tab. */
+export const listEarlierExchanges = (): readonly Exchange[] => readPending()?.exchanges ?? [];
+
+/** `query` is that of the page that the provider, or the gateway, came back to. @throws Error in words for the user. */
+export async function finishLogIn(
+  query: string,
+  { clientId, redirectUri }: LogInSettings,
+  send: Send,
+): Promise<FinishedLogIn> {
+  const pending = readPending();
+  sessionStorage.removeItem(STORAGE_KEY);
+  const parameters = new URLSearchParams(query);
+  const code = checkAnswer(parameters, pending);
+  const answer = await send({
+    title: 'Redeem the code',
+    note: 'With the verifier only this tab has (PKCE): whoever saw the code alone gets nothing.',
+    method: 'POST',
+    url: code.tokenEndpoint,
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
+    body: new URLSearchParams({
+      grant_type: 'authorization_code',
+      code: code.value,
+      redirect_uri: redirectUri,
+      client_id: clientId,
+      code_verifier: code.verifier,
+    }).toString(),
+    hide: hideTokens,
+  });
+  const body = parseObject(await answer.text());
+  const accessToken = readText(body, 'access_token');
+  if (answer.status !== 200 || accessToken === undefined) {
+    throw new Error(`The login was not completed: ${describeError(body)}`);
+  }
+  const seconds = body?.expires_in;
+  return {
+    tokens: {
+      accessToken,
+      expiresAt: typeof seconds === 'number' ? Date.now() + seconds * 1000 : undefined,
+    },
+    returnTo: code.returnTo,
+  };
+}
+
+/** RFC 6749 §10.12, RFC 9207: the answer to what this tab asked, and from whom it asked. */
+function checkAnswer(parameters: URLSearchParams, pending: PendingLogIn | undefined) {
+  if (pending === undefined || parameters.get('state') !== pending.state) {
+    throw new Error(
+      'This page did not begin the login that was answered here. Start it again below.',
+    );
+  }
+  if (pending.issuer !== undefined && parameters.get('iss') !== pending.issuer) {
+    throw new Error('The answer comes from another server than the one that was asked.');
+  }
+  const error = parameters.get('error');
+  if (error !== null) {
+    throw new Error(parameters.get('error_description') ?? `The login failed: ${error}.`);
+  }
+  const value = parameters.get('code');
+  if (value === null) throw new Error('The answer has no code.');
+  return { ...pending, value };
+}
+
+function readPending(): PendingLogIn | undefined {
+  const stored = parseObject(sessionStorage.getItem(STORAGE_KEY) ?? '');
+  const state = readText(stored, 'state');
+  const verifier = readText(stored, 'verifier');
+  const tokenEndpoint = readText(stored, 'tokenEndpoint');
+  if (state === undefined || verifier === undefined || tokenEndpoint === undefined)
+    return undefined;
+  return {
+    state,
+    verifier,
+    tokenEndpoint,
+    issuer: readText(stored, 'issuer'),
+    returnTo: readText(stored, 'returnTo') ?? '/playground',
+    exchanges: Array.isArray(stored?.exchanges) ? stored.exchanges : [],
+  };
+}
+
+const SECRET_MEMBERS: Readonly<Record<string, string>> = {
+  access_token: '$TOKEN',
+  refresh_token: '$REFRESH_TOKEN',
+  id_token: '$ID_TOKEN',
+};
+
+function hideTokens(text: string): string {
+  const body = parseObject(text);
+  if (body === undefined) return text;
+  return JSON.stringify(body, (name, value: unknown) => SECRET_MEMBERS[name] ?? value);
+}
+
+const describeError = (body: JsonObject | undefined): string =>
+  readText(body, 'error_description') ?? readText(body, 'error') ?? 'no reason was given.';
+
+function requireText(metadata: JsonObject, name: string): string {
+  const value = readText(metadata, name);
+  if (value === undefined) throw new Error(`The authorization server's metadata lacks ${name}.`);
+  return value;
+}
+
+function requireSecureContext(): void {
+  if (!isSecureContext) {
+    throw new Error(
+      'Browsers offer what a login needs only by https, or on localhost. Open this page by its https address.',
+    );
+  }
+}

@@ -1,0 +1,303 @@
+// Forms of JSON Schema: what a field looks like, and what its input means. What no field can say is entered as JSON.
+import { isObject, type JsonObject } from './json.ts';
+
+export type Field =
+  | TextField
+  | NumberField
+  | BooleanField
+  | ChoiceField
+  | ListField
+  | GroupField
+  | JsonField;
+
+interface FieldBase {
+  readonly label: string;
+  readonly description: string | undefined;
+  readonly isRequired: boolean;
+  /** What the form begins with. */
+  readonly initial: FieldInput;
+}
+
+interface TextField extends FieldBase {
+  readonly kind: 'text';
+  readonly inputType: 'text' | 'email' | 'url' | 'date' | 'datetime-local' | 'password';
+  readonly isLong: boolean;
+}
+
+interface NumberField extends FieldBase {
+  readonly kind: 'number';
+  readonly isInteger: boolean;
+  readonly min: number | undefined;
+  readonly max: number | undefined;
+}
+
+interface BooleanField extends FieldBase {
+  readonly kind: 'boolean';
+}
+
+interface ChoiceField extends FieldBase {
+  readonly kind: 'choice';
+  readonly options: readonly { readonly label: string; readonly value: unknown }[];
+}
+
+interface ListField extends FieldBase {
+  readonly kind: 'list';
+  readonly item: Field;
+}
+
+interface GroupField extends FieldBase {
+  readonly kind: 'group';
+  readonly members: Readonly<Record<string, Field>>;
+}
+
+interface JsonField extends FieldBase {
+  readonly kind: 'json';
+}
+
+/** Of a text, number, choice or JSON its text; of a list its items; of a group its members. */
+export type FieldInput = string | FieldInput[] | { [member: string]: FieldInput };
+
+const MAX_DEPTH = 6;
+const LONG_TEXT = 200;
+
+interface Place {
+  readonly label: string;
+  readonly isRequired: boolean;
+  readonly depth: number;
+  /** References are looked up in it. */
+  readonly root: JsonObject;
+}
+
+/** The form of a tool's arguments, or of a question. */
+export function createForm(schema: unknown): Field {
+  const root = isObject(schema) ? schema : {};
+  return createField(root, { label: '', isRequired: true, depth: 0, root });
+}
+
+function createField(given: unknown, place: Place): Field {
+  const schema = resolve(given, place.root);
+  const { label, isRequired } = place;
+  const base = {
+    label: typeof schema.title === 'string' ? schema.title : label,
+    description: typeof schema.description === 'string' ? schema.description : undefined,
+    isRequired,
+    initial: toInput(schema.default),
+  };
+  const options = listOptions(schema);
+  if (options !== undefined) {
+    const at = options.findIndex(({ value }) => value === schema.default);
+    return { ...base, kind: 'choice', options, initial: at === -1 ? '' : String(at) };
+  }
+  if (place.depth > MAX_DEPTH) return { ...base, kind: 'json' };
+  return (CREATORS[readType(schema)] ?? createJsonField)(schema, base, place);
+}
+
+type CreateField = (schema: JsonObject, base: FieldBase, place: Place) => Field;
+
+const createJsonField: CreateField = (_schema, base) => ({ ...base, kind: 'json' });
+
+const CREATORS: Readonly<Record<string, CreateField>> = {
+  string: ({ format, maxLength }, base) => ({
+    ...base,
+    kind: 'text',
+    inputType: INPUT_TYPES[String(format)] ?? 'text',
+    isLong: typeof maxLength === 'number' && maxLength > LONG_TEXT,
+  }),
+  number: createNumberField,
+  integer: createNumberField,
+  boolean: (_schema, base) => ({ ...base, kind: 'boolean' }),
+  array(schema, base, place) {
+    if (Array.isArray(schema.items)) return createJsonField(schema, base, place);
+    const depth = place.depth + 1;
+    const item = createField(schema.items, { ...place, label: '', isRequired: true, depth });
+    const isInitial = Array.isArray(schema.default) && item.kind === 'text';
+    const items = isInitial ? (schema.default as unknown[]).map(toInput) : [];
+    return { ...base, kind: 'list', item, initial: items };
+  },
+  object(schema, base, place) {
+    const properties = isObject(schema.properties) ? schema.properties : {};
+    const isOpen = Object.keys(properties).length === 0 && schema.additionalProperties !== false;
+    // Of the arguments as a whole nothing is known: most such tools take none.
+    if (isOpen && place.depth > 0) return createJsonField(schema, base, place);
+    const required = Array.isArray(schema.required) ? schema.required : [];
+    const members = Object.fromEntries(
+      Object.entries(properties).map(([name, member]) => [
+        name,
+        createField(member, {
+          label: name,
+          isRequired: required.includes(name),
+          depth: place.depth + 1,
+          root: place.root,
+        }),
+      ]),
+    );
+    const initial = Object.fromEntries(
+      Object.entries(members).map(([name, member]) => [name, member.initial]),
+    );
+    return { ...base, kind: 'group', members, initial };
+  },
+};
+
+function createNumberField(
+  { type, minimum, maximum }: JsonObject,
+  base: FieldBase,
+): NumberField {
+  const types = Array.isArray(type) ? type : [type];
+  return {
+    ...base,
+    kind: 'number',
+    isInteger: types.includes('integer'),
+    min: typeof minimum === 'number' ? minimum : undefined,
+    max: typeof maximum === 'number' ? maximum : undefined,
+  };
+}
+
+const INPUT_TYPES: Readonly<Record<string, TextField['inputType']>> = {
+  email: 'email',
+  uri: 'url',
+  date: 'date',
+  password: 'password',
+};
+
+/** Its one type, `null` aside; `other` where there are several, or none. */
+function readType(schema: JsonObject): string {
+  const { type } = schema;
+  if (type === undefined && isObject(schema.properties)) return 'object';
+  const types = (Array.isArray(type) ? type : [type]).filter((one) => one !== 'null');
+  return types.length === 1 && typeof types[0] === 'string' ? types[0] : 'other';
+}
+
+/** References into the same schema, and a choice between something and null. */
+function resolve(given: unknown, root: JsonObject, seen = 0): JsonObject {
+  const schema = isObject(given) ? given : {};
+  if (seen > MAX_DEPTH) return {};
+  if (typeof schema.$ref === 'string' && schema.$ref.startsWith('#')) {
+    return resolve(followPointer(schema.$ref.slice(1), root), root, seen + 1);
+  }
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (Array.isArray(choices)) {
+    const real = choices.filter((one) => !(isObject(one) && one.type === 'null'));
+    if (real.length === 1) return { ...schema, ...resolve(real[0], root, seen + 1) };
+  }
+  return schema;
+}
+
+const followPointer = (pointer: string, root: JsonObject): unknown =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((value, part) => (isObject(value) ? value[part] : undefined), root);
+
+/** `enum`, with `enumNames` of elicitation, or constants with titles. */
+function listOptions(schema: JsonObject): ChoiceField['options'] | undefined {
+  const { enumNames: names } = schema;
+  if (Array.isArray(schema.enum)) {
+    return schema.enum.map((value, at) => ({
+      value,
+      label: String(Array.isArray(names) ? (names[at] ?? value) : value),
+    }));
+  }
+  const choices = schema.oneOf ?? schema.anyOf;
+  if (!Array.isArray(choices) || choices.length === 0) return undefined;
+  const options = choices.flatMap((one) =>
+    isObject(one) && 'const' in one
+      ? [{ value: one.const, label: String(one.title ?? one.const) }]
+      : [],
+  );
+  return options.length === choices.length ? options : undefined;
+}
+
+const toInput = (value: unknown): FieldInput => {
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+};
+
+/** A value, nothing (the member is left out), or problems by the path of their field. */
+export interface ReadForm {
+  readonly value: unknown;
+  readonly problems: ReadonlyMap<string, string>;
+}
+
+export function readForm(field: Field, input: FieldInput): ReadForm {
+  const problems = new Map<string, string>();
+  return { value: readField(field, input, '', problems), problems };
+}
+
+function readField(
+  field: Field,
+  input: FieldInput,
+  path: string,
+  problems: Map<string, string>,
+): unknown {
+  if (field.kind === 'group') return readGroup(field, input, path, problems);
+  if (field.kind === 'list') {
+    const items = Array.isArray(input) ? input : [];
+    if (items.length === 0 && !field.isRequired) return undefined;
+    return items.map((item, at) => readField(field.item, item, `${path}/${at}`, problems));
+  }
+  const text = typeof input === 'string' ? input : '';
+  if (text === '' && field.kind !== 'text') {
+    if (field.isRequired) problems.set(path, MISSING[field.kind]);
+    return undefined;
+  }
+  const value = READERS[field.kind](text, field as never);
+  if (value === INVALID) problems.set(path, WRONG[field.kind]);
+  return value;
+}
+
+function readGroup(
+  { members, isRequired }: GroupField,
+  input: FieldInput,
+  path: string,
+  problems: Map<string, string>,
+): unknown {
+  const inputs = typeof input === 'string' || Array.isArray(input) ? {} : input;
+  if (!isRequired && isUntouched(inputs)) return undefined;
+  const entries = Object.entries(members).flatMap(([name, member]) => {
+    const value = readField(member, inputs[name] ?? '', `${path}/${name}`, problems);
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+const isUntouched = (input: FieldInput): boolean =>
+  typeof input === 'string'
+    ? input === ''
+    : Object.values(input).every((member: FieldInput) => isUntouched(member));
+
+const INVALID = Symbol('invalid');
+
+type LeafKind = 'text' | 'number' | 'boolean' | 'choice' | 'json';
+
+const READERS: { readonly [Kind in LeafKind]: (text: string, field: Field & { kind: Kind }) => unknown } = {
+  text: (text, { isRequired }) => (text === '' && !isRequired ? undefined : text),
+  number(text, { isInteger }) {
+    const value = Number(text);
+    return Number.isFinite(value) && (!isInteger || Number.isInteger(value)) ? value : INVALID;
+  },
+  boolean: (text) => text === 'true',
+  choice: (text, { options }) => options[Number(text)]?.value,
+  json(text) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return INVALID;
+    }
+  },
+};
+
+const MISSING: Readonly<Record<Exclude<LeafKind, 'text'>, string>> = {
+  number: 'Enter a number.',
+  boolean: 'Choose yes or no.',
+  choice: 'Choose one.',
+  json: 'Enter JSON.',
+};
+
+const WRONG: Readonly<Record<LeafKind, string>> = {
+  text: '',
+  number: 'This must be a whole number, or a number as the tool wants it.',
+  boolean: '',
+  choice: '',
+  json: 'This is not valid JSON.',
+};

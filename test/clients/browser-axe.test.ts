@@ -1,0 +1,60 @@
+// §19.4, §19.5: the pages for users are readable by everybody, on every screen.
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { useShared } from '../support/lifetimes.ts';
+import { callTool, logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
+
+const own = useShared(startSiteBrowser, INSTALLATION_MS);
+
+const PAGES = [
+  { name: 'front page', path: '/', prepare: async () => {} },
+  { name: 'playground', path: '/playground', prepare: async () => {} },
+  {
+    name: 'playground after a call',
+    path: '/playground',
+    async prepare(page: Page) {
+      await logInToPlayground(page);
+      await callTool(page, 'echo', { text: 'hello' });
+      await page.getByText(/^Done in/).waitFor();
+      await page.locator('.pg-exchanges summary').last().click();
+    },
+  },
+];
+
+const SCREENS = [
+  { screen: 'light', options: { colorScheme: 'light', viewport: { width: 1280, height: 900 } } },
+  { screen: 'dark', options: { colorScheme: 'dark', viewport: { width: 1280, height: 900 } } },
+  { screen: '390 px', options: { colorScheme: 'light', viewport: { width: 390, height: 844 } } },
+] as const;
+
+test.each(PAGES.flatMap((row) => SCREENS.map((screen) => ({ ...row, ...screen }))))(
+  '§19.4 $name ($screen): axe finds nothing serious, and nothing is wider than the screen',
+  async ({ path, prepare, options }) => {
+    const { page, complaints } = await own.open(path, options);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await prepare(page);
+    expect(await findSerious(page)).toEqual([]);
+    const width = await page.evaluate('document.documentElement.scrollWidth');
+    expect(width).toBe(options.viewport.width);
+    expect(complaints).toEqual([]);
+  },
+);
+
+/** In a world of its own, which the policy of the page does not hold for. */
+async function findSerious(page: Page): Promise<readonly string[]> {
+  const cdp = await page.context().newCDPSession(page);
+  const { frameTree } = await cdp.send('Page.getFrameTree');
+  const { executionContextId: contextId } = await cdp.send('Page.createIsolatedWorld', {
+    frameId: frameTree.frame.id,
+  });
+  const evaluate = (expression: string) =>
+    cdp.send('Runtime.evaluate', { expression, contextId, awaitPromise: true, returnByValue: true });
+  await evaluate(axe.source);
+  const { result } = await evaluate('axe.run().then(({ violations }) => JSON.stringify(violations))');
+  const violations: readonly axe.Result[] = JSON.parse(result.value);
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
+}

@@ -1,0 +1,182 @@
+// §19.3, §19.5: the playground, as a user goes through it.
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { approve, logInAtProvider } from '../support/oauth/login-browser.ts';
+import { callTool, ERAS, logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
+
+const own = useShared(startSiteBrowser, INSTALLATION_MS);
+
+const chooseEra = (page: Page, era: string) => page.getByText(era, { exact: false }).first().click();
+
+const steps = (page: Page) => page.locator('.pg-step > span:first-child').allInnerTexts();
+
+test.each(ERAS)('§19.5 playground: a login and a call (%s)', async (era) => {
+  const { page, complaints, tokens } = await own.open('/playground');
+  await chooseEra(page, era);
+  await logInToPlayground(page);
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  // The code is gone from the address, and from the history.
+  expect(page.url()).toBe(`${own.service.baseUrl}/playground`);
+
+  await callTool(page, 'echo', { text: 'hello, gateway' });
+  await page.getByRole('region', { name: 'Result' }).getByText('hello, gateway').waitFor();
+  await page.getByText(/^Done in \d+ ms$/).waitFor();
+  expect(await steps(page)).toEqual(expect.arrayContaining(['Redeem the code', 'Call echo']));
+
+  // The token is in the memory of the tab, and in nothing that can be read or shown.
+  expect(tokens.size).toBe(1);
+  const [token = ''] = tokens;
+  for (const details of await page.locator('.pg-exchanges summary').all()) await details.click();
+  const stored = await page.evaluate<string>(
+    'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, document.cookie])',
+  );
+  expect(stored).not.toContain(token);
+  expect(await page.content()).not.toContain(token);
+  expect(await page.content()).toContain('Authorization: Bearer $TOKEN');
+  expect(complaints).toEqual([]);
+});
+
+test('§19.5 playground: every step of the login is shown, those before it left included', async () => {
+  const { page } = await own.open('/playground');
+  await logInToPlayground(page);
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  expect((await steps(page)).slice(0, 5)).toEqual([
+    'Ask without a token',
+    'Read what the resource says',
+    'Read what the authorization server says',
+    'Redeem the code',
+    'Open a session',
+  ]);
+});
+
+test('§19.5 playground: the clock of the session, and the calls that are left', async () => {
+  const { page } = await own.open('/playground');
+  await logInToPlayground(page);
+  const bar = page.locator('.pg-bar');
+  await expect.poll(() => bar.innerText()).toMatch(/Session ends in\s+2[34]:\d\d:\d\d/);
+  expect(await bar.innerText()).toMatch(/Calls left\s+\d+ of 10000/);
+});
+
+test.each(ERAS)('§19.5 playground: progress, log lines and a question (%s)', async (era) => {
+  const { page, complaints } = await own.open('/playground');
+  await chooseEra(page, era);
+  await logInToPlayground(page);
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+
+  await callTool(page, 'chatty');
+  await page.getByText(/^Done in/).waitFor();
+  expect(await page.locator('.pg-progress').innerText()).toContain('Nearly.');
+  expect(await page.getByLabel('Log of the call').innerText()).toContain('Slow.');
+
+  await page.getByRole('button', { name: /^asks\b/ }).click();
+  await page.getByLabel('only').selectOption('form');
+  await page.getByRole('button', { name: 'Call the tool' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Who is it?').waitFor();
+  await dialog.getByLabel('Name').fill('Ada');
+  await dialog.getByLabel('colour').selectOption('green');
+  await dialog.getByRole('button', { name: 'Send the answer' }).click();
+  await page.getByText('Answered: form.').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('§19.5 playground: prompts, resources and templates', async () => {
+  const { page, complaints } = await own.open('/playground');
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: /^Prompts/ }).click();
+  await page.getByRole('button', { name: /^plain\b/ }).click();
+  await page.getByRole('button', { name: 'Get the prompt' }).click();
+  await page.getByRole('region', { name: 'Result' }).getByText('Hello.').waitFor();
+  await page.getByRole('button', { name: /^Resources/ }).click();
+  await page.getByRole('button', { name: 'Read the resource' }).click();
+  await page.getByText(/^Done in/).waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('§19.5 playground: a form that is not filled in says what is missing, and calls nothing', async () => {
+  const { page } = await own.open('/playground');
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: /^tree\b/ }).click();
+  const before = (await steps(page)).length;
+  await page.getByRole('button', { name: 'Call the tool' }).click();
+  await page.getByText('Enter a number.').waitFor();
+  expect(await page.getByLabel('value').getAttribute('aria-invalid')).toBe('true');
+  expect(await steps(page)).toHaveLength(before);
+});
+
+test('§19.5 playground: an answer that this tab did not ask for is refused, and no token is asked for', async () => {
+  const { page, tokens } = await own.open('/playground/callback?code=stolen&state=other');
+  await page.getByRole('alert').waitFor();
+  expect(await page.getByRole('alert').innerText()).toContain('did not begin the login');
+  expect(page.url()).toBe(`${own.service.baseUrl}/playground`);
+  expect(tokens.size).toBe(0);
+  expect(await steps(page)).toEqual([]);
+});
+
+test('§19.5 playground: a login that was denied says so, and can be begun again', async () => {
+  const { page } = await own.open('/playground');
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.getByRole('heading', { level: 1 }).hover();
+  await page.getByRole('button', { name: 'Deny' }).click();
+  expect(await page.getByRole('alert').innerText()).toBe('The user denied the request.');
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
+});
+
+test('§19.5 playground: the keyboard alone is enough', async () => {
+  const { page } = await own.open('/playground');
+  await page.getByRole('button', { name: 'Log in', exact: true }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByText('Approve and Deny appear').waitFor();
+  await page.keyboard.press('Tab');
+  await page.getByRole('button', { name: 'Approve' }).waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.getByLabel('Name').focus();
+  await page.keyboard.type('ada');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  await tabTo(page, 'text');
+  await page.keyboard.type('typed');
+  await page.keyboard.press('Enter');
+  await page.getByRole('region', { name: 'Result' }).getByText('typed').waitFor();
+});
+
+/** As often as it takes to get to the field of this label. */
+async function tabTo(page: Page, label: string): Promise<void> {
+  const isThere = `document.activeElement?.labels?.[0]?.textContent.startsWith(${JSON.stringify(label)})`;
+  for (let presses = 0; presses < 100; presses += 1) {
+    await page.keyboard.press('Tab');
+    if (await page.evaluate(isThere)) return;
+  }
+  throw new Error(`Tab does not lead to ${label}`);
+}
+
+test('§19.5 playground: without authentication nobody logs in', async () => {
+  const open = closeAfterTest(await startSiteBrowser({ env: { AUTH_REQUIRED: 'false' } }));
+  const { page, complaints, tokens } = await open.open('/playground');
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  expect(tokens.size).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+test('§19.5 playground: below a path of BASE_URL', async () => {
+  const below = closeAfterTest(await startSiteBrowser({ basePath: '/tools/gateway' }));
+  const { page, complaints } = await below.open('/playground');
+  await logInToPlayground(page);
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  expect(page.url()).toBe(`${below.service.baseUrl}/playground`);
+  await callTool(page, 'echo', { text: 'below' });
+  await page.getByRole('region', { name: 'Result' }).getByText('below').waitFor();
+  expect(complaints).toEqual([]);
+});
+
+test('§19.5 playground: in proxy mode the page says what the provider must know', async () => {
+  const proxy = closeAfterTest(
+    await startSiteBrowser({ env: { OAUTH_MODE: 'proxy', OAUTH_METADATA_ISSUER: 'self' } }),
+  );
+  const { page } = await proxy.open('/playground');
+  await page.getByText(`${proxy.service.baseUrl}/playground/callback`).waitFor();
+});
