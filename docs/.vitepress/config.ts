@@ -1,5 +1,6 @@
 // The documentation site (§4.1): docs/*.md → dist/site, which the gateway serves.
 import { defineConfig } from 'vitepress';
+import { getPageKind } from '../../src/features/site/page-kinds.ts';
 import { SLOTS } from '../../src/features/site/slots.ts';
 import { configureMarkdown, createAnchor } from './markdown.ts';
 import { SIDEBAR } from './sidebar.ts';
@@ -36,7 +37,8 @@ export default defineConfig({
   themeConfig: {
     logo: '/assets/icon.svg',
     nav: [
-      { text: 'Connect', link: '/clients' },
+      { text: 'Connect', link: '/connect' },
+      { text: 'Playground', link: '/playground' },
       { text: 'Guide', link: '/guide' },
       { text: 'Reference', link: '/reference' },
     ],
@@ -44,7 +46,12 @@ export default defineConfig({
     outline: { level: [2, 3], label: 'On this page' },
     search: { provider: 'local' },
   },
-  // VitePress leaves this page to its script.
-  transformHtml: (html, _id, { page }) =>
-    page === '404.md' ? html.replace('</body>', `${NOT_FOUND}</body>`) : undefined,
+  transformHtml(html, _id, { page }) {
+    // VitePress leaves this page to its script.
+    if (page === '404.md') return html.replace('</body>', `${NOT_FOUND}</body>`);
+    // VitePress has two of its own, which the policy of an app forbids, and which its script sets all the same.
+    return getPageKind(toPath(page)) === 'app' ? html.replace(/ style="[^"]*"/g, '') : undefined;
+  },
 });
+
+const toPath = (page: string): string => `/${page.replace(/(^index)?\.md$/, '')}`;

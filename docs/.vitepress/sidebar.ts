@@ -5,7 +5,9 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
   {
     text: 'Use it',
     items: [
-      { text: 'Connect a client', link: '/clients' },
+      { text: 'Connect a client', link: '/connect' },
+      { text: 'Clients', link: '/clients' },
+      { text: 'Playground', link: '/playground' },
       { text: 'When something fails', link: '/errors' },
     ],
   },

@@ -9,7 +9,7 @@ export const renderErrorsPage = (): string => `# Errors
 The gateway answers errors in one of two forms. \`details\` and \`error_description\` say what happened
 and what to do. Programs should look at \`reason\`, \`code\` and \`error\` only: the texts may change.
 
-To fix a failing login, start with [the table on the first page](index.md#when-a-login-fails).
+To fix a failing login, start with [this table](connect.md#when-a-login-fails).
 
 The column _In the log_ is the \`error\` of the line in the gateway's log. It tells causes apart that
 callers see as the same error. Two values have no row: \`refused_by_provider\` (the identity provider

@@ -33,7 +33,8 @@ const isReachable = (path: string): boolean =>
 
 const isPage = (path: string): boolean => {
   if (!path.startsWith(withBase('/'))) return false;
-  return Object.hasOwn(__VP_HASH_MAP__, `${toPage(path).slice(1) || 'index'}.md`);
+  const name = toPage(path).slice(1).replaceAll('/', '_');
+  return Object.hasOwn(__VP_HASH_MAP__, `${name || 'index'}.md`);
 };
 
 /** The path below BASE_URL. */
