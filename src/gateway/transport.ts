@@ -50,7 +50,10 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
   const { http, limits } = config;
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
-  const router = createRouter(parts.endpoints, await createSite({ baseUrl, log }));
+  const router = createRouter(
+    parts.endpoints,
+    await createSite({ baseUrl, log, logoOrigin: findLogoOrigin(config) }),
+  );
   const ownQueue = createRunQueue(clock);
   const runQueue = tracing === undefined ? ownQueue : traceRunQueue(ownQueue, tracing);
   const own = {
@@ -92,3 +95,6 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
 }
 
 const readParent = ({ headers }: GatewayRequest) => readTraceContext(headers);
+
+const findLogoOrigin = ({ site: { logo } }: Config): string | undefined =>
+  logo && 'url' in logo ? new URL(logo.url).origin : undefined;

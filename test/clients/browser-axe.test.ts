@@ -50,9 +50,16 @@ async function findSerious(page: Page): Promise<readonly string[]> {
     frameId: frameTree.frame.id,
   });
   const evaluate = (expression: string) =>
-    cdp.send('Runtime.evaluate', { expression, contextId, awaitPromise: true, returnByValue: true });
+    cdp.send('Runtime.evaluate', {
+      expression,
+      contextId,
+      awaitPromise: true,
+      returnByValue: true,
+    });
   await evaluate(axe.source);
-  const { result } = await evaluate('axe.run().then(({ violations }) => JSON.stringify(violations))');
+  const { result } = await evaluate(
+    'axe.run().then(({ violations }) => JSON.stringify(violations))',
+  );
   const violations: readonly axe.Result[] = JSON.parse(result.value);
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

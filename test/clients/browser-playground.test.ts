@@ -2,13 +2,22 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
-import { approve, logInAtProvider } from '../support/oauth/login-browser.ts';
-import { callTool, ERAS, logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
+import {
+  callTool,
+  ERAS,
+  logInToPlayground,
+  startSiteBrowser,
+} from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const own = useShared(startSiteBrowser, INSTALLATION_MS);
 
-const chooseEra = (page: Page, era: string) => page.getByText(era, { exact: false }).first().click();
+const chooseEra = (page: Page, era: string) =>
+  page.getByRole('radio', { name: new RegExp(`^${era}`) }).check();
+
+/** The first text of the result. */
+const resultOf = (page: Page) =>
+  page.getByRole('region', { name: 'Result' }).locator('pre').first();
 
 const steps = (page: Page) => page.locator('.pg-step > span:first-child').allInnerTexts();
 
@@ -21,7 +30,7 @@ test.each(ERAS)('§19.5 playground: a login and a call (%s)', async (era) => {
   expect(page.url()).toBe(`${own.service.baseUrl}/playground`);
 
   await callTool(page, 'echo', { text: 'hello, gateway' });
-  await page.getByRole('region', { name: 'Result' }).getByText('hello, gateway').waitFor();
+  await expect.poll(() => resultOf(page).innerText()).toBe('hello, gateway');
   await page.getByText(/^Done in \d+ ms$/).waitFor();
   expect(await steps(page)).toEqual(expect.arrayContaining(['Redeem the code', 'Call echo']));
 
@@ -78,7 +87,7 @@ test.each(ERAS)('§19.5 playground: progress, log lines and a question (%s)', as
   await dialog.getByLabel('Name').fill('Ada');
   await dialog.getByLabel('colour').selectOption('green');
   await dialog.getByRole('button', { name: 'Send the answer' }).click();
-  await page.getByText('Answered: form.').waitFor();
+  await expect.poll(() => resultOf(page).innerText()).toBe('Answered: form.');
   expect(complaints).toEqual([]);
 });
 
@@ -88,7 +97,7 @@ test('§19.5 playground: prompts, resources and templates', async () => {
   await page.getByRole('button', { name: /^Prompts/ }).click();
   await page.getByRole('button', { name: /^plain\b/ }).click();
   await page.getByRole('button', { name: 'Get the prompt' }).click();
-  await page.getByRole('region', { name: 'Result' }).getByText('Hello.').waitFor();
+  await expect.poll(() => resultOf(page).innerText()).toBe('Hello.');
   await page.getByRole('button', { name: /^Resources/ }).click();
   await page.getByRole('button', { name: 'Read the resource' }).click();
   await page.getByText(/^Done in/).waitFor();
@@ -139,13 +148,15 @@ test('§19.5 playground: the keyboard alone is enough', async () => {
   await page.getByRole('heading', { name: 'echo' }).waitFor();
   await tabTo(page, 'text');
   await page.keyboard.type('typed');
+  await tabTo(page, 'Call the tool');
   await page.keyboard.press('Enter');
-  await page.getByRole('region', { name: 'Result' }).getByText('typed').waitFor();
+  await expect.poll(() => resultOf(page).innerText()).toBe('typed');
 });
 
-/** As often as it takes to get to the field of this label. */
+/** As often as it takes to get to the field, or the button, of this label. */
 async function tabTo(page: Page, label: string): Promise<void> {
-  const isThere = `document.activeElement?.labels?.[0]?.textContent.startsWith(${JSON.stringify(label)})`;
+  const named = '(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()';
+  const isThere = `${named}.startsWith(${JSON.stringify(label)})`;
   for (let presses = 0; presses < 100; presses += 1) {
     await page.keyboard.press('Tab');
     if (await page.evaluate(isThere)) return;
@@ -169,7 +180,7 @@ test('§19.5 playground: below a path of BASE_URL', async () => {
   await page.getByRole('heading', { name: 'echo' }).waitFor();
   expect(page.url()).toBe(`${below.service.baseUrl}/playground`);
   await callTool(page, 'echo', { text: 'below' });
-  await page.getByRole('region', { name: 'Result' }).getByText('below').waitFor();
+  await expect.poll(() => resultOf(page).innerText()).toBe('below');
   expect(complaints).toEqual([]);
 });
 

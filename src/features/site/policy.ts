@@ -8,14 +8,17 @@ const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   app: ["connect-src 'self'"],
 };
 
-/** `html` as it is sent: its inline scripts are allowed by their hashes, and no other. */
-export function createPolicy(kind: PageKind, html: string): string {
+/**
+ * `html` as it is sent: its inline scripts are allowed by their hashes, and no other. `logoOrigin` is where apps load
+ * the logo from, where that is elsewhere.
+ */
+export function createPolicy(kind: PageKind, html: string, logoOrigin?: string): string {
   return [
     "default-src 'none'",
     ["script-src 'self'", ...hashInlineScripts(html)].join(' '),
     "style-src 'self'",
     ...DIRECTIVES[kind],
-    "img-src 'self' data:",
+    ["img-src 'self' data:", ...(kind === 'app' && logoOrigin ? [logoOrigin] : [])].join(' '),
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

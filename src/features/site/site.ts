@@ -21,6 +21,8 @@ export interface SiteOptions {
   /** `BASE_URL`, shown in the pages. */
   readonly baseUrl: string;
   readonly log: Log;
+  /** Of a logo that is not the gateway's own: pages may load it from there. */
+  readonly logoOrigin?: string | undefined;
   /** Where `npm run build` put the pages. */
   readonly folder?: URL;
 }
@@ -31,6 +33,7 @@ const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 export async function createSite({
   baseUrl,
   log,
+  logoOrigin,
   folder = BUILT_PAGES,
 }: SiteOptions): Promise<Site> {
   const files = await readPages(folder);
@@ -51,7 +54,7 @@ export async function createSite({
     const file = unfinished.get(path);
     if (file !== undefined) {
       unfinished.delete(path);
-      finished.set(path, createPage(file, fillSlots));
+      finished.set(path, createPage(file, fillSlots, logoOrigin));
     }
     return finished.get(path);
   }
@@ -80,11 +83,15 @@ interface Page {
   readonly reply: Reply & { readonly headers: ReplyHeaders };
 }
 
-function createPage({ path, type, isText, bytes }: SiteFile, fillSlots: FillSlots): Page {
+function createPage(
+  { path, type, isText, bytes }: SiteFile,
+  fillSlots: FillSlots,
+  logoOrigin: string | undefined,
+): Page {
   const body = isText ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
   const etag = `"${hashSha256(body).slice(0, 27)}"`;
   const policy = type === HTML && {
-    'Content-Security-Policy': createPolicy(getPageKind(path), body.toString('utf8')),
+    'Content-Security-Policy': createPolicy(getPageKind(path), body.toString('utf8'), logoOrigin),
   };
   const headers = { ...policy, 'Content-Type': type, ...CACHING, ETag: etag };
   return { etag, reply: { status: 200, headers, body } };

@@ -29,8 +29,11 @@ const PROVIDERS = [
   'dex',
   'hydra',
 ];
+/** They call the gateway. */
+const APPS = ['/', '/playground', '/playground/callback'];
 const PAGES = [
-  '/',
+  ...APPS,
+  '/connect',
   '/guide',
   '/clients',
   '/reference',
@@ -142,7 +145,7 @@ describe('documentation pages', () => {
           "default-src 'none'",
           `script-src 'self' ${inline.map(([, , script = '']) => hashOf(script)).join(' ')}`,
           "style-src 'self'",
-          "style-src-attr 'unsafe-inline'",
+          APPS.includes(path) ? "connect-src 'self'" : "style-src-attr 'unsafe-inline'",
           "img-src 'self' data:",
           "base-uri 'none'",
           "form-action 'none'",
@@ -151,6 +154,21 @@ describe('documentation pages', () => {
       }
     },
   );
+
+  test('§4.12 a logo from elsewhere is allowed in the pages that show it, and nothing else is', async () => {
+    const shown = await createSite({
+      baseUrl: 'http://localhost:3000',
+      log: collectLog().log,
+      folder: pathToFileURL(`${folder}/`),
+      logoOrigin: 'https://cdn.example',
+    });
+    expect(policyOf(shown.findPage('/'))).toContain("img-src 'self' data: https://cdn.example");
+    expect(policyOf(shown.findPage('/clients'))).toContain("img-src 'self' data:");
+  });
+
+  test.each(APPS)('§4.12 %s has no style attribute, which its policy would forbid', (path) => {
+    expect(textOf(site.findPage(path))).not.toMatch(/ style="/);
+  });
 
   test.each(PAGES)('§4.1 every link of %s leads somewhere', (path) => {
     const served = ['/health', '/health/ready'];
@@ -225,7 +243,7 @@ describe('documentation pages', () => {
   test('§4.1 links, and what scripts load, stay below the path of BASE_URL', async () => {
     const below = await open('https://example.com/tools/mcp-gateway');
     const html = textOf(below.findPage('/'));
-    expect(html).toContain('href="/tools/mcp-gateway/settings"');
+    expect(html).toContain('href="/tools/mcp-gateway/clients"');
     expect(html).not.toMatch(/(?:href|src)="\/(?!tools\/mcp-gateway\/)/);
     const scripts = [...html.matchAll(/"\/tools\/mcp-gateway(\/assets\/[^"]*\.js)"/g)];
     expect(scripts.length).toBeGreaterThan(2);

@@ -110,7 +110,8 @@ async function listAll(
   let cursor: string | undefined;
   do {
     const params = cursor === undefined ? {} : { cursor };
-    const result = await call({ method, params, title: method });
+    const title = cursor === undefined ? method : `${method}, next page`;
+    const result = await call({ method, params, title });
     const page = result[member];
     if (Array.isArray(page)) items.push(...page.filter(isObject));
     cursor = readText(result, 'nextCursor');

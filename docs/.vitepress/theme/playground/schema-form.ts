@@ -138,10 +138,7 @@ const CREATORS: Readonly<Record<string, CreateField>> = {
   },
 };
 
-function createNumberField(
-  { type, minimum, maximum }: JsonObject,
-  base: FieldBase,
-): NumberField {
+function createNumberField({ type, minimum, maximum }: JsonObject, base: FieldBase): NumberField {
   const types = Array.isArray(type) ? type : [type];
   return {
     ...base,
@@ -270,7 +267,9 @@ const INVALID = Symbol('invalid');
 
 type LeafKind = 'text' | 'number' | 'boolean' | 'choice' | 'json';
 
-const READERS: { readonly [Kind in LeafKind]: (text: string, field: Field & { kind: Kind }) => unknown } = {
+const READERS: {
+  readonly [Kind in LeafKind]: (text: string, field: Field & { kind: Kind }) => unknown;
+} = {
   text: (text, { isRequired }) => (text === '' && !isRequired ? undefined : text),
   number(text, { isInteger }) {
     const value = Number(text);
