@@ -25,6 +25,7 @@ What:
   profile      where the CPU time of a call goes
   start        from the start of the process to its first answer
   rules        one decision of the rules about who may use what
+  observe      what the audit log and traces cost
 
 Options:
   --quick               under a minute: 32 connections, 3 short rounds, main contestants

@@ -3,6 +3,7 @@
 import { measureGrowth } from './growth/measure-growth.ts';
 import { measureCalls } from './measure-calls.ts';
 import { measureMemory } from './measure-memory.ts';
+import { measureObserve } from './measure-observe.ts';
 import { measureProfile } from './measure-profile.ts';
 import { measureRelay } from './measure-relay.ts';
 import { measureRules } from './measure-rules.ts';
@@ -20,6 +21,7 @@ const commands: Readonly<Record<string, (options: Options) => Promise<void>>> = 
   profile: measureProfile,
   start: measureStart,
   rules: measureRules,
+  observe: measureObserve,
 };
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
