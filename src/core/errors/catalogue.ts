@@ -291,7 +291,6 @@ export const catalogue = {
   audit_unavailable: defineError({
     status: 503,
     jsonrpc: { code: -32000, message: 'Service Unavailable', reason: 'audit_unavailable' },
-    oauth: 'server_error',
     details:
       'The call did not run, because the gateway cannot write its audit log. Its operator has to make room. Try again later.',
   }),
