@@ -33,6 +33,7 @@ export default defineConfig({
   markdown: {
     config: configureMarkdown,
     anchor: { slugify: createAnchor },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   themeConfig: {
     logo: '/assets/icon.svg',

@@ -2,6 +2,7 @@
 import type { DefaultTheme } from 'vitepress';
 
 export const SIDEBAR: DefaultTheme.SidebarItem[] = [
+  { text: 'Start here', link: '/guide' },
   {
     text: 'Use it',
     items: [
@@ -14,7 +15,6 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
   {
     text: 'Run it',
     items: [
-      { text: 'Overview', link: '/guide' },
       {
         text: 'Identity providers',
         link: '/providers',
@@ -48,6 +48,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
   {
     text: 'How it works',
     items: [
+      { text: 'Overview', link: '/how-it-works' },
       { text: 'Protocol', link: '/protocol' },
       { text: 'Architecture', link: '/architecture' },
       { text: 'Threat model', link: '/threat-model' },

@@ -14,7 +14,9 @@ export function watchNavigation(router: Router): void {
 
   router.onBeforeRouteChange = (to) => {
     const path = pathOf(to);
-    if (path === location.pathname || isReachable(path)) return true;
+    if (path === location.pathname) return true;
+    // Where the 404 page came first, VitePress still expects to complete what the server sent.
+    if (router.route.component !== null && isReachable(path)) return true;
     location.assign(to);
     return false;
   };

@@ -1,0 +1,192 @@
+// The documentation pages in a browser, as they were built: what they load, what the policy lets them do, who can
+// read them.
+import { readdirSync } from 'node:fs';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { type PathProxy, startPathProxy } from '../support/gateway/path-proxy.ts';
+import { type Service, startService } from '../support/gateway/service.ts';
+import { useShared } from '../support/lifetimes.ts';
+import { INSTALLATION_MS, openBrowser, type TestBrowser } from '../support/tools/chromium.ts';
+
+/** All that are documentation; what is `index` or has an app has tests of its own. */
+const DOCUMENTATION = readdirSync(new URL('../../docs/', import.meta.url))
+  .filter((name) => name.endsWith('.md') && !['index.md', 'playground.md'].includes(name))
+  .map((name) => `/${name.replace('.md', '')}`);
+
+interface Served {
+  readonly url: string;
+  readonly browser: TestBrowser;
+  close(): Promise<void>;
+}
+
+/** A gateway whose BASE_URL has the path, behind a proxy that takes it away. */
+async function serve(path: string): Promise<Served> {
+  let service: Service | undefined;
+  const proxy: PathProxy = await startPathProxy(path, () =>
+    Number(new URL(service?.baseUrl ?? '').port),
+  );
+  service = await startService({ env: { AUTH_REQUIRED: 'false', BASE_URL: proxy.url } });
+  const browser = await openBrowser();
+  return {
+    url: proxy.url,
+    browser,
+    async close() {
+      await browser.close();
+      await proxy.close();
+      await service?.close();
+    },
+  };
+}
+
+/** What went wrong in a page: errors of its console, scripts that failed, requests that led elsewhere. */
+function watchTroubles(page: Page, url: string): readonly string[] {
+  const troubles: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) troubles.push(message.text());
+  });
+  page.on('pageerror', (error) => troubles.push(error.message));
+  page.on('request', (request) => {
+    if (!/^data:/.test(request.url()) && !request.url().startsWith(`${url}/`))
+      troubles.push(request.url());
+  });
+  return troubles;
+}
+
+/** Until the page's script has taken over what the server sent. */
+const isLoaded = (page: Page) =>
+  expect.poll(() => page.evaluate("'_vnode' in document.querySelector('#app')")).toBe(true);
+
+describe.each([
+  { where: 'at the root', path: '' },
+  { where: 'below a path', path: '/tools/gw' },
+])('pages $where', ({ path }) => {
+  const own = useShared(() => serve(path), INSTALLATION_MS);
+
+  test('§4.1 pages: all load what they need from the gateway, and the policy blocks nothing', async () => {
+    const page = await own.browser.newPage();
+    const troubles = watchTroubles(page, own.url);
+    for (const name of DOCUMENTATION) {
+      await page.goto(`${own.url}${name}`);
+      await isLoaded(page);
+      expect(await page.getByRole('heading', { level: 1 }).count(), name).toBe(1);
+      expect(troubles, name).toEqual([]);
+    }
+  });
+
+  test('§4.1 pages: a link to a page is followed without loading the site again', async () => {
+    const page = await own.browser.newPage();
+    const troubles = watchTroubles(page, own.url);
+    await page.goto(`${own.url}/guide`);
+    await isLoaded(page);
+    await page.evaluate('window.isStillThere = true');
+    await page.getByRole('main').getByRole('link', { name: 'rules' }).first().click();
+    await page.waitForURL(`${own.url}/rules`);
+    await page.getByRole('heading', { level: 1, name: 'Rules' }).waitFor();
+    expect(await page.evaluate('window.isStillThere')).toBe(true);
+    await page.goBack();
+    await page.getByRole('heading', { level: 1, name: 'Guide' }).waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('§4.1 pages: a link to what is no page is left to the gateway', async () => {
+    const page = await own.browser.newPage();
+    await page.goto(`${own.url}/guide`);
+    await isLoaded(page);
+    const answered = page.waitForResponse(`${own.url}/health`);
+    await page.getByRole('link', { name: 'health' }).click();
+    expect((await answered).status()).toBe(200);
+    await page.waitForURL(`${own.url}/health`);
+  });
+
+  test('§4.1 pages: the search finds a setting, and leads to its page', async () => {
+    const page = await own.browser.newPage();
+    const troubles = watchTroubles(page, own.url);
+    await page.goto(`${own.url}/guide`);
+    await isLoaded(page);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('searchbox').fill('DCR_CLIENT_TTL');
+    await page.getByRole('option').first().waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => !url.pathname.endsWith('/guide'));
+    await page.getByRole('main').getByText('DCR_CLIENT_TTL').first().waitFor();
+    expect(troubles).toEqual([]);
+  });
+
+  test('§4.1 pages: a page that is not there says so within the site, with status 404', async () => {
+    const page = await own.browser.newPage();
+    const troubles = watchTroubles(page, own.url);
+    const answer = await page.goto(`${own.url}/nowhere/at-all`);
+    expect(answer?.status()).toBe(404);
+    await page.getByRole('heading', { level: 1, name: 'Page not found' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Search' }).count()).toBe(1);
+    // What every browser says of the status itself.
+    expect(troubles.filter((text) => !text.includes('status of 404'))).toEqual([]);
+    await page.getByRole('main').getByRole('link', { name: 'guide' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Guide' }).waitFor();
+  });
+});
+
+/** The button of the search is called Search, and shows its shortcut beside that. */
+const RULES = { rules: { 'label-content-name-mismatch': { enabled: false } } };
+
+describe('pages for everybody', () => {
+  const own = useShared(() => serve(''), INSTALLATION_MS);
+
+  test('§4.1 pages: none is wider than a phone', async () => {
+    const page = await own.browser.newPage({ viewport: { width: 390, height: 844 } });
+    const wide: string[] = [];
+    for (const name of [...DOCUMENTATION, '/nowhere']) {
+      await page.goto(`${own.url}${name}`);
+      await isLoaded(page);
+      const width = await page.evaluate('document.documentElement.scrollWidth');
+      if (width !== 390) wide.push(`${name}: ${width}`);
+    }
+    expect(wide).toEqual([]);
+  });
+
+  test('§4.1 pages: light or dark as the system, until the user says otherwise', async () => {
+    const page = await own.browser.newPage({ colorScheme: 'dark' });
+    const troubles = watchTroubles(page, own.url);
+    const isDark = () => page.locator('html').evaluate((html) => html.classList.contains('dark'));
+    await page.goto(`${own.url}/guide`);
+    await isLoaded(page);
+    expect(await isDark()).toBe(true);
+    await page.getByRole('switch').first().click();
+    expect(await isDark()).toBe(false);
+    await page.reload();
+    await isLoaded(page);
+    expect(await isDark()).toBe(false);
+    expect(troubles).toEqual([]);
+  });
+
+  test.each(['light', 'dark'] as const)(
+    '§4.1 pages: nothing serious hinders assistive technology, in the %s scheme',
+    async (colorScheme) => {
+      const page = await own.browser.newPage({ colorScheme });
+      for (const name of [
+        '/guide',
+        '/clients',
+        '/settings',
+        '/authors',
+        '/benchmarks',
+        '/nowhere',
+      ]) {
+        await page.goto(`${own.url}${name}`);
+        await isLoaded(page);
+        await page.evaluate(axe.source);
+        const { violations } = await page.evaluate<axe.AxeResults>(
+          `axe.run(${JSON.stringify(RULES)})`,
+        );
+        const serious = violations.filter(({ impact }) => /serious|critical/.test(impact ?? ''));
+        const found = serious.map(({ id, nodes }) => [
+          id,
+          nodes.length,
+          nodes[0]?.html,
+          nodes[0]?.failureSummary,
+        ]);
+        expect(found, name).toEqual([]);
+      }
+    },
+  );
+});
