@@ -1,8 +1,9 @@
 // `postern doctor URL`: what a client sees of a running gateway, and what is wrong with it.
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { KNOWN_CLIENTS } from '../../src/cli/doctor/clients/known-clients.ts';
@@ -11,7 +12,6 @@ import { freePort } from '../support/gateway/ports.ts';
 import {
   type Env,
   endPosterns,
-  makeFolder,
   type RunningPostern,
   runPostern,
   startPostern,
@@ -45,6 +45,12 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
     ...env,
   });
   return { url, gateway, provider };
+}
+
+async function makeOwnFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'postern-doctor-'));
+  closeAfterTest({ close: () => rm(folder, { recursive: true }) });
+  return folder;
 }
 
 /** In front of gateways: `choose` says to which port a request goes, and by which path. */
@@ -306,7 +312,7 @@ test('§20.2 doctor URL: where it may not register, the login is tried as the pl
     expect(find(check).status, check).toBe('ok');
 });
 
-test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, and none', async () => {
+test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, and none; an unknown redirect URI', async () => {
   const { cert, key } = await newCertificate();
   const gatewayPort = await freePort();
   const front = createTlsServer({ cert, key }, (req, res) => {
@@ -324,15 +330,15 @@ test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, an
   await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
   const { port } = front.address() as AddressInfo;
   const url = `https://127.0.0.1:${port}`;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
-  await startPostern({
-    ...provider.env,
+  const env = {
     OAUTH_MODE: 'broker',
     CIMD_ALLOWED_HOSTS: 'none',
     PORT: String(gatewayPort),
     BASE_URL: url,
-  });
-  const ca = join(await makeFolder(), 'ca.pem');
+  };
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  await startPostern({ ...provider.env, ...env });
+  const ca = join(await makeOwnFolder(), 'ca.pem');
   await writeFile(ca, cert);
 
   const untrusted = await runDoctor(url);
@@ -343,6 +349,15 @@ test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, an
   expect(trusted.find('gateway.certificate').what).toMatch(/valid for \d+ more days/);
   const plain = await runDoctor(`https://localhost:${gatewayPort}`);
   expect(plain.find('gateway.reachable').what).toContain('does not speak TLS');
+
+  await endPosterns();
+  const foreign = closeAfterTest(await startProvider({ gatewayUrl: 'https://other.example' }));
+  await startPostern({ ...foreign.env, ...env });
+  const unregistered = await runDoctor(url, { env: { NODE_EXTRA_CA_CERTS: ca } });
+  expect(unregistered.failures).toEqual(['provider.redirect-uri']);
+  expect(unregistered.find('provider.redirect-uri').remedy).toContain(
+    `register exactly ${url}/oauth/callback`,
+  );
 
   front.closeAllConnections();
   await new Promise((closed) => front.close(closed));

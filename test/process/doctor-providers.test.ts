@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { endPosterns } from '../support/gateway/process.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
 
 afterEach(endPosterns);
 
@@ -297,5 +298,46 @@ describe('the client and its secret', () => {
   test.each(rows)('§20.2 doctor: %s', async (_name, token, check, status) => {
     const { find } = await diagnose({ token });
     expect(find(check).status).toBe(status);
+  });
+
+  test('§20.2 doctor: Entra is asked for a token of the gateway for its own API, since it looks at codes first', async () => {
+    const endpoint = closeAfterTest(await startUpstream());
+    const { url } = closeAfterTest(
+      await startProviderThat({ authorize: cameBack('login_required'), token: INVALID_GRANT }),
+    );
+    const tenant = '11111111-2222-3333-4444-555555555555';
+    const diagnoseEntra = () =>
+      runDoctor(undefined, {
+        env: {
+          OIDC_PROVIDER: 'entra',
+          OIDC_ISSUER: `https://login.microsoftonline.com/${tenant}/v2.0`,
+          OIDC_JWKS_URL: `${url}/keys`,
+          OAUTH_AUTHORIZATION_URL: `${url}/authorize`,
+          OAUTH_TOKEN_URL: `${endpoint.url}/token`,
+          OAUTH_MODE: 'broker',
+          OAUTH_CLIENT_ID: 'gateway',
+          OAUTH_CLIENT_SECRET: 'secret',
+          OAUTH_ADDED_SCOPES: 'offline_access api://gateway/mcp',
+          BASE_URL: 'http://localhost:9',
+          HOST: '127.0.0.1',
+          CIMD_ALLOWED_HOSTS: 'none',
+        },
+      });
+    endpoint.answer((res) => res.end(JSON.stringify({ access_token: 'a-secret-token' })));
+    const { findings, find } = await diagnoseEntra();
+    expect(find(CHECK).status).toBe('ok');
+    expect(JSON.stringify(findings)).not.toContain('a-secret-token');
+    expect(Object.fromEntries(endpoint.received.at(-1)?.form ?? [])).toMatchObject({
+      grant_type: 'client_credentials',
+      scope: 'api://gateway/.default',
+    });
+    endpoint.answer((res) => {
+      const error_description = 'AADSTS7000215: Invalid client secret provided.';
+      res.writeHead(401).end(JSON.stringify({ error: 'invalid_client', error_description }));
+    });
+    expect((await diagnoseEntra()).find(CHECK)).toMatchObject({
+      status: 'failure',
+      why: expect.stringContaining('AADSTS7000215'),
+    });
   });
 });

@@ -58,7 +58,7 @@ const mentionUrl = (findings: readonly Finding[]): readonly Finding[] =>
       ? {
           ...finding,
           remedy:
-            'run this where the settings of the gateway are, or name a gateway that runs: postern doctor http://localhost:3000',
+            'set it, or run this where the settings of the gateway are. To check a gateway that runs, name it: postern doctor http://localhost:3000',
         }
       : finding,
   );

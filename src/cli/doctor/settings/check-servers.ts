@@ -57,7 +57,10 @@ async function checkServer(
     const { items } = await Promise.race([fetchList(upstream, 'tools', caller, limit), tooLate]);
     return items.length === 0
       ? warning(CHECK, `${name} answers, and has no tools.`)
-      : ok(CHECK, `${name} answers, and has ${items.length} tools.`);
+      : ok(
+          CHECK,
+          `${name} answers, and has ${items.length} ${items.length === 1 ? 'tool' : 'tools'}.`,
+        );
   } catch (error) {
     return failure(CHECK, `${name} cannot be used: ${describeCause(error)}.`, {
       setting: 'POSTERN_CONFIG',

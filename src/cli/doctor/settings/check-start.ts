@@ -1,22 +1,25 @@
 // What the gateway itself warns of at start.
 import { logStartWarnings } from '../../../core/config/start-log.ts';
-import { createCollectingLog } from '../collecting-log.ts';
+import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 export async function checkStart({ config }: SettingsAtHand): Promise<readonly Finding[]> {
   const { log, entries } = createCollectingLog();
   logStartWarnings(config, log);
-  const warned = entries.filter(({ level }) => level === 'warn');
   const { server, oauth } = config;
   return [
     ok('settings', `The settings are valid: OAUTH_MODE=${oauth.mode}, BASE_URL=${server.baseUrl}.`),
-    ...entries
-      .filter((entry) => !warned.includes(entry))
-      .map(({ message }) => warning('settings.mode', message)),
-    ...warned.map(({ message }) => warning('settings.risk', message)),
+    ...entries.map(toFinding),
     ...describePath(server.baseUrl),
   ];
+}
+
+/** What is at info may well be intended; each begins with its variable, or with a sentence. */
+function toFinding({ level, message }: LogEntry): Finding {
+  const [variable] = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message) ?? [];
+  const check = level === 'warn' ? 'settings.risk' : 'settings.mode';
+  return warning(check, message, variable === undefined ? {} : { setting: variable });
 }
 
 function describePath(baseUrl: string): readonly Finding[] {

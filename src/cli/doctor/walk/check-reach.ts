@@ -63,7 +63,10 @@ function judgeAnswer(answer: Answer, { baseUrl, endpoint }: Walk): Finding {
 
 const adviseOnPath = (baseUrl: string) =>
   new URL(baseUrl).pathname === '/'
-    ? { remedy: 'check that this is the address of a gateway, without /mcp or with it.' }
+    ? {
+        remedy:
+          'check the address: this server is no gateway, or a proxy in front of it leads elsewhere.',
+      }
     : {
         why: 'The gateway serves its paths from /, so a proxy in front has to remove the path of BASE_URL.',
         setting: 'BASE_URL',

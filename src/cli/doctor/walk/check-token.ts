@@ -85,6 +85,6 @@ function judgeTools({ status, json }: Answer): Finding {
     });
   return ok(
     'tools',
-    `The user sees ${tools.length} tools: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
+    `The user sees ${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
   );
 }
