@@ -56,6 +56,19 @@ describe('doctor without a URL: settings that are right', () => {
     ])
       expect(find(check).status, check).toBe('ok');
     expect(find('gateway.running').status).toBe('unknown');
+    expect(find('token').status).toBe('unknown');
+    expect(find('clients').what).toMatch(/^Would log in: .*TypeScript SDK 2\.x.*Cursor/);
+  });
+
+  test('§20.2 doctor: in proxy mode, which redirect URIs the provider does not know, and whom that shuts out', async () => {
+    const { failures, find } = await diagnose({ ...provider.env, OAUTH_MODE: 'proxy' });
+    expect(failures).toEqual([]);
+    expect(find('provider.redirect-uri')).toMatchObject({
+      status: 'warning',
+      what: expect.stringContaining('https://claude.ai/api/mcp/auth_callback'),
+      setting: 'OAUTH_MODE',
+    });
+    expect(find('clients.issuer').what).toContain('TypeScript SDK 2.x');
   });
 
   test('§20.2 doctor: it leaves nothing behind in the folder where it runs', async () => {

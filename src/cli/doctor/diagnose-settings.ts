@@ -4,8 +4,12 @@ import type { Instruments } from './instruments.ts';
 import type { UsableSettings } from './read-settings.ts';
 import { hasFailure } from './render.ts';
 import { type Report, runChecks } from './run-checks.ts';
-import { openSettingsAtHand } from './settings/settings-at-hand.ts';
-import { SETTINGS_CHECKS, STORE_CHECKS } from './settings/settings-checks.ts';
+import { openSettingsAtHand, type SettingsAtHand } from './settings/settings-at-hand.ts';
+import {
+  ABSENT_GATEWAY_CHECKS,
+  SETTINGS_CHECKS,
+  STORE_CHECKS,
+} from './settings/settings-checks.ts';
 import { createWalk, type Walk } from './walk/walk.ts';
 import { CLIENT_CHECKS, GATEWAY_CHECKS, REACH } from './walk/walk-checks.ts';
 
@@ -19,7 +23,7 @@ export async function diagnoseSettings(
   try {
     return [
       ...(await runChecks(SETTINGS_CHECKS, settings, report)),
-      ...(await askRunningGateway(walk, report)),
+      ...(await askRunningGateway(walk, settings, report)),
       // Last: what the running gateway was asked leaves a login under way in the store.
       ...(await runChecks(STORE_CHECKS, settings, report)),
     ];
@@ -28,9 +32,17 @@ export async function diagnoseSettings(
   }
 }
 
-async function askRunningGateway(walk: Walk, report: Report): Promise<readonly Finding[]> {
+async function askRunningGateway(
+  walk: Walk,
+  settings: SettingsAtHand,
+  report: Report,
+): Promise<readonly Finding[]> {
   const reached = await runChecks([REACH], walk, () => {});
-  if (hasFailure(reached)) return [reportAbsence(reached, walk.baseUrl, report)];
+  if (hasFailure(reached))
+    return [
+      reportAbsence(reached, walk.baseUrl, report),
+      ...(await runChecks(ABSENT_GATEWAY_CHECKS, settings, report)),
+    ];
   for (const finding of reached) report(REACH.section, finding);
   return [...reached, ...(await runChecks([...GATEWAY_CHECKS, ...CLIENT_CHECKS], walk, report))];
 }

@@ -68,26 +68,13 @@ async function buildRequest(
 }
 
 /** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
-export async function checkProxyRedirects({
-  config: { oauth, server },
-  probe,
-}: SettingsAtHand): Promise<readonly Finding[]> {
-  const { authorizationUrl } = oauth.endpoints;
-  const { id } = oauth.providerClient;
-  if (oauth.mode === 'broker' || authorizationUrl === undefined || id === undefined) return [];
-  const url = buildProviderRequest(authorizationUrl, [
-    ['client_id', id],
-    ['redirect_uri', LOOPBACK_REDIRECT_URI],
-    ['response_type', 'code'],
-    ['scope', 'openid'],
-    ['state', generateSecret()],
-    ['code_challenge', createCodeChallenge(generateSecret())],
-    ['code_challenge_method', 'S256'],
-  ]);
-  const outcome = await askAuthorization(url, probe);
+export async function checkProxyRedirects(settings: SettingsAtHand): Promise<readonly Finding[]> {
+  const url = buildProxyRequest(settings);
+  if (url === undefined) return [];
+  const outcome = await askAuthorization(url, settings.probe);
   if (outcome.kind !== 'accepted' && outcome.kind !== 'redirect-uri-unknown')
     return [judgeAuthorization(outcome, url)];
-  const unknownUris = await findUnknownRedirectUris(url, { baseUrl: server.baseUrl, probe });
+  const unknownUris = await findClientsOwnRedirects(settings);
   return [
     unknownUris.size === 0
       ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
@@ -102,4 +89,32 @@ export async function checkProxyRedirects({
           },
         ),
   ];
+}
+
+/** Those that the provider does not know; none where it sees the gateway's only. */
+export async function findClientsOwnRedirects(
+  settings: SettingsAtHand,
+): Promise<ReadonlySet<string>> {
+  const url = buildProxyRequest(settings);
+  const { baseUrl } = settings.config.server;
+  return url === undefined
+    ? new Set()
+    : findUnknownRedirectUris(url, { baseUrl, probe: settings.probe });
+}
+
+/** As a client that the gateway passes on; undefined where none is. */
+function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | undefined {
+  const { authorizationUrl } = oauth.endpoints;
+  const { id } = oauth.providerClient;
+  if (oauth.mode === 'broker' || authorizationUrl === undefined || id === undefined)
+    return undefined;
+  return buildProviderRequest(authorizationUrl, [
+    ['client_id', id],
+    ['redirect_uri', LOOPBACK_REDIRECT_URI],
+    ['response_type', 'code'],
+    ['scope', 'openid'],
+    ['state', generateSecret()],
+    ['code_challenge', createCodeChallenge(generateSecret())],
+    ['code_challenge_method', 'S256'],
+  ]);
 }

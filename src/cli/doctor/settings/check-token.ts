@@ -5,11 +5,13 @@ import { quote } from '../../../core/quote.ts';
 import { type Finding, failure, ok } from '../finding.ts';
 import { adviseOnToken } from '../token/advise.ts';
 import { describeToken, readTokenParts } from '../token/describe.ts';
+import { reportMissingToken } from '../token/missing.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
 export async function checkToken(settings: SettingsAtHand): Promise<readonly Finding[]> {
-  const { access, token, clock } = settings;
-  if (access === undefined || token === undefined) return [];
+  const { access, config, token, clock } = settings;
+  if (access === undefined || !config.auth.required) return [];
+  if (token === undefined) return [reportMissingToken()];
   try {
     await access.auth.authenticate({
       headers: { authorization: `Bearer ${token}` },

@@ -4,6 +4,7 @@ import { checkAuthorization, checkProxyRedirects } from './check-authorization.t
 import { checkCapabilities } from './check-capabilities.ts';
 import { checkClient } from './check-client.ts';
 import { checkClock } from './check-clock.ts';
+import { checkConfiguredClients } from './check-configured-clients.ts';
 import { checkDiscovery, checkKeySet } from './check-discovery.ts';
 import { checkDocuments } from './check-documents.ts';
 import { checkServers } from './check-servers.ts';
@@ -21,9 +22,14 @@ export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
   { section: "The gateway's client at the provider", run: checkClient },
   { section: "The gateway's client at the provider", run: checkAuthorization },
   { section: "The gateway's client at the provider", run: checkProxyRedirects },
-  { section: 'Clients', run: checkDocuments },
+  { section: 'Client documents', run: checkDocuments },
   { section: 'Token', run: checkToken },
   { section: 'Servers behind the gateway', run: checkServers },
+];
+
+/** Where no gateway runs that could be asked. */
+export const ABSENT_GATEWAY_CHECKS: readonly Check<SettingsAtHand>[] = [
+  { section: 'Clients', run: checkConfiguredClients },
 ];
 
 /** After the running gateway was asked, which leaves a login under way in the store. */

@@ -4,6 +4,7 @@ import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { Answer } from '../network/probe.ts';
 import { adviseOnToken } from '../token/advise.ts';
 import { describeToken } from '../token/describe.ts';
+import { reportMissingToken } from '../token/missing.ts';
 import { readErrorData, readReason } from './read-reason.ts';
 import type { Walk } from './walk.ts';
 
@@ -11,7 +12,8 @@ const CHECK = 'token';
 
 export async function checkWalkToken(walk: Walk): Promise<readonly Finding[]> {
   const { token, clock } = walk;
-  if (token === undefined) return [];
+  if (token === undefined)
+    return (await walk.callWithoutToken()).status === 401 ? [reportMissingToken()] : [];
   const opened = await call(walk, token, 'initialize', INITIALIZE);
   if (opened.status !== 200) return [explainRefusal(opened, token, walk)];
   const session = opened.headers.get('mcp-session-id') ?? undefined;

@@ -1,0 +1,23 @@
+// Which clients would log in, as far as the settings decide it: for a gateway that does not run yet.
+import { judgeClients } from '../clients/judge-clients.ts';
+import type { Finding } from '../finding.ts';
+import { findClientsOwnRedirects } from './check-authorization.ts';
+import type { SettingsAtHand } from './settings-at-hand.ts';
+
+/** Of an editor that is called back by a scheme of its own. */
+const EDITOR_SCHEME = 'cursor';
+
+export async function checkConfiguredClients(
+  settings: SettingsAtHand,
+): Promise<readonly Finding[]> {
+  const { auth, oauth, server } = settings.config;
+  if (!auth.required) return [];
+  return judgeClients({
+    baseUrl: server.baseUrl,
+    isIssuerRight: oauth.mode === 'broker' || oauth.metadataIssuer === 'self',
+    canRegister: oauth.registration.accessToken === undefined,
+    offersDocuments: oauth.clientIdMetadata.allowedHosts.length > 0,
+    refusesSchemes: !oauth.redirectUris.schemes.includes(EDITOR_SCHEME),
+    unknownRedirectUris: await findClientsOwnRedirects(settings),
+  });
+}
