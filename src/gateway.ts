@@ -111,12 +111,12 @@ export async function createGateway(
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
   const measured = hasMetrics ? instrumentStore(opened, metrics, clock) : opened;
   const store = observation.traceStore(measured);
-  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
-    async (error: unknown) => {
-      await store.close();
-      throw error;
-    },
-  );
+  /** Its folder can be used again at once. */
+  async function closeStore(error: unknown): Promise<never> {
+    await store.close();
+    throw error;
+  }
+  const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(closeStore);
   logStartWarnings(config, log);
 
   const getSeal = createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock, loginSeal });
@@ -164,7 +164,7 @@ export async function createGateway(
             clientOf,
             tracing,
           },
-        );
+        ).catch(closeStore);
   const mcp = createMcp(config.mcp, {
     catalogs: upstreams?.catalogs ?? { all: catalog, findServer: () => undefined },
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },

@@ -82,9 +82,15 @@ export interface UpstreamRequest {
   readonly onLog?: ((params: JsonObject) => void) | undefined;
   /**
    * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
-   * Without it, and where it cannot be told to what it belongs, the server gets an error.
+   * Without it, and where it cannot be told to what it belongs, the server gets an error. The signal is aborted when
+   * the server no longer wants an answer.
    */
-  onRequest?(request: UpstreamQuestion): Promise<JsonObject>;
+  onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;
+  /**
+   * What the user was sent to a URL for is done, says the server while the request goes on (session era). False where
+   * this request did not ask for it.
+   */
+  onElicitationComplete?: ((elicitationId: string) => boolean) | undefined;
 }
 
 /** A request of the server, as it wrote it. */

@@ -1,14 +1,18 @@
 // What clients see of servers that are down, wrong, or gone.
 import { expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { createGateway } from '../../../src/gateway.ts';
 import { lastOf, openClient } from '../../support/clients/session-client.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import {
   type CatalogGateway,
   startForTest as start,
 } from '../../support/upstreams/catalog-gateway.ts';
+import { readFile } from '../../support/upstreams/gateway-file.ts';
 import {
   buildTool,
   serveForTest as serve,
@@ -291,4 +295,13 @@ test('§18.1 reload: a server that asks, and has gone, gets the answer of its cl
   await client.answer(id, ADA);
   const { result } = await lastOf(stream);
   expect(JSON.parse(result.content[0].text)).toMatchObject({ inputResponses: { who: ADA } });
+});
+
+test('§18.1 a gateway that cannot be made of its servers leaves its folder to the next one', async () => {
+  const { path: dataDir } = closeAfterTest(await createTemporaryFolder());
+  const config = loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR: dataDir });
+  const file = await readFile({ mcpServers: { a: { url: 'http://127.0.0.1:1' } } });
+  const servers = file.servers.map((server) => ({ ...server, url: 'nonsense' }));
+  await expect(createGateway(config, { file: { ...file, servers } })).rejects.toThrow();
+  closeAfterTest(await createGateway(config, { file }));
 });

@@ -194,6 +194,20 @@ describe('a server that refuses the gateway', () => {
     ]);
   });
 
+  test('§18.4 with JSON of another protocol: the log line says what to check', async () => {
+    for (const method of ['server/discover', 'initialize']) {
+      server.answer(
+        method,
+        (res) => void res.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}'),
+      );
+    }
+    const { upstream, lines } = await openTo({ url: server.url });
+    await expect(upstream.describe(caller)).rejects.toThrow();
+    expect(lines.filter(isDownLine).map(({ msg }) => msg)).toEqual([
+      'The MCP server server is not available: it answered JSON that is no MCP: check the path of its "url", which often is /mcp',
+    ]);
+  });
+
   test('§18.4 another reason than before is told, once', async () => {
     const clock = manualClock();
     server.answer('server/discover', (res) => void res.writeHead(503).end());

@@ -1,10 +1,13 @@
 // Clients of the session era, asked while their call goes on, by servers of both eras.
+import { EventEmitter, once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { lastOf, openClient, type SessionClient } from '../../support/clients/session-client.ts';
+import { askingCall } from '../../support/clients/stateless.ts';
 import { advanceSlowly, manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
-import { sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
+import { openStream, sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
 import { startRelayGateway } from '../../support/upstreams/relay-gateway.ts';
+import { retry } from '../../support/upstreams/relay-retry.ts';
 import { formQuestion, startRelayServer1 } from '../../support/upstreams/relay-server-1.ts';
 import { startRelayServer2 } from '../../support/upstreams/relay-server-2.ts';
 
@@ -250,4 +253,79 @@ describe('a server of the stateless era', () => {
       });
     },
   );
+});
+
+/** A gateway before one server that says, in its answer to a call, what the test wants. */
+async function startSayingServer() {
+  const asked = new EventEmitter();
+  const server = closeAfterTest(
+    await startRawServer((res, id) => asked.emit('call', openStream(res, id), id)),
+  );
+  const own = closeAfterTest(await startRelayGateway({ servers: { raw: server.url } }));
+  return { own, called: once(asked, 'call') };
+}
+
+const QUESTION = { id: 'q-1', ...formQuestion('Who?') };
+const CANCELLED = {
+  method: 'notifications/cancelled',
+  params: { requestId: 'q-1', reason: 'found out' },
+};
+const FOUND = { content: [{ type: 'text', text: '"found"' }] };
+
+test('§18.3 a question that its server cancels is cancelled for the client, too, and the call goes on', async () => {
+  const { own, called } = await startSayingServer();
+  const client = await openClient(own, { capabilities: ABLE });
+  const calling = client.call('raw__any');
+  const [say, id] = await called;
+  say(QUESTION);
+  const stream = await calling;
+  const asked = await stream.next();
+  expect(asked).toMatchObject(formQuestion('Who?'));
+  say(CANCELLED);
+  expect(await stream.next()).toMatchObject({
+    method: 'notifications/cancelled',
+    params: { requestId: asked.id },
+  });
+  // It was on its way: nobody waits for it.
+  expect(await client.answer(asked.id, ADA)).toBe(202);
+  say({ id, result: FOUND });
+  expect(saidIn(await lastOf(stream))).toBe('found');
+});
+
+test('§18.3 a stateless client that was asked what its server cancelled gets the result when it comes back', async () => {
+  const { own, called } = await startSayingServer();
+  const calling = askingCall(own, 'raw__any');
+  const [say, id] = await called;
+  say(QUESTION);
+  const asked = await calling;
+  say(CANCELLED);
+  say({ id, result: FOUND });
+  expect(saidIn((await retry(own, 'raw__any', asked, ADA)).json)).toBe('found');
+});
+
+test('§18.3 elicitation by URL: its completion comes on the stream of the call that asked', async () => {
+  const { own, called } = await startSayingServer();
+  const client = await openClient(own, { capabilities: ABLE });
+  const calling = client.call('raw__any');
+  const [say, id] = await called;
+  const params = {
+    mode: 'url',
+    message: 'Log in.',
+    url: 'https://a.example',
+    elicitationId: 'e-1',
+  };
+  say({ id: 'q-1', method: 'elicitation/create', params });
+  const stream = await calling;
+  const asked = await stream.next();
+  expect(await client.answer(asked.id, { action: 'accept' })).toBe(202);
+  const complete = (elicitationId: string) => ({
+    method: 'notifications/elicitation/complete',
+    params: { elicitationId },
+  });
+  // Not of this call.
+  say(complete('e-2'));
+  say(complete('e-1'));
+  expect(await stream.next()).toEqual({ jsonrpc: '2.0', ...complete('e-1') });
+  say({ id, result: FOUND });
+  expect(saidIn(await lastOf(stream))).toBe('found');
 });

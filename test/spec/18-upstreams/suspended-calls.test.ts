@@ -23,7 +23,7 @@ const ASKING: NewCall = {
   server: 'one',
   params: {},
   capabilities: { elicitation: true, sampling: false, roots: false },
-  send: async ({ answer }) => ({ heard: await answer(formQuestion('Who?')) }),
+  send: async ({ answer }) => ({ heard: await answer(formQuestion('Who?'), LISTENER.signal) }),
 };
 
 async function openReplicas() {
@@ -72,7 +72,7 @@ test('§18.3 a retry that comes twice: the later one waits, the first has to cal
   const call: NewCall = {
     ...ASKING,
     async send({ answer }) {
-      await answer(formQuestion('Who?'));
+      await answer(formQuestion('Who?'), LISTENER.signal);
       return new Promise((resolve) => {
         finish = resolve;
       });

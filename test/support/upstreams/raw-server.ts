@@ -36,6 +36,15 @@ export function sendJson(res: ServerResponse, message: object): void {
   res.end(JSON.stringify({ jsonrpc: '2.0', ...message }));
 }
 
+/** Each message when it is said; the answer ends with the one that has the id of the call. */
+export function openStream(res: ServerResponse, id: number): (message: object) => void {
+  res.writeHead(200, { 'content-type': 'text/event-stream' });
+  return function say(message) {
+    res.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
+    if ('id' in message && message.id === id) res.end();
+  };
+}
+
 async function readBody(req: IncomingMessage): Promise<string> {
   let text = '';
   for await (const piece of req.setEncoding('utf8')) text += piece;

@@ -184,9 +184,16 @@ export interface SessionRelay extends RelayBase {
   /**
    * Sends a request to the client as it is, and resolves to its answer as it is.
    *
+   * `cancelled` is aborted when no answer is wanted any more: then the client is told.
+   *
    * @throws GatewayError as `ask` does, but not for an answer that is an error.
    */
-  ask(request: { readonly method: string; readonly params: JsonObject }): Promise<RawAnswer>;
+  ask(
+    request: { readonly method: string; readonly params: JsonObject },
+    cancelled?: CancelSignal,
+  ): Promise<RawAnswer>;
+  /** Tells the client that what it was sent to a URL for in this call is done. */
+  completeElicitation(elicitationId: string): void;
 }
 
 /** A client's response: its result, or its error. */

@@ -26,6 +26,7 @@ export const LISTING_CONTEXT: Context = {
     wantsProgress: false,
     logLevel: undefined,
     ask: failToAsk,
+    completeElicitation() {},
   },
   trace: {},
 };

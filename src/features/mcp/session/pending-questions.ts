@@ -21,6 +21,8 @@ export interface ClientAnswer {
 export interface PendingQuestion {
   /** Rejects with `client_silent` when there is no answer. */
   readonly answer: Promise<ClientAnswer>;
+  /** Rejects the answer with `client_silent`. */
+  giveUp(details: string): void;
   /** To be called when nobody waits for the answer any more. */
   forget(): void;
 }
@@ -55,6 +57,7 @@ export function createPendingQuestions(clock: Clock): PendingQuestions {
       else signal.addEventListener('abort', giveUpOnAbort);
       return {
         answer: promise,
+        giveUp,
         forget() {
           cancelTimeout();
           signal.removeEventListener('abort', giveUpOnAbort);

@@ -1,5 +1,6 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import { fail, type JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
@@ -35,7 +36,12 @@ export interface Questions {
     requests: Requests,
   ): Promise<Answers<Requests>>;
   /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
-  askRaw(call: Call, session: SessionRecord, request: RawRequest): Promise<RawAnswer>;
+  askRaw(
+    call: Call,
+    session: SessionRecord,
+    request: RawRequest,
+    cancelled?: CancelSignal,
+  ): Promise<RawAnswer>;
   /** Passes a client's answer to whoever waits for it, on any replica. */
   receiveAnswer(sessionId: string, response: JsonRpcResponse): Promise<void>;
   /** Waits no longer: a process that stops answers what it can. */
@@ -96,6 +102,7 @@ export function createQuestions({
     sessionId: string,
     requests: Readonly<Record<string, ClientRequest | RawRequest>>,
     readAnswer: (answer: ClientAnswer) => Answer,
+    cancelled?: CancelSignal,
   ): Promise<readonly (readonly [string, Answer])[]> {
     const named = Object.entries(requests).map(([name, request]) => {
       // A request that JSON cannot say fails here, before anything is sent.
@@ -111,16 +118,26 @@ export function createQuestions({
     await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
       fail('internal_error', { cause }),
     );
+    if (cancelled?.aborted) failCancelled();
     const questions = named.map(({ name, request, id }) => {
       const question = pendingQuestions.add(sessionId, id, call.signal());
       call.stream.send({ ...request, id });
-      return { name, ...question };
+      return { name, id, ...question };
     });
+    const cancelAll = () => {
+      for (const { id, giveUp } of questions) {
+        const params = { requestId: id, reason: CANCELLED };
+        call.stream.send({ method: 'notifications/cancelled', params });
+        giveUp(CANCELLED);
+      }
+    };
+    cancelled?.addEventListener('abort', cancelAll);
     try {
       return await Promise.all(
         questions.map(async ({ name, answer }) => [name, readAnswer(await answer)] as const),
       );
     } finally {
+      cancelled?.removeEventListener('abort', cancelAll);
       for (const { forget } of questions) forget();
     }
   }
@@ -131,9 +148,10 @@ export function createQuestions({
       const answers = await askAll(call, session.sessionId, requests, getResult);
       return readAnswers(requests, Object.fromEntries(answers));
     },
-    async askRaw(call, session, request) {
+    async askRaw(call, session, request, cancelled) {
       checkCanBeAsked(call, session, { request });
-      const [answer] = await askAll(call, session.sessionId, { request }, readRawAnswer);
+      const { sessionId } = session;
+      const [answer] = await askAll(call, sessionId, { request }, readRawAnswer, cancelled);
       return answer?.[1] ?? failAnswer();
     },
     async receiveAnswer(sessionId, { id, result, error }) {
@@ -151,6 +169,10 @@ export function createQuestions({
     },
   };
 }
+
+const CANCELLED = 'The server no longer wants an answer.';
+
+const failCancelled = (): never => fail('client_silent', { details: CANCELLED });
 
 const getResult = ({ result }: ClientAnswer): unknown =>
   result === undefined ? failAnswer() : result;

@@ -172,7 +172,12 @@ function createRespondToRequest(deps: RequestDeps) {
         signal,
         wantsProgress,
         logLevel,
-        ask: (request) => questions.askRaw(call, session, request),
+        ask: (request, cancelled) => questions.askRaw(call, session, request, cancelled),
+        completeElicitation: (elicitationId) =>
+          call.stream.send({
+            method: 'notifications/elicitation/complete',
+            params: { elicitationId },
+          }),
       }),
       isAsking: () => false,
     };

@@ -1,10 +1,8 @@
 import type { Caller } from '../../mcp/catalog/catalog.ts';
+import type { ClientOf } from '../../rules/client-of.ts';
 import type { Who } from './view.ts';
 
 export type Identify = (caller: Caller) => Who | Promise<Who>;
-
-/** OAuth client ID of the caller; undefined where it is not known. */
-export type ClientOf = (caller: Caller) => string | undefined | Promise<string | undefined>;
 
 export const createIdentify =
   (clientOf: ClientOf): Identify =>

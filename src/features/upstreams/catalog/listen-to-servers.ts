@@ -1,6 +1,7 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 import type { Clock } from '../../../core/clock.ts';
 import type { Caller, CatalogListener } from '../../mcp/catalog/catalog.ts';
+import { createUpdateBatch } from '../transport/update-batch.ts';
 import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { canSubscribe } from './describe-view.ts';
@@ -9,7 +10,6 @@ import type { Identify } from './identify.ts';
 import type { Plan } from './plan.ts';
 import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
-import { createUpdateBatch } from './update-batch.ts';
 import type { View, Who } from './view.ts';
 
 export interface ListenDeps {

@@ -11,7 +11,7 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { createDeadline, type Deadline } from '../stdio/deadline.ts';
+import { createDeadline, type Deadline } from '../transport/deadline.ts';
 import { UpstreamError } from '../upstream.ts';
 import {
   type ExchangeEnd,
@@ -19,7 +19,7 @@ import {
   isEventStream,
   startExchange,
 } from './exchange.ts';
-import { createInvalidError } from './failures.ts';
+import { createInvalidError, createNoMessageError } from './failures.ts';
 
 export interface Call {
   readonly exchange: ExchangeRequest;
@@ -111,7 +111,10 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
         void answer(message);
         return;
       }
-      const taken = takeMessage(call, deadline, message, headers);
+      const taken =
+        message === undefined
+          ? createNoMessageError(value)
+          : takeMessage(call, deadline, message, headers);
       if (taken instanceof UpstreamError) {
         stop();
         fail(taken);
@@ -141,10 +144,9 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
 function takeMessage(
   call: Call,
   deadline: Deadline,
-  message: Exclude<ServerMessage, ServerRequest> | undefined,
+  message: Exclude<ServerMessage, ServerRequest>,
   headers: IncomingHttpHeaders,
 ): CallOutcome | UpstreamError | undefined {
-  if (message === undefined) return createInvalidError('it answered what is no message of MCP');
   if (message.kind === 'notification') {
     if (message.method === 'notifications/progress') deadline.renew();
     call.onNotification(message);

@@ -2,6 +2,7 @@
 // of the server.
 import type { IncomingHttpHeaders } from 'node:http';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
+import { isObject } from '../../../core/json.ts';
 import { UpstreamError } from '../upstream.ts';
 
 /** Why the connection failed. */
@@ -103,6 +104,14 @@ export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
       : `it answered ${type}, which is no MCP: ${CHECK_PATH}`,
   );
 }
+
+/** It answered JSON that is no message: one of another protocol, unless it says that it is JSON-RPC. */
+export const createNoMessageError = (value: unknown): UpstreamError =>
+  createInvalidError(
+    isObject(value) && value.jsonrpc === '2.0'
+      ? 'it answered what is no message of MCP'
+      : `it answered JSON that is no MCP: ${CHECK_PATH}`,
+  );
 
 const CHECK_PATH = 'check the path of its "url", which often is /mcp';
 

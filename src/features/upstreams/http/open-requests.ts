@@ -7,6 +7,8 @@ export interface OpenRequests {
   add(token: number, request: UpstreamRequest): number;
   remove(place: number): void;
   find(token: number): UpstreamRequest | undefined;
+  /** Whether one of them says so. */
+  some(test: (request: UpstreamRequest) => boolean): boolean;
   /** The request that anything must belong to, where there is only one. */
   findOnly(): UpstreamRequest | undefined;
 }
@@ -41,6 +43,7 @@ export function createOpenRequests(): OpenRequests {
       size -= 1;
     },
     find: (token) => places.find((open) => open?.token === token)?.request,
+    some: (test) => places.some((open) => open !== undefined && test(open.request)),
     findOnly: () => (size === 1 ? places.find((open) => open !== undefined)?.request : undefined),
   };
 }

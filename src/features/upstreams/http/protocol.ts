@@ -4,6 +4,8 @@ import type { JsonObject } from '../../../core/json.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../../core/store/keys.ts';
 import { needsUser } from '../credentials/needs-user.ts';
+import { createSessionRecords } from '../transport/session-records.ts';
+import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -16,10 +18,8 @@ import { isDownStatus, RefusalError } from './failures.ts';
 import { type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
-import { createSessionRecords } from './session-records.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createStatelessEra } from './stateless-era.ts';
-import { createSubscriptionMemory, hashSession } from './subscription-memory.ts';
 import { createOpenSubscriptionStream } from './subscription-stream.ts';
 
 const AN_HOUR_SECONDS = 3600;

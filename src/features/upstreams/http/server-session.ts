@@ -1,6 +1,9 @@
 // A session of the gateway at a server: what is kept of it in memory, and in the store.
 import { type JsonObject, parseObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../../core/log-severity.ts';
+import { readCompletedElicitation } from '../messages/route-notification.ts';
+import type { ServerNotification } from '../messages/server-message.ts';
+import { createServerQuestions, type ServerQuestions } from '../transport/server-questions.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { createOpenRequests, type OpenRequests } from './open-requests.ts';
 import type { HeaderList } from './request-headers.ts';
@@ -17,6 +20,7 @@ export interface ServerSession {
   usedAt: number;
   storedAt: number;
   readonly openRequests: OpenRequests;
+  readonly questions: ServerQuestions;
   /** Streams of its own that stand. */
   streams: number;
 }
@@ -36,6 +40,7 @@ export function createServerSession(
     usedAt: now,
     storedAt: now,
     openRequests: createOpenRequests(),
+    questions: createServerQuestions(),
     streams: 0,
   };
 }
@@ -63,4 +68,20 @@ export function nameSharer({ sessionId, user, clientId, capabilities }: Upstream
   const { elicitation, elicitationUrl = false, sampling, roots } = capabilities;
   const declared = [elicitation, elicitationUrl, sampling, roots].map(Number).join('');
   return JSON.stringify([user?.sub ?? null, clientId ?? null, declared]);
+}
+
+/** A notification about what goes on in the session, on whichever of its streams it comes; false for any other. */
+export function routeToSession(
+  message: ServerNotification,
+  { questions, openRequests }: ServerSession,
+): boolean {
+  if (message.method === 'notifications/cancelled') {
+    questions.cancel(message.params.requestId);
+    return true;
+  }
+  const elicitationId = readCompletedElicitation(message);
+  return (
+    elicitationId !== undefined &&
+    openRequests.some((request) => request.onElicitationComplete?.(elicitationId) === true)
+  );
 }

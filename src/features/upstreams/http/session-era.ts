@@ -1,7 +1,6 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 import type { Clock } from '../../../core/clock.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { answerRequest } from '../messages/answer-request.ts';
 import { readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
@@ -11,6 +10,12 @@ import {
 } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
+import type { SessionRecords } from '../transport/session-records.ts';
+import {
+  readSubscriptionChange,
+  type SubscriptionChange,
+  type SubscriptionMemory,
+} from '../transport/subscription-memory.ts';
 import {
   type UpstreamCaller,
   type UpstreamDescription,
@@ -21,15 +26,14 @@ import type { CallOutcome } from './call.ts';
 import type { Connection } from './connection.ts';
 import { findError, getResult } from './outcome.ts';
 import { traceInHeaders } from './request-headers.ts';
-import { createServerSession, readSessionId, type ServerSession } from './server-session.ts';
-import type { SessionRecords } from './session-records.ts';
+import {
+  createServerSession,
+  readSessionId,
+  routeToSession,
+  type ServerSession,
+} from './server-session.ts';
 import { isAnswered, isOfOtherEra, isSessionLost } from './session-refusals.ts';
 import { createServerSessions, type ServerSessions } from './sessions.ts';
-import {
-  readSubscriptionChange,
-  type SubscriptionChange,
-  type SubscriptionMemory,
-} from './subscription-memory.ts';
 
 export interface SessionEra {
   /** Undefined where the server is no longer one of sessions. */
@@ -161,12 +165,15 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
         timeoutMs,
         signal,
         async onRequest(message) {
-          const response = await answerRequest(message, request.onRequest?.bind(request));
+          const { questions } = session;
+          const response = await questions.answer(message, request.onRequest?.bind(request));
+          if (response === undefined) return;
           // Without credentials the server waits in vain, until the call ends.
           await connection.send(caller, response, session.headers).catch(() => {});
         },
         onNotification(message, id) {
-          if (!routeToRequest(message, id, request)) deps.onNotification(caller, message);
+          if (routeToRequest(message, id, request) || routeToSession(message, session)) return;
+          deps.onNotification(caller, message);
         },
         onAbandon(requestId, reason) {
           notify(caller, session, 'notifications/cancelled', { requestId, reason }).catch(() => {});

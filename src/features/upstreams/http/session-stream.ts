@@ -1,5 +1,4 @@
 // MCP "Listening for Messages from the Server": the GET stream of a session.
-import { answerRequest } from '../messages/answer-request.ts';
 import {
   readServerMessage,
   type ServerNotification,
@@ -10,7 +9,7 @@ import { MAX_OPEN_REQUESTS } from './call.ts';
 import type { Connection } from './connection.ts';
 import type { ExchangeEnd } from './exchange.ts';
 import type { Audience } from './listeners.ts';
-import type { ServerSession } from './server-session.ts';
+import { routeToSession, type ServerSession } from './server-session.ts';
 import type { ServerSessions } from './sessions.ts';
 
 export interface SessionStreamDeps {
@@ -80,6 +79,11 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         openRequests -= 1;
       }
 
+      function notify(message: ServerNotification): void {
+        if (routeByToken(message, session) || routeToSession(message, session)) return;
+        audience.notify(message);
+      }
+
       const stopOnAbort = () => {
         stop();
         resolve(undefined);
@@ -93,9 +97,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         onMessage(value: unknown) {
           const message = readServerMessage(value);
           if (message?.kind === 'request') void answer(message);
-          else if (message?.kind === 'notification' && !routeByToken(message, session)) {
-            audience.notify(message);
-          }
+          else if (message?.kind === 'notification') notify(message);
         },
         onEnd(end: ExchangeEnd) {
           signal.removeEventListener('abort', stopOnAbort);
@@ -120,7 +122,8 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
     session: ServerSession,
   ): Promise<void> {
     const asked = session.openRequests.findOnly();
-    const response = await answerRequest(message, asked?.onRequest?.bind(asked));
+    const response = await session.questions.answer(message, asked?.onRequest?.bind(asked));
+    if (response === undefined) return;
     await connection.send(audience.caller, response, session.headers).catch(() => {});
   }
 

@@ -1,9 +1,9 @@
 // §18.3: which session at a server a caller's request belongs to. A client's session has one of its own, which
 // any replica goes on with; callers without a session share one for each user and client.
 import type { Clock } from '../../../core/clock.ts';
+import type { SessionRecords } from '../transport/session-records.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import { fromRecord, nameSharer, type ServerSession, toRecord } from './server-session.ts';
-import type { SessionRecords } from './session-records.ts';
 
 export interface ServerSessions {
   /** In memory: undefined where it has to be opened. */

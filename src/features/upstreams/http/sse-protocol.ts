@@ -4,6 +4,7 @@ import type { LogSeverity } from '../../../core/log-severity.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import { needsUser } from '../credentials/needs-user.ts';
 import { toSessionParams } from '../messages/envelope.ts';
+import { hashSession } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
@@ -14,7 +15,6 @@ import { type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';
 import { openSseChannel, type SseChannel } from './sse-channel.ts';
-import { hashSession } from './subscription-memory.ts';
 
 interface Entry {
   readonly opening: Promise<SseChannel>;

@@ -3,12 +3,15 @@ import type { JsonObject } from '../../../core/json.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
 import { routeToRequest } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
+import {
+  readSubscriptionChange,
+  type SubscriptionMemory,
+} from '../transport/subscription-memory.ts';
 import type { UpstreamCaller, UpstreamRequest } from '../upstream.ts';
 import type { CallOutcome } from './call.ts';
 import type { Connection } from './connection.ts';
 import { findError, getResult } from './outcome.ts';
 import { describeInHeaders, traceInHeaders } from './request-headers.ts';
-import { readSubscriptionChange, type SubscriptionMemory } from './subscription-memory.ts';
 
 export interface StatelessEra {
   /** Undefined where the server is no longer a stateless one. */

@@ -1,4 +1,5 @@
 // MCP "Elicitation", "Sampling", "Roots", "Ping": a server's request, answered by whoever can.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { UpstreamError, type UpstreamRequest } from '../upstream.ts';
 import type { ServerRequest } from './server-message.ts';
@@ -16,6 +17,7 @@ const INTERNAL_ERROR = -32603;
 export async function answerRequest(
   { id, method, params }: ServerRequest,
   onRequest: UpstreamRequest['onRequest'],
+  signal: CancelSignal,
 ): Promise<JsonObject> {
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
   if (onRequest === undefined || !ASKING_METHODS.includes(method)) {
@@ -23,7 +25,7 @@ export async function answerRequest(
     return { jsonrpc: '2.0', id, error };
   }
   try {
-    return { jsonrpc: '2.0', id, result: await onRequest({ method, params }) };
+    return { jsonrpc: '2.0', id, result: await onRequest({ method, params }, signal) };
   } catch (thrown) {
     return { jsonrpc: '2.0', id, error: toErrorObject(thrown) };
   }

@@ -29,11 +29,21 @@ export function routeToListener(
   listener: UpstreamListener,
 ): void {
   const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
-  const { uri, elicitationId } = params;
+  const { uri } = params;
   if (list !== undefined) listener.listChanged(list);
   else if (method === 'notifications/resources/updated' && typeof uri === 'string') {
     listener.resourceUpdated(uri);
-  } else if (method === 'notifications/elicitation/complete' && typeof elicitationId === 'string') {
-    listener.elicitationCompleted?.(elicitationId);
+  } else {
+    const elicitationId = readCompletedElicitation({ method, params });
+    if (elicitationId !== undefined) listener.elicitationCompleted?.(elicitationId);
   }
 }
+
+/** Undefined for any other notification. */
+export const readCompletedElicitation = ({
+  method,
+  params: { elicitationId },
+}: Pick<ServerNotification, 'method' | 'params'>): string | undefined =>
+  method === 'notifications/elicitation/complete' && typeof elicitationId === 'string'
+    ? elicitationId
+    : undefined;

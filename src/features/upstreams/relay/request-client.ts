@@ -5,7 +5,11 @@ import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RequestClient } from './server-request.ts';
 
 /** The client that waits for the call's result. */
-export function toRequestClient(context: Context, answer: RequestClient['answer']): RequestClient {
+export function toRequestClient(
+  context: Context,
+  answer: RequestClient['answer'],
+  completeElicitation?: RequestClient['completeElicitation'],
+): RequestClient {
   const { logLevel, wantsProgress, signal } = context.relay;
   return {
     signal,
@@ -15,6 +19,7 @@ export function toRequestClient(context: Context, answer: RequestClient['answer'
     progress: (params) => passProgress(context, params),
     log: (params) => passLog(context, params),
     answer,
+    completeElicitation,
   };
 }
 

@@ -18,8 +18,10 @@ export interface RequestClient {
   progress(params: JsonObject): void;
   /** Params of `notifications/message`. */
   log(params: JsonObject): void;
+  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
+  readonly completeElicitation?: ((elicitationId: string) => boolean) | undefined;
   /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
-  answer(question: UpstreamQuestion): Promise<JsonObject>;
+  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
 }
 
 /**
@@ -45,6 +47,7 @@ export function sendToServer(
     onProgress: wantsProgress ? progress : undefined,
     onLog: logLevel === undefined ? undefined : log,
     onRequest: limitQuestions(answer),
+    onElicitationComplete: client.completeElicitation,
   });
 }
 
@@ -54,13 +57,13 @@ const MAX_QUESTIONS = 16;
 function limitQuestions(answer: RequestClient['answer']): RequestClient['answer'] {
   let questions = 0;
 
-  return async function answerQuestion(question) {
+  return async function answerQuestion(question, cancelled) {
     if (questions >= MAX_QUESTIONS) {
       throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
     }
     questions += 1;
     try {
-      return await answer(question);
+      return await answer(question, cancelled);
     } finally {
       questions -= 1;
     }

@@ -1,4 +1,5 @@
 // §18.3: clients of the session era are asked while their call goes on.
+import type { CancelSignal } from '../../../core/cancellation.ts';
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, SessionRelay } from '../../mcp/catalog/catalog.ts';
@@ -18,7 +19,9 @@ export function relayToSessionClient(
   const { caller, request, upstream } = call;
   const { capabilities } = caller;
   const server = upstream.config.name;
-  const client = toRequestClient(context, answerServer);
+  /** Of elicitations by URL; made on first use, as nearly no call asks. */
+  let askedIds: Set<string> | undefined;
+  const client = toRequestClient(context, answerServer, completeElicitation);
 
   return runRounds({
     server,
@@ -29,14 +32,25 @@ export function relayToSessionClient(
   });
 
   /** A server of the session era waits for the answer. */
-  async function answerServer(question: UpstreamQuestion): Promise<JsonObject> {
+  async function answerServer(
+    question: UpstreamQuestion,
+    cancelled: CancelSignal,
+  ): Promise<JsonObject> {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    const answer = await relay.ask(question).catch((thrown: unknown) => {
+    const { elicitationId } = question.params;
+    if (typeof elicitationId === 'string') askedIds = (askedIds ?? new Set()).add(elicitationId);
+    const answer = await relay.ask(question, cancelled).catch((thrown: unknown) => {
       throw toQuestionError(thrown);
     });
     if ('result' in answer) return answer.result;
     throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
+  }
+
+  function completeElicitation(elicitationId: string): boolean {
+    const wasAsked = askedIds?.delete(elicitationId) === true;
+    if (wasAsked) relay.completeElicitation(elicitationId);
+    return wasAsked;
   }
 
   /** A server of the stateless era has answered, and gets the request again. */

@@ -2,11 +2,12 @@
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { Clock } from '../../../core/clock.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { createDeadline, type Deadline } from '../transport/deadline.ts';
 import { type UpstreamCaller, UpstreamError, type UpstreamRequest } from '../upstream.ts';
-import { createDeadline, type Deadline } from './deadline.ts';
 
 /** What is kept of a request while it is under way: not its params, which may be large. */
-export interface CallHandlers extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest'> {
+export interface CallHandlers
+  extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
   readonly caller: UpstreamCaller;
   readonly logLevel: UpstreamRequest['logLevel'];
 }

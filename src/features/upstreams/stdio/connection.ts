@@ -143,11 +143,12 @@ const OWN: CallHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
 /** Without the params of the request: they may be large, and the call may take long. */
 const keepHandlers = (
   caller: UpstreamCaller,
-  { logLevel, onProgress, onLog, onRequest }: UpstreamRequest,
+  { logLevel, onProgress, onLog, onRequest, onElicitationComplete }: UpstreamRequest,
 ): CallHandlers => ({
   caller,
   logLevel,
   ...(onProgress && { onProgress }),
   ...(onLog && { onLog }),
   ...(onRequest && { onRequest }),
+  ...(onElicitationComplete && { onElicitationComplete }),
 });

@@ -1,8 +1,8 @@
 // §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
 import type { JsonObject } from '../../../core/json.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
-import { answerRequest } from '../messages/answer-request.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
+import { createServerQuestions } from '../transport/server-questions.ts';
 import { attribute } from './attribution.ts';
 import type { Call } from './calls.ts';
 
@@ -25,19 +25,17 @@ export interface QuestionsDeps {
 const MAX_OPEN = 100;
 
 export function createQuestions({ listCalls, canAsk, send }: QuestionsDeps): Questions {
-  const open = new Set<unknown>();
+  const open = createServerQuestions();
 
   const findCall = (): Call | undefined =>
     canAsk ? attribute(listCalls(), ({ onRequest }) => onRequest !== undefined) : undefined;
 
   async function answer(question: ServerRequest): Promise<void> {
-    const { id } = question;
     const call = findCall();
     const resume = call?.deadline.pause();
-    open.add(id);
-    const response = await answerRequest(question, call?.onRequest);
+    const response = await open.answer(question, call?.onRequest);
     resume?.();
-    if (open.delete(id)) send(response);
+    if (response !== undefined) send(response);
   }
 
   return {
@@ -45,7 +43,7 @@ export function createQuestions({ listCalls, canAsk, send }: QuestionsDeps): Que
       if (open.size < MAX_OPEN) void answer(question);
       else send(createTooManyError(question.id));
     },
-    cancel: (id) => void open.delete(id),
+    cancel: open.cancel,
   };
 }
 

@@ -2,6 +2,7 @@
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
 import { parseServerJson } from '../messages/parse-json.ts';
+import { readCompletedElicitation } from '../messages/route-notification.ts';
 import {
   readServerMessage,
   type ServerMessage,
@@ -44,6 +45,12 @@ export function createReceive(deps: ReceiveDeps): Receive {
     'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
   };
 
+  function isTakenByCall(message: ServerNotification): boolean {
+    const elicitationId = readCompletedElicitation(message);
+    if (elicitationId === undefined) return false;
+    return calls.list().some((call) => call.onElicitationComplete?.(elicitationId));
+  }
+
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): void {
     const call = calls.find(answer.id);
     if (call === undefined) {
@@ -59,8 +66,8 @@ export function createReceive(deps: ReceiveDeps): Receive {
   function receiveNotification(message: ServerNotification): void {
     const { method, params } = message;
     const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
-    if (receive === undefined) onNotification(message);
-    else receive(params);
+    if (receive !== undefined) receive(params);
+    else if (!isTakenByCall(message)) onNotification(message);
   }
 
   /** False for what is no message; where it answers a request all the same, that one fails. */

@@ -10,13 +10,13 @@ import type { Seal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
-import { createUpdateBatch } from '../catalog/update-batch.ts';
-import { createSessionRecords } from '../http/session-records.ts';
+import { createSessionRecords } from '../transport/session-records.ts';
 import {
   createSubscriptionMemory,
   hashSession,
   type SubscriptionMemory,
-} from '../http/subscription-memory.ts';
+} from '../transport/subscription-memory.ts';
+import { createUpdateBatch } from '../transport/update-batch.ts';
 
 export interface StdioReplicas extends Pick<SubscriptionMemory, 'change' | 'forget'> {
   /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */

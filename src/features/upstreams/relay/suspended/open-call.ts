@@ -1,6 +1,6 @@
 // §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the
 // answer, which comes with a later request of the client.
-import { createCancellation } from '../../../../core/cancellation.ts';
+import { type CancelSignal, createCancellation } from '../../../../core/cancellation.ts';
 import type { Clock } from '../../../../core/clock.ts';
 import type { JsonObject } from '../../../../core/json.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
@@ -50,13 +50,13 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   let isOver = false;
   let stopCounting = () => {};
 
-  async function ask(question: UpstreamQuestion): Promise<JsonObject> {
+  async function ask(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
     if (isOver || !suspend(openCall)) {
       throw refuseQuestion('Too many calls wait for answers; answer those first.');
     }
-    const answer = questions.add(question);
+    const answer = questions.add(question, cancelled);
     tellQuestion();
     return answer;
   }

@@ -1,11 +1,12 @@
 // Questions of one call that have no answer yet.
+import type { CancelSignal } from '../../../../core/cancellation.ts';
 import { isObject, type JsonObject } from '../../../../core/json.ts';
 import type { UpstreamError, UpstreamQuestion } from '../../upstream.ts';
 import { refuseQuestion } from '../questions.ts';
 
 export interface OpenQuestions {
-  /** Resolves to the client's answer. */
-  add(question: UpstreamQuestion): Promise<JsonObject>;
+  /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
+  add(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
   /** The oldest: they are told one after the other. */
   getFirst(): { readonly key: string; readonly question: UpstreamQuestion } | undefined;
   /** What was answered before, and what is no answer, changes nothing. */
@@ -25,11 +26,14 @@ export function createOpenQuestions(): OpenQuestions {
   let asked = 0;
 
   return {
-    add(question) {
+    add(question, cancelled) {
       asked += 1;
       const key = `question-${asked}`;
       return new Promise((resolve, reject) => {
         questions.set(key, { question, resolve, reject });
+        cancelled.addEventListener('abort', () => {
+          if (questions.delete(key)) reject(refuseQuestion('The server no longer asks.'));
+        });
       });
     },
     getFirst() {

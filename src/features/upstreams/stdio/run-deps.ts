@@ -1,0 +1,50 @@
+// What all processes of a server have in common.
+
+import type { Clock } from '../../../core/clock.ts';
+import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { Log } from '../../../core/log.ts';
+import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import { createEnvironment } from './environment.ts';
+import { createOutputLog } from './output-log.ts';
+import type { RunDeps } from './server-run.ts';
+
+export interface ProcessDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Bytes of one message of the server (`MAX_UPSTREAM_BYTES`). */
+  readonly maxBytes: number;
+  /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Called with the number of its processes, at each change. */
+  onProcessCount?(count: number): void;
+}
+
+export function createRunDeps(
+  config: StdioUpstreamConfig,
+  { clock, log, maxBytes, environment, onProcessCount }: ProcessDeps,
+): RunDeps {
+  const { name: server } = config;
+  let processes = 0;
+  let strayAnswers = 0;
+  const warnOfStrayAnswers = createWarnThrottle(clock, () =>
+    log.warn(
+      `The server ${server} sent answers to no request, or second ones. They were dropped.`,
+      { server, count: strayAnswers },
+    ),
+  );
+  return {
+    config,
+    clock,
+    maxBytes,
+    environment: createEnvironment(environment, config.env),
+    output: createOutputLog(config, log, clock),
+    onStrayAnswer() {
+      strayAnswers += 1;
+      warnOfStrayAnswers();
+    },
+    countProcess(change) {
+      processes += change;
+      onProcessCount?.(processes);
+    },
+  };
+}
