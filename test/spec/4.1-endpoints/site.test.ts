@@ -34,6 +34,7 @@ const APPS = ['/', '/playground', '/playground/callback'];
 const PAGES = [
   ...APPS,
   '/connect',
+  '/front-page',
   '/guide',
   '/clients',
   '/reference',
