@@ -17,8 +17,10 @@ import { instrumentStore } from './core/store/instrument.ts';
 import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
+import { createLoginFailures } from './features/admin/login-failures.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
+import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
@@ -26,6 +28,7 @@ import type { Network } from './features/oauth/client-id-metadata/network.ts';
 import { createClientOf } from './features/rules/client-of.ts';
 import { createLogo } from './features/site/logo.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
+import { createOperatorEndpoints, noteRefusals } from './gateway/admin.ts';
 import { createAuthorizationEndpoints } from './gateway/authorization.ts';
 import { openObservation } from './gateway/observation.ts';
 import { createProviderAccess } from './gateway/provider-access.ts';
@@ -127,7 +130,10 @@ export async function createGateway(
     config.auth.required ? config.auth.provider.audience : config.oauth.provider?.audience,
     isServer,
   );
+  const loginFailures =
+    config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
   const { metadata, auth } = createProviderAccess(config, {
+    onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
     isServerAudience: serverUrls.isAudience,
     fetch,
@@ -201,7 +207,25 @@ export async function createGateway(
     tunnel: outbound.openTunnel,
     audit,
     getTraceId,
+    noteFailure: loginFailures?.note,
   });
+  const limiter = config.limits.enabled
+    ? createLimiter(config.limits.groups, { store, clock, metrics, log })
+    : createUnlimitedLimiter(store);
+  const operatorEndpoints = loginFailures
+    ? createOperatorEndpoints(config, {
+        store,
+        clock,
+        audit,
+        getTraceId,
+        clientOf,
+        loginFailures,
+        limiter,
+        describeKeySet: auth.describeKeySet,
+        endSession: mcp.endSession,
+        listServers: () => upstreams?.listServers() ?? [],
+      })
+    : [];
 
   let isShuttingDown = false;
   const readinessChecks = {
@@ -217,13 +241,14 @@ export async function createGateway(
     ...(upstreams?.endpoints ?? []),
     ...createHealthEndpoints(readinessChecks, () => isShuttingDown),
     ...(hasMetrics ? createMetricsEndpoints(metrics, mcp.countSessions) : []),
+    ...operatorEndpoints,
     ...site.endpoints,
   ];
   const server = await createTransport(config, {
     endpoints,
     corsHeaders: mcp.corsHeaders,
     authenticate: auth.authenticate,
-    store,
+    limiter,
     clock,
     metrics,
     log,

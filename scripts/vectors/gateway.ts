@@ -55,7 +55,11 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
       getVerdict(async () => verifySignature(parseToken(jws), { keySet, findSigner })),
     bearer: (token) =>
       getVerdict(async () =>
-        authenticate({ path: '/mcp', headers: { authorization: `Bearer ${token}`.trim() } }),
+        authenticate({
+          path: '/mcp',
+          headers: { authorization: `Bearer ${token}`.trim() },
+          clientIp: 'unknown',
+        }),
       ),
   };
 }

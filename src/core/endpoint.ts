@@ -25,6 +25,8 @@ interface EndpointBase {
    * its origin allowed or not.
    */
   readonly isNavigation?: boolean;
+  /** For the gateway's own pages: those of other origins are refused, be they allowed elsewhere or not. */
+  readonly isForOwnPages?: boolean;
   /** On every reply of the endpoint, errors included. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Not listed in `Allow`: the endpoint only says why there is nothing. */

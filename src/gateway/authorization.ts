@@ -13,6 +13,7 @@ import { warnOfForeignSecrets } from '../core/seal/login-seal.ts';
 import type { Seal } from '../core/seal/seal.ts';
 import type { ServerUrls } from '../core/server-urls.ts';
 import type { Store } from '../core/store/store.ts';
+import type { NoteLoginFailure } from '../features/admin/login-failures.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import { createDiscoveryEndpoints } from '../features/discovery/endpoints.ts';
 import { createServerMetadata } from '../features/discovery/server-metadata.ts';
@@ -24,6 +25,7 @@ import {
 } from '../features/oauth/client-id-metadata/document-offer.ts';
 import { createPublicNetwork, type Network } from '../features/oauth/client-id-metadata/network.ts';
 import { createOAuthEndpoints } from '../features/oauth/endpoints.ts';
+import { noteFailures } from '../features/oauth/note-failures.ts';
 import { createOAuth } from '../features/oauth/oauth.ts';
 import { selectRedirectUriRules } from '../features/oauth/redirect-uri/redirect-uri.ts';
 import type { GetPublicTools } from '../features/site/public-tools.ts';
@@ -49,6 +51,8 @@ export interface AuthorizationParts {
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
+  /** Undefined without an operators' page. */
+  readonly noteFailure: NoteLoginFailure | undefined;
 }
 
 export interface AuthorizationEndpoints {
@@ -92,7 +96,9 @@ export function createAuthorizationEndpoints(
     serverUrls: parts.serverUrls,
     log,
   });
-  const oauthEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });
+  const ownEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });
+  const oauthEndpoints =
+    parts.noteFailure === undefined ? ownEndpoints : noteFailures(ownEndpoints, parts.noteFailure);
   const metadataDocuments = createServerMetadata(config, metadata, documentOffer.isOffered);
   return {
     endpoints: [

@@ -5,10 +5,9 @@ import type { Endpoint } from '../core/endpoint.ts';
 import type { Log } from '../core/log.ts';
 import type { GatewayRequest } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
-import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Auth } from '../features/auth/auth.ts';
-import { createLimiter, createUnlimitedLimiter } from '../features/limits/limiter.ts';
+import type { Limiter } from '../features/limits/limiter.ts';
 import { readTraceContext } from '../features/mcp/protocol/trace-context.ts';
 import { createSite } from '../features/site/site.ts';
 import { createAccessLog } from '../http/access-log.ts';
@@ -36,7 +35,7 @@ export interface TransportParts {
   readonly endpoints: readonly Endpoint[];
   readonly corsHeaders: CorsHeaderNames;
   readonly authenticate: Auth['authenticate'];
-  readonly store: Store;
+  readonly limiter: Limiter;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -46,8 +45,8 @@ export interface TransportParts {
 
 /** The server, and all that a request meets before and after its endpoint. */
 export async function createTransport(config: Config, parts: TransportParts): Promise<HttpServer> {
-  const { store, clock, metrics, log, tracing } = parts;
-  const { http, limits } = config;
+  const { clock, metrics, log, tracing } = parts;
+  const { http } = config;
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(
@@ -64,9 +63,7 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
       getCorsHeaders: createGetCorsHeaders(parts.corsHeaders),
       getPreflightHeaders: createGetPreflightHeaders(parts.corsHeaders),
       ownOrigin: new URL(baseUrl).origin,
-      limiter: limits.enabled
-        ? createLimiter(limits.groups, { store, clock, metrics, log })
-        : createUnlimitedLimiter(store),
+      limiter: parts.limiter,
       authenticate: parts.authenticate,
       readBody: createBodyReader({
         maxBodyBytes: http.maxBodyBytes,

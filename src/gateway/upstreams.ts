@@ -18,6 +18,7 @@ import type { Rules } from '../features/rules/rules.ts';
 import {
   type CatalogSetup,
   createUpstreamCatalogs,
+  type ServerFacts,
 } from '../features/upstreams/catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
@@ -57,6 +58,8 @@ export interface GatewayUpstreams {
   readonly endpoints: readonly Endpoint[];
   /** Rejects while a server that must be there is not. */
   checkRequired(): Promise<void>;
+  /** In the file's order; `processes` is how many of a program run in this process. */
+  listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
@@ -73,9 +76,13 @@ export async function openUpstreams(
   let setup = first;
   let rules = await createRules(first.file.rules, { clock });
   const suspendedCalls = createSuspendedCalls({ store, getSeal, clock, log, metrics, keyPrefix });
+  const processCounts = new Map<string, number>();
   const { openUpstream, identity } = createUpstreamOpener(config, {
     ...parts,
-    onProcessCount: metrics.recordUpstreamProcesses,
+    onProcessCount(server, count) {
+      processCounts.set(server, count);
+      metrics.recordUpstreamProcesses(server, count);
+    },
   });
 
   const toCatalogSetup = ({ file, lock }: GatewaySetup, compiled: Rules): CatalogSetup => ({
@@ -109,6 +116,11 @@ export async function openUpstreams(
       const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
     },
+    listServers: () =>
+      catalogs.listServers().map((server) => ({
+        ...server,
+        processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
+      })),
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });

@@ -7,7 +7,7 @@ import type { Exchange, JudgedRequest, UncountedRequest } from './exchange.ts';
 import type { HostCheck } from './host-check.ts';
 import { createJudgeProtected, type JudgeProtectedDeps } from './judge-protected.ts';
 import { createJudgePublic } from './judge-public.ts';
-import { checkNavigation, checkOrigin } from './origin-check.ts';
+import { checkNavigation, checkOrigin, checkOwnOrigin } from './origin-check.ts';
 import { findEndpoint, type Router } from './router.ts';
 
 export interface JudgeDeps extends JudgeProtectedDeps {
@@ -34,6 +34,7 @@ export function createJudge(deps: JudgeDeps): Judge {
     checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
     checkOrigin(origin);
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
+    if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
     if (request.method === 'OPTIONS') {
       return toUncounted(() => ({ status: 204, headers: getPreflightHeaders(request) }));
     }

@@ -45,6 +45,16 @@ export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
   }
 }
 
+/** @throws GatewayError `invalid_origin` for pages of other origins. Programs send none. */
+export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): void {
+  if (value !== undefined && value.toLowerCase() !== ownOrigin) {
+    fail('invalid_origin', {
+      details: "Only the gateway's own pages may call this address.",
+      facts: { found: truncateForLog(value) },
+    });
+  }
+}
+
 /**
  * For the pages of a login, which are for the user's own eyes and hands. Cookies go along with requests
  * of same-site pages, whatever their origin: a script there could read the consent page and answer it.

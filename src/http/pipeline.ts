@@ -61,7 +61,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
     reply: Reply,
     { destination, origin, endpoint, limits }: Exchange,
   ): RoutedReply {
-    const isGranted = origin.isAllowed && !destination.route?.isNavigation;
+    const { route } = destination;
+    const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
+    const isGranted = origin.isAllowed && !isClosed;
     const headers = listHeaders({
       reply,
       endpoint,

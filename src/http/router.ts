@@ -18,6 +18,8 @@ export interface Route {
   readonly isServedWhenBusy: boolean;
   /** Reached by a browser's own navigation only. */
   readonly isNavigation: boolean;
+  /** No page of another origin may call it. */
+  readonly isForOwnPages: boolean;
 }
 
 export interface Destination {
@@ -99,6 +101,7 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
     isProbe: endpoints.some(({ isProbe }) => isProbe),
     isServedWhenBusy: endpoints.some(({ isServedWhenBusy }) => isServedWhenBusy),
     isNavigation: endpoints.some(({ isNavigation }) => isNavigation),
+    isForOwnPages: endpoints.some(({ isForOwnPages }) => isForOwnPages),
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { openEmbeddedStore } from '../../src/core/store/embedded/open.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { describeLists } from './lists.contract.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { describeUserSessions } from './user-sessions.contract.ts';
 
@@ -25,3 +26,4 @@ async function open(): Promise<Harness> {
 
 describeStore('embedded', open);
 describeUserSessions('embedded', open);
+describeLists('embedded', open);

@@ -6,6 +6,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import type { RedisServer } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
+import { describeLists } from './lists.contract.ts';
 import { age } from './redis-age.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -38,6 +39,7 @@ async function open(): Promise<Harness> {
 
 describeStore('Redis Cluster', open);
 describeUserSessions('Redis Cluster', open);
+describeLists('Redis Cluster', open);
 
 describe('a Redis Cluster with a node down', () => {
   const cluster = useShared(() => startRedisCluster());

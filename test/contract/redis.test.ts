@@ -12,6 +12,7 @@ import {
 import { collectLog } from '../support/gateway/log.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
+import { describeLists } from './lists.contract.ts';
 import { age } from './redis-age.ts';
 import { describeStore, type Harness } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
@@ -42,6 +43,7 @@ async function open(): Promise<Harness> {
 
 describeStore('Redis', open);
 describeUserSessions('Redis', open);
+describeLists('Redis', open);
 
 describeStore('password-protected Redis', async () => {
   const redis = await startRedis({ password: 'correct-horse' });

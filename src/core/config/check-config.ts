@@ -122,6 +122,10 @@ const REQUIREMENTS: readonly Requirement[] = [
     problem: 'config.audit.destination.kind must be stdout or file.',
   },
   {
+    isMet: ({ auth, admin }) => auth.required || admin.groups.length === 0,
+    problem: 'config.admin.groups must be empty where config.auth.required is false.',
+  },
+  {
     isMet: ({ oauth }) =>
       !needsStateSecret(oauth.mode, oauth.consent.kind) || hasSecret(oauth.stateSecret),
     problem: `config.oauth.stateSecret is missing or has fewer than ${MIN_SECRET_BYTES} bytes: broker mode and the consent page need it.`,

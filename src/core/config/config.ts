@@ -1,4 +1,5 @@
 // The settings, parsed: what excludes each other is a union, so that it cannot be written.
+import type { AdminConfig } from './groups/admin.ts';
 import type { AuditConfig } from './groups/audit.ts';
 import type { AuthConfig } from './groups/auth.ts';
 import type { HttpConfig } from './groups/http.ts';
@@ -24,6 +25,7 @@ export interface Config {
   readonly outbound: OutboundConfig;
   readonly upstreams: UpstreamsConfig;
   readonly site: SiteConfig;
+  readonly admin: AdminConfig;
   readonly audit: AuditConfig;
   readonly tracing: TracingConfig;
 }

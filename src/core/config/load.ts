@@ -1,5 +1,6 @@
 import type { Config } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import { readAdminConfig } from './groups/admin.ts';
 import { readAuditConfig } from './groups/audit.ts';
 import { readAuthConfig } from './groups/auth.ts';
 import { readHttpConfig } from './groups/http.ts';
@@ -42,6 +43,7 @@ export function loadConfig(env: Env): Config {
     outbound: readOutboundConfig(read),
     upstreams: readUpstreamsConfig(read),
     site: readSiteConfig(read),
+    admin: readAdminConfig(read),
     audit: readAuditConfig(read),
     tracing: readTracingConfig(read),
   });

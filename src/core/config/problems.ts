@@ -1,6 +1,7 @@
 // What is wrong with the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
 import { isLoopbackHost } from '../loopback.ts';
+import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
 import { clientSettings } from './groups/clients.ts';
 import { consentSettings } from './groups/consent.ts';
@@ -114,6 +115,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   function findMissingAuditLogProblem(read, isMissing) {
     return read(auditSettings.auditRequired) && isMissing(auditSettings.auditLog)
       ? 'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.'
+      : undefined;
+  },
+
+  function findAdminProblem(read) {
+    return read(adminSettings.groups).length > 0 && !read(serverSettings.authRequired)
+      ? "ADMIN_GROUPS: the operators' page needs a log-in, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true."
       : undefined;
   },
 

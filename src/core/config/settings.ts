@@ -1,4 +1,5 @@
 // Every setting, by its group; the settings page and .env.example are generated from these.
+import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
 import { brokerSettings } from './groups/broker.ts';
 import { clientSettings } from './groups/clients.ts';
@@ -34,6 +35,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Pages', settings: Object.values(siteSettings) },
+  { title: "Operators' page", settings: Object.values(adminSettings) },
   { title: 'Outbound network', settings: Object.values(outboundSettings) },
   { title: 'Rate limits', settings: limitSettings },
   { title: 'Audit log', settings: Object.values(auditSettings) },

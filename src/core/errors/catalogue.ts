@@ -121,6 +121,19 @@ export const catalogue = {
     details: 'This user has too many calls running (MCP_USER_CALLS_MAX). Wait for one to finish.',
   }),
 
+  // §22: the operators' page.
+  operators_only: defineError({
+    status: 403,
+    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'operators_only' },
+    details:
+      'This is for operators. The claim groups of your access token names none of the groups in ADMIN_GROUPS.',
+  }),
+  client_not_found: defineError({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
+    details: 'There is no such registered client, or it was deleted.',
+  }),
+
   // §7.1: JSON-RPC.
   parse_error: defineError({
     status: 400,

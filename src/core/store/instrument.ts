@@ -29,6 +29,11 @@ export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): S
     getOrSet: measure('add', store.getOrSet),
     getAndDelete: measure('take', store.getAndDelete),
     delete: measure('delete', store.delete),
+    setListed: measure('set_listed', store.setListed),
+    deleteListed: measure('delete_listed', store.deleteListed),
+    readListed: measure('read_listed', store.readListed),
+    addRecent: measure('add_recent', store.addRecent),
+    readRecent: measure('read_recent', store.readRecent),
     admitRequest: measure('admit', store.admitRequest),
     uncountRequest: measure('withdraw', store.uncountRequest),
     createSession: measure('create_session', store.createSession),
@@ -37,9 +42,11 @@ export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): S
     claimExpiredSession: measure('take_expired_session', store.claimExpiredSession),
     sweepSessions: measure('sweep_sessions', store.sweepSessions),
     countSessions: measure('count_sessions', store.countSessions),
+    listSessions: measure('list_sessions', store.listSessions),
     publish: measure('publish', store.publish),
     subscribe: store.subscribe,
     ping: measure('ping', store.ping),
+    describe: measure('describe', store.describe),
     close: store.close,
   };
 }

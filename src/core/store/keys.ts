@@ -64,6 +64,12 @@ export const buildSharedSecretKey = (sessionKeyPrefix: string): string =>
 /** §2.2. */
 export const buildClientKey = (clientId: string): string => `dcr:client:${clientId}`;
 
+/** The list of registered clients. */
+export const CLIENT_LIST_KEY = 'dcr:clients';
+
+/** The last log-ins that failed. */
+export const LOGIN_FAILURES_KEY = 'oauth:failures';
+
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 

@@ -20,6 +20,24 @@ export interface Store {
   delete(key: string): Promise<void>;
 
   /**
+   * As `set`, and lists the value under `list` until it expires or `deleteListed` removes it. Such a key is written
+   * and removed by these two alone.
+   */
+  setListed(list: string, key: string, value: string, ttlSeconds: number): Promise<void>;
+  /** False when there was nothing under the key. */
+  deleteListed(list: string, key: string): Promise<boolean>;
+  /** The values of a list, the one that expires last first. */
+  readListed(list: string, request: PageRequest): Promise<Page<ListedValue>>;
+  /** Puts `value` before those that `readRecent` has of the key, of which it keeps `max`, for `ttlSeconds`. */
+  addRecent(
+    key: string,
+    value: string,
+    bounds: { readonly max: number; readonly ttlSeconds: number },
+  ): Promise<void>;
+  /** The last first. */
+  readRecent(key: string): Promise<readonly string[]>;
+
+  /**
    * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
    * or in none where one of them is full; windows are checked in the order given. Reads the session
    * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
@@ -70,6 +88,11 @@ export interface Store {
   sweepSessions(): Promise<number>;
   /** The number of sessions in the index; exact right after a sweep. */
   countSessions(): Promise<number>;
+  /**
+   * Live sessions in the order of the index, the one that is due last first. With `owner` those of one user that were
+   * opened, or swept, while its sessions were limited (`userMax`). A record that cannot be read is left out.
+   */
+  listSessions(request: PageRequest, owner?: string): Promise<Page<ListedSession>>;
 
   /**
    * Sends `message` to every listener of `channel` on every replica that is connected at this
@@ -90,6 +113,8 @@ export interface Store {
 
   /** Resolves when the store answers. */
   ping(): Promise<void>;
+  /** What it says of itself. */
+  describe(): Promise<StoreFacts>;
   /** Releases connections, files and timers. The store is not used afterwards. */
   close(): Promise<void>;
 }
@@ -103,7 +128,60 @@ export type SessionOperations = Pick<
   | 'claimExpiredSession'
   | 'sweepSessions'
   | 'countSessions'
+  | 'listSessions'
 >;
+
+/** A part of a list. */
+export interface Page<Item> {
+  /** Fewer than were asked for where some were gone. */
+  readonly items: readonly Item[];
+  /** Where the next page begins; undefined at the end. */
+  readonly next: PagePlace | undefined;
+}
+
+export interface PageRequest {
+  /** Undefined for the first page. */
+  readonly from: PagePlace | undefined;
+  readonly limit: number;
+}
+
+/** After `skip` entries of this time; entries are in the order of their times, the latest first. */
+export interface PagePlace {
+  /** Epoch milliseconds. */
+  readonly time: number;
+  readonly skip: number;
+}
+
+export interface ListedValue {
+  readonly key: string;
+  readonly value: string;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+export interface ListedSession {
+  readonly record: SessionRecord;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+export type StoreFacts =
+  | { readonly driver: 'embedded' /** Of its file. */; readonly bytes: number }
+  | {
+      readonly driver: 'redis';
+      /** Those that take writes; never empty. */
+      readonly servers: readonly RedisServerFacts[];
+    };
+
+/** A member is undefined where the user of REDIS_URL may not ask for it. */
+export interface RedisServerFacts {
+  /** `Redis 7.2.4` or `Valkey 8.0.1`. */
+  readonly version: string | undefined;
+  readonly mode: 'standalone' | 'cluster' | 'sentinel' | undefined;
+  readonly role: 'primary' | 'replica' | undefined;
+  readonly evictionPolicy: string | undefined;
+  readonly persistence: 'none' | 'snapshots' | 'append-only file' | undefined;
+}
 
 /** §2.1, with what another replica needs to rebuild the session. */
 export interface SessionRecord {

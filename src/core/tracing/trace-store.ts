@@ -34,6 +34,11 @@ export function traceStore(store: Store, system: 'redis' | 'lmdb', tracing: Trac
     getOrSet: trace('add', store.getOrSet),
     getAndDelete: trace('take', store.getAndDelete),
     delete: trace('delete', store.delete),
+    setListed: trace('set_listed', store.setListed),
+    deleteListed: trace('delete_listed', store.deleteListed),
+    readListed: trace('read_listed', store.readListed),
+    addRecent: trace('add_recent', store.addRecent),
+    readRecent: trace('read_recent', store.readRecent),
     admitRequest: trace('admit', store.admitRequest),
     uncountRequest: trace('withdraw', store.uncountRequest),
     createSession: trace('create_session', store.createSession),
@@ -42,9 +47,11 @@ export function traceStore(store: Store, system: 'redis' | 'lmdb', tracing: Trac
     claimExpiredSession: trace('take_expired_session', store.claimExpiredSession),
     sweepSessions: trace('sweep_sessions', store.sweepSessions),
     countSessions: trace('count_sessions', store.countSessions),
+    listSessions: trace('list_sessions', store.listSessions),
     publish: trace('publish', store.publish),
     subscribe: store.subscribe,
     ping: trace('ping', store.ping),
+    describe: trace('describe', store.describe),
     close: store.close,
   };
 }

@@ -3,14 +3,18 @@ import type { Clock } from '../../core/clock.ts';
 import type { RequiredAuthConfig } from '../../core/config/groups/auth.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
-import type { GatewayRequest } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { createAuthenticate, type GetChallenge } from './bearer.ts';
+import {
+  type AuthRequest,
+  type BearerDeps,
+  createAuthenticate,
+  type GetChallenge,
+} from './bearer.ts';
 import { listForeignClaims } from './foreign-claims.ts';
 import { instrumentAuthenticate } from './instrument.ts';
-import { createKeySet, type KeySet } from './key-set.ts';
+import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
 export interface Auth {
@@ -20,7 +24,7 @@ export interface Auth {
    * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
    */
   readonly authenticate: (
-    request: Pick<GatewayRequest, 'headers' | 'path'>,
+    request: AuthRequest,
     beforeFetch?: () => Promise<void>,
   ) => UserContext | undefined | Promise<UserContext>;
   /**
@@ -30,6 +34,8 @@ export interface Auth {
   readonly inspectToken: (token: string) => TokenInspection;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
+  /** Undefined when nobody has to log in. */
+  readonly describeKeySet: (() => KeySetFacts) | undefined;
   readonly readiness: Readonly<Record<string, () => Promise<void>>>;
   close(): void;
 }
@@ -39,6 +45,7 @@ export const disabledAuth: Auth = {
   authenticate: () => undefined,
   inspectToken: () => ({ sub: undefined, problem: undefined }),
   getChallenge: undefined,
+  describeKeySet: undefined,
   readiness: {},
   close() {},
 };
@@ -46,6 +53,8 @@ export const disabledAuth: Auth = {
 export interface AuthDeps {
   readonly metadata: ProviderMetadata;
   readonly getChallenge: GetChallenge;
+  /** Told of each refusal of a token; nobody is unless given. */
+  readonly onRefusal?: BearerDeps['onRefusal'];
   /** Whether a token may name it, beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
   readonly maxTokenBytes: number;
@@ -75,7 +84,11 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
     clockToleranceSeconds,
     clock,
   });
-  const authenticate = createAuthenticate({ verify: verifier.verify, getChallenge });
+  const authenticate = createAuthenticate({
+    verify: verifier.verify,
+    getChallenge,
+    onRefusal: deps.onRefusal,
+  });
   keySet.start();
   return {
     authenticate: deps.hasMetrics
@@ -83,6 +96,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
       : authenticate,
     inspectToken: verifier.inspect,
     getChallenge,
+    describeKeySet: keySet.describe,
     readiness: {
       async keySet() {
         if (!keySet.isFetched) throw new Error('The key set was never fetched');

@@ -12,7 +12,12 @@ export type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 export interface BearerDeps {
   readonly verify: TokenVerifier['verify'];
   readonly getChallenge: GetChallenge;
+  /** Told of each 401; nobody is unless given. */
+  readonly onRefusal?: ((error: GatewayError, request: AuthRequest) => void) | undefined;
 }
+
+/** What a token is checked by. */
+export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
 /**
  * A promise only where a key has to be fetched first: `beforeFetch` is called then, and what it
@@ -22,7 +27,7 @@ export interface BearerDeps {
  * by the promise.
  */
 export type Authenticate = (
-  request: Pick<GatewayRequest, 'headers' | 'path'>,
+  request: AuthRequest,
   beforeFetch?: () => Promise<void>,
 ) => UserContext | Promise<UserContext>;
 
@@ -51,22 +56,23 @@ export function createChallenge(
 
 const SERVERS = '/mcp/';
 
-export function createAuthenticate({ verify, getChallenge }: BearerDeps): Authenticate {
+export function createAuthenticate({ verify, getChallenge, onRefusal }: BearerDeps): Authenticate {
   return function authenticate(request, beforeFetch) {
     try {
       const verifying = verify(requireToken(getHeader(request, 'authorization')), beforeFetch);
       return verifying instanceof Promise
-        ? verifying.catch((thrown: unknown) => refuse(thrown, request.path))
+        ? verifying.catch((thrown: unknown) => refuse(thrown, request))
         : verifying;
     } catch (thrown) {
-      return refuse(thrown, request.path);
+      return refuse(thrown, request);
     }
   };
 
-  function refuse(thrown: unknown, path: string): never {
+  function refuse(thrown: unknown, request: AuthRequest): never {
     const error = toGatewayError(thrown);
     if (error.row.status !== 401) throw error;
-    throw new GatewayError(error.key, { ...error.failure, headers: getChallenge(path) });
+    onRefusal?.(error, request);
+    throw new GatewayError(error.key, { ...error.failure, headers: getChallenge(request.path) });
   }
 }
 

@@ -12,6 +12,8 @@ export interface KeySetRefresher {
   refreshLater(): Promise<RefreshOutcome>;
   /** The fetch that is running now. */
   readonly running: Promise<RefreshOutcome> | undefined;
+  /** When it fetches by itself again: epoch milliseconds; undefined while it does. */
+  readonly nextAt: number | undefined;
   close(): void;
 }
 
@@ -35,6 +37,7 @@ export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRe
   let failures = 0;
   let running: Promise<RefreshOutcome> | undefined;
   let next: Promise<RefreshOutcome> | undefined;
+  let nextAt: number | undefined;
   let cancelRefresh = () => {};
   let isClosed = false;
 
@@ -56,7 +59,9 @@ export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRe
       failures = outcome.ok ? 0 : failures + 1;
       const retryMs = Math.min(COOL_DOWN_MS * 2 ** failures, RETRY_MAX_MS);
       cancelRefresh();
-      if (!isClosed) cancelRefresh = clock.after(outcome.ok ? REFRESH_EVERY_MS : retryMs, refresh);
+      const waitMs = outcome.ok ? REFRESH_EVERY_MS : retryMs;
+      nextAt = clock.now() + waitMs;
+      if (!isClosed) cancelRefresh = clock.after(waitMs, refresh);
       return outcome;
     });
     return running;
@@ -79,6 +84,9 @@ export function createKeySetRefresher(options: KeySetRefresherOptions): KeySetRe
     },
     get running() {
       return running;
+    },
+    get nextAt() {
+      return running === undefined ? nextAt : undefined;
     },
     close() {
       isClosed = true;

@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { type Fetch, fetchWithLimits, stripQuery } from '../../core/fetch-with-limits.ts';
-import type { Log } from '../../core/log.ts';
+import { describeCause, type Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { IssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
@@ -36,7 +36,24 @@ export interface KeySet {
   findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
   /** Whether there ever was a key set. */
   readonly isFetched: boolean;
+  describe(): KeySetFacts;
   close(): void;
+}
+
+/** For operators. Times are epoch milliseconds. */
+export interface KeySetFacts {
+  /** Where it was fetched last; undefined until that is known. */
+  readonly url: string | undefined;
+  readonly keys: readonly {
+    readonly kid?: string | undefined;
+    readonly algorithms: readonly string[];
+  }[];
+  /** Undefined until it was. */
+  readonly fetchedAt: number | undefined;
+  /** When it will be fetched again; undefined while it is. */
+  readonly nextFetchAt: number | undefined;
+  /** Why it could not be fetched last; undefined when it could. */
+  readonly problem: string | undefined;
 }
 
 export interface KeySetDeps {
@@ -55,21 +72,29 @@ const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
 export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeySetDeps): KeySet {
   let keys: readonly VerificationKey[] | undefined;
+  let fetchedFrom: string | undefined;
+  let fetchedAt: number | undefined;
+  let problem: string | undefined;
   let waiting = 0;
   const reportOutcome = createOutcomeReport(log, metrics);
   const refresher = createKeySetRefresher({
     load,
-    onOutcome: (outcome) => reportOutcome(outcome, keys !== undefined),
+    onOutcome(outcome) {
+      problem = outcome.ok ? undefined : describeCause(outcome.cause);
+      reportOutcome(outcome, keys !== undefined);
+    },
     clock,
   });
 
   async function load(): Promise<void> {
     const jwksUrl = url ?? (await metadata.get()).jwks_uri;
+    fetchedFrom = stripQuery(jwksUrl);
     const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
     if (status !== 200) throw new Error(`${stripQuery(jwksUrl)} answered ${status}`);
     const { usable, listed } = parseKeySet(body);
     log.debug('The key set was fetched.', { usable: usable.length, listed });
     keys = usable;
+    fetchedAt = clock.now();
   }
 
   async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
@@ -114,6 +139,13 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
     get isFetched() {
       return keys !== undefined;
     },
+    describe: () => ({
+      url: fetchedFrom,
+      keys: (keys ?? []).map(({ kid, algorithms }) => ({ kid, algorithms: [...algorithms] })),
+      fetchedAt,
+      nextFetchAt: refresher.nextAt,
+      problem,
+    }),
     close: refresher.close,
   };
 }

@@ -14,7 +14,7 @@ import {
 } from '../../core/store/store.ts';
 import { createAdmitInStore, toFailedAdmission } from './admit-in-store.ts';
 import { createLimitErrors, createLimitHeaders } from './limit-error.ts';
-import { createRememberedRefusals } from './remembered-refusals.ts';
+import { type CurrentRefusal, createRememberedRefusals } from './remembered-refusals.ts';
 import {
   type Caller,
   createAddressWindow,
@@ -58,6 +58,8 @@ export interface LimitCheck {
 export interface Limiter {
   /** @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered. */
   startCheck(group: LimitGroup, clientIp: string): LimitCheck;
+  /** Whom this process refuses until a time that it knows, for operators. */
+  listRefusals(): readonly CurrentRefusal[];
 }
 
 export interface LimiterDeps {
@@ -96,7 +98,10 @@ export function createLimiter(
         user?: string,
       ): Promise<never> {
         const window = windows.find(({ scope }) => scope === verdict.scope);
-        if (window && window.scope !== 'global') refusals.remember(window.key, verdict);
+        if (window && window.scope !== 'global') {
+          const caller = (window.scope === 'user' ? user : undefined) ?? clientIp;
+          refusals.remember(window.key, verdict, { group, caller });
+        }
         await uncountAddress();
         throw createLimitError(rule, verdict, { clientIp, user });
       }
@@ -139,6 +144,7 @@ export function createLimiter(
         headers: () => addressVerdict && createLimitHeaders(addressVerdict),
       };
     },
+    listRefusals: refusals.list,
   };
 }
 
@@ -155,5 +161,5 @@ export function createUnlimitedLimiter(store: Store): Limiter {
     },
     headers: () => undefined,
   };
-  return { startCheck: () => check };
+  return { startCheck: () => check, listRefusals: () => [] };
 }

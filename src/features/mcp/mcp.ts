@@ -56,6 +56,8 @@ export interface Mcp {
   };
   /** Live sessions in the store (the gauge). */
   countSessions(): Promise<number>;
+  /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+  endSession(id: string): Promise<boolean>;
   /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
   stopWaiting(): void;
   close(): void;
@@ -144,6 +146,11 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
       response: RESPONSE_HEADERS,
     },
     countSessions: sessions.countActive,
+    async endSession(id) {
+      const hasEnded = await sessions.endAnybodys(id);
+      if (hasEnded) await sessionStreams?.end(id);
+      return hasEnded;
+    },
     stopWaiting() {
       notificationStreams.close();
       questions.close();

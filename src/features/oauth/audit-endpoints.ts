@@ -5,8 +5,9 @@ import type { Clock } from '../../core/clock.ts';
 import type { Endpoint, PublicEndpoint } from '../../core/endpoint.ts';
 import { toGatewayError } from '../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject, parseObject } from '../../core/json.ts';
-import type { GatewayRequest, PendingReply, Reply, RequestBody } from '../../core/message.ts';
+import type { GatewayRequest, Reply, RequestBody } from '../../core/message.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
+import { isFailure, readClient, watchEndpoint } from './watch-endpoint.ts';
 
 export interface AuditEndpointsDeps {
   readonly audit: Audit;
@@ -63,7 +64,7 @@ function auditEndpoint(
 ): PublicEndpoint {
   const { audit, getTraceId, clock } = deps;
 
-  async function judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply> {
+  return watchEndpoint(endpoint, (request, body) => {
     const startedAt = clock.monotonic();
     const action: AuditedAction = {
       event: nameEvent(body),
@@ -72,33 +73,22 @@ function auditEndpoint(
     };
     const write = (end: AuditedEnd) =>
       audit.write(action, end, (clock.monotonic() - startedAt) / 1000);
-    const writeThrown = (thrown: unknown): never => {
-      write({ ...judgeWork({ thrown }), client: readClient(toGatewayError(thrown).failure) });
-      throw thrown;
-    };
 
-    async function run(judged: PendingReply): Promise<Reply> {
-      const reply = await Promise.resolve().then(judged).catch(writeThrown);
-      const isFailure = reply.error !== undefined || reply.status >= 400;
-      if (isFailure) {
+    return (end) => {
+      if ('thrown' in end) {
+        write({ ...judgeWork(end), client: readClient(toGatewayError(end.thrown).failure) });
+        return;
+      }
+      const { result: reply } = end;
+      if (isFailure(reply)) {
         write({ outcome: 'failure', reason: reply.error?.key, client: readClient(reply) });
       } else if (readSuccess !== undefined) {
         const learned = readSuccess(readBody(reply), deps);
         write({ outcome: 'success', client: readClient(reply), ...learned });
       }
-      return reply;
-    }
-
-    const pending = await endpoint.judge(request, body).catch(writeThrown);
-    return () => run(pending);
-  }
-
-  return { ...endpoint, judge };
+    };
+  });
 }
-
-/** Among the facts for the log. */
-const readClient = ({ facts }: Pick<Reply, 'facts'>): string | undefined =>
-  typeof facts?.client === 'string' ? facts.client : undefined;
 
 const readBody = ({ body }: Reply): JsonObject =>
   body === undefined ? {} : (parseObject(Buffer.from(body)) ?? {});

@@ -275,6 +275,9 @@ describe('which signatures are remembered', () => {
       find: () => keys,
       findAfterRefresh: () => Promise.reject(new Error('no key may be looked for')),
       isFetched: true,
+      describe: () => {
+        throw new Error('nobody asks');
+      },
       close() {},
     };
     const { inspect, verify } = createTokenVerifier({

@@ -289,6 +289,9 @@ describe('inspectToken: the same judgement without the signature', () => {
       find: () => [],
       findAfterRefresh: () => Promise.reject(new Error('no key may be looked for')),
       isFetched: false,
+      describe: () => {
+        throw new Error('nobody asks');
+      },
       close() {},
     };
     return createAuth(config.auth, {

@@ -10,4 +10,5 @@ export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>
     admit: async () => NO_SESSION,
     headers: () => headers,
   }),
+  listRefusals: () => [],
 });

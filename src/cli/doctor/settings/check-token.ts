@@ -16,6 +16,7 @@ export async function checkToken(settings: SettingsAtHand): Promise<readonly Fin
     await access.auth.authenticate({
       headers: { authorization: `Bearer ${token}` },
       path: '/mcp',
+      clientIp: 'unknown',
     });
     return [ok('token', `The gateway would accept the token${describeToken(token, clock.now())}.`)];
   } catch (error) {

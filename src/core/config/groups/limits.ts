@@ -84,6 +84,14 @@ const GROUPS = [
     max: 20,
     globalMax: 1000,
   },
+  {
+    group: 'admin',
+    prefix: 'ADMIN',
+    what: 'calls of /admin/api',
+    windowMs: 60_000,
+    max: 300,
+    globalMax: 3000,
+  },
 ] as const satisfies readonly LimitRow[];
 
 /** Endpoints of one group share their windows. */

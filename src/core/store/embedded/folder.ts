@@ -10,6 +10,8 @@ import { DataDirError, lockFolder } from './lock.ts';
 
 export interface DataFolder {
   readonly root: RootDatabase;
+  /** Where the database lies. */
+  readonly file: string;
   /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
   write<Result>(change: () => Result): Promise<Result>;
   /**
@@ -39,6 +41,7 @@ export async function openDataFolder(dataDir: string): Promise<DataFolder> {
     };
     return {
       root,
+      file,
       async write(change) {
         // lmdb would throw, and not by its promise.
         ensureOpen();

@@ -1,10 +1,12 @@
 // The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
 // when a session was last used (touched-times.ts).
+import { stat } from 'node:fs/promises';
 import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
 import { NO_SESSION, type SessionAccess, type SessionLookup, type Store } from '../store.ts';
 import { openDataFolder } from './folder.ts';
+import { createListedValues } from './listed-values.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 import { createSlidingWindows } from './sliding-windows.ts';
 import { createEmbeddedValues } from './values.ts';
@@ -23,7 +25,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const { close, ...unwatched } = await openDataFolder(dataDir);
   const { write, ensureWritable } = watchWrites(unwatched, { dataDir, clock, log });
   const folder = { ...unwatched, write };
-  const { sweep: sweepValues, ...values } = createEmbeddedValues({ ...folder, clock });
+  const { sweep: sweepValues, records, ...values } = createEmbeddedValues({ ...folder, clock });
   const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
@@ -32,6 +34,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 
   return {
     ...values,
+    ...createListedValues({ ...folder, records, clock }),
     ...sessions,
 
     async admitRequest(windows, access) {
@@ -62,6 +65,11 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 
     async ping() {
       ensureWritable();
+    },
+    async describe() {
+      folder.ensureOpen();
+      const { size: bytes } = await stat(folder.file);
+      return { driver: 'embedded', bytes };
     },
     async close() {
       listeners.clear();

@@ -3,6 +3,8 @@
 import type { Database, RootDatabase } from 'lmdb';
 import { isObject } from '../../json.ts';
 import { hashSha256 } from '../../sha256.ts';
+import type { PageRequest } from '../store.ts';
+import { type KeyPage, readKeyPage } from './key-page.ts';
 
 /** What writes is to be called inside a transaction. */
 export interface SessionIndex {
@@ -17,6 +19,8 @@ export interface SessionIndex {
   /** Those of the user that are due first. */
   listFirstOfUser(userId: string, limit: number): readonly DueSession[];
   countUserSessions(userId: string): number;
+  /** Those that are due last, of all or of one user. */
+  readPage(request: PageRequest, userId: string | undefined): KeyPage;
 }
 
 export interface DueSession {
@@ -67,6 +71,10 @@ export function openSessionIndex(root: RootDatabase): SessionIndex {
         id,
         dueAt,
       })),
+    readPage: (request, userId) =>
+      userId === undefined
+        ? readKeyPage(all, [], request)
+        : readKeyPage(ofUsers, [hashSha256(userId)], request),
     countUserSessions: (userId) => ofUsers.getKeysCount(buildUserRange(userId)),
   };
 }

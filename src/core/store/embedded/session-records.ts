@@ -33,7 +33,7 @@ export interface SessionRecords {
   /** Sets the times of a session that was found; they are on disk a second later. */
   touch(session: StoredSession, lastAccessedAt: number, expiresAt: number): void;
 
-  /** As `find`, in a transaction: sees what it and those before it have written. */
+  /** As `find`, beside the cache; in a transaction it sees what that and those before it have written. */
   findInTransaction(id: string): StoredSession | undefined;
   /** In a transaction: epoch milliseconds; 0 where there is none, or a damaged one. */
   readExpiry(id: string): number;

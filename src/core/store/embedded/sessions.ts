@@ -1,10 +1,10 @@
 // §2.1: sessions in lmdb, their index, and how many a user may have.
 import type { Clock } from '../../clock.ts';
-import type { SessionAccess, SessionOperations, SessionRecord } from '../store.ts';
+import type { ListedSession, SessionAccess, SessionOperations, SessionRecord } from '../store.ts';
 import { createEndOldest } from './end-oldest.ts';
 import type { DataFolder } from './folder.ts';
 import { openSessionIndex } from './session-index.ts';
-import { openSessionRecords, type StoredSession } from './session-records.ts';
+import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
 import { readLastAccess } from './time-buckets.ts';
 
 export interface EmbeddedSessionsOptions extends Omit<DataFolder, 'close'> {
@@ -119,8 +119,24 @@ export function createEmbeddedSessions(options: EmbeddedSessionsOptions): Embedd
       ensureOpen();
       return index.size();
     },
+    async listSessions(request, owner) {
+      ensureOpen();
+      const { entries, next } = index.readPage(request, owner);
+      return { items: entries.flatMap(({ id }) => readListed(id) ?? []), next };
+    },
     close: records.close,
   };
+
+  /** Undefined also for a damaged one, which must not hide all others. */
+  function readListed(id: string): ListedSession | undefined {
+    try {
+      // Beside the cache, which is for sessions in use.
+      const session = records.findInTransaction(id);
+      return session && { record: toRecord(session), expiresAt: getExpiry(session) };
+    } catch {
+      return undefined;
+    }
+  }
 
   function listDue(): readonly string[] {
     ensureOpen();

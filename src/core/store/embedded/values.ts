@@ -1,6 +1,7 @@
 // Values by key in lmdb, each until its time is over.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../clock.ts';
+import { isStringArray } from '../../json.ts';
 import type { Store } from '../store.ts';
 import { createRecord, type ExpiringRecord, readExpiry, readRecord } from './expiring-records.ts';
 import type { DataFolder } from './folder.ts';
@@ -10,9 +11,24 @@ export interface EmbeddedValuesOptions extends Omit<DataFolder, 'close'> {
 }
 
 export interface EmbeddedValues
-  extends Pick<Store, 'get' | 'set' | 'getOrSet' | 'getAndDelete' | 'delete'> {
+  extends Pick<
+    Store,
+    'get' | 'set' | 'getOrSet' | 'getAndDelete' | 'delete' | 'addRecent' | 'readRecent'
+  > {
   /** Deletes what has expired. */
   sweep(): Promise<void>;
+  readonly records: ValueRecords;
+}
+
+/** For what writes values beside something else. */
+export interface ValueRecords {
+  /** The time at which a value is gone, though it may be over: epoch milliseconds; 0 where there is none. */
+  readExpiry(key: string): number;
+  read(key: string): string | undefined;
+  /** To be called inside `write`. */
+  put(key: string, value: string, expiresAt: number): void;
+  /** To be called inside `write`. */
+  remove(key: string): void;
 }
 
 /** Entries by the time they are due, so that a sweep reads only those. */
@@ -32,9 +48,10 @@ export function createEmbeddedValues(options: EmbeddedValuesOptions): EmbeddedVa
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
 
-  /** To be called inside `write`. */
-  function put(key: string, value: string, ttlSeconds: number): void {
-    const expiresAt = clock.now() + ttlSeconds * 1000;
+  const putFor = (key: string, value: string, ttlSeconds: number) =>
+    put(key, value, clock.now() + ttlSeconds * 1000);
+
+  function put(key: string, value: string, expiresAt: number): void {
     const expiredAtBefore = readExpiry(values, key);
     if (expiredAtBefore > 0) dueKeys.remove([expiredAtBefore, key]);
     values.put(key, createRecord(value, expiresAt));
@@ -49,11 +66,11 @@ export function createEmbeddedValues(options: EmbeddedValuesOptions): EmbeddedVa
 
   return {
     get: async (key) => read(key),
-    set: (key, value, ttlSeconds) => write(() => put(key, value, ttlSeconds)),
+    set: (key, value, ttlSeconds) => write(() => putFor(key, value, ttlSeconds)),
     getOrSet: (key, value, ttlSeconds) =>
       write(() => {
         const stored = read(key);
-        if (stored === undefined) put(key, value, ttlSeconds);
+        if (stored === undefined) putFor(key, value, ttlSeconds);
         return stored ?? value;
       }),
     getAndDelete: (key) =>
@@ -63,6 +80,12 @@ export function createEmbeddedValues(options: EmbeddedValuesOptions): EmbeddedVa
         return value;
       }),
     delete: (key) => write(() => void values.remove(key)),
+    addRecent: (key, value, { max, ttlSeconds }) =>
+      write(() => {
+        const recent = [value, ...parseRecent(read(key))].slice(0, max);
+        putFor(key, JSON.stringify(recent), ttlSeconds);
+      }),
+    readRecent: async (key) => parseRecent(read(key)),
     async sweep() {
       for (let due = listDue(); due.length > 0; due = listDue()) {
         await write(() => {
@@ -74,5 +97,17 @@ export function createEmbeddedValues(options: EmbeddedValuesOptions): EmbeddedVa
         });
       }
     },
+    records: {
+      readExpiry: (key) => readExpiry(values, key),
+      read,
+      put,
+      remove: (key) => void values.remove(key),
+    },
   };
+}
+
+/** Of `addRecent`, which alone writes this key. */
+function parseRecent(text: string | undefined): readonly string[] {
+  const recent: unknown = text === undefined ? [] : JSON.parse(text);
+  return isStringArray(recent) ? recent : [];
 }

@@ -1,11 +1,13 @@
-// What Redis says of itself, for `postern doctor`: the gateway asks it none of this.
+// Redis, for `postern doctor`.
 import type { Redis } from 'ioredis';
 import { type Clock, pause } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { buildOAuthKey } from '../keys.ts';
+import type { RedisServerFacts } from '../store.ts';
 import { createCommandRunner } from './command-runner.ts';
 import { connect } from './connect.ts';
-import { idleBackoff, type RedisClient } from './connection.ts';
+import { idleBackoff } from './connection.ts';
+import { ifAllowed, listServers, readServerFacts } from './server-facts.ts';
 
 export interface RedisExamination {
   /** Each of its servers that takes writes; never empty. */
@@ -14,16 +16,6 @@ export interface RedisExamination {
   readonly latencyMs: number;
   /** Some records of logins, as they are stored: sealed. */
   readonly sealedRecords: readonly string[];
-}
-
-/** A member is undefined where the user of REDIS_URL may not ask for it. */
-export interface RedisServerFacts {
-  /** `Redis 7.2.4` or `Valkey 8.0.1`. */
-  readonly version: string | undefined;
-  readonly mode: 'standalone' | 'cluster' | 'sentinel' | undefined;
-  readonly role: 'primary' | 'replica' | undefined;
-  readonly evictionPolicy: string | undefined;
-  readonly persistence: 'none' | 'snapshots' | 'append-only file' | undefined;
 }
 
 export interface ExamineOptions {
@@ -62,7 +54,7 @@ export async function examineRedis(
     await waitUntilUp();
     const servers = listServers(connection.client);
     return {
-      servers: await Promise.all(servers.map(readFacts)),
+      servers: await Promise.all(servers.map(readServerFacts)),
       latencyMs: await measureLatency(ping, clock),
       sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
     };
@@ -70,57 +62,6 @@ export async function examineRedis(
     commands.close();
   }
 }
-
-const listServers = (client: RedisClient): readonly Redis[] =>
-  'nodes' in client ? client.nodes('master') : [client];
-
-const MODES = new Set(['standalone', 'cluster', 'sentinel'] as const);
-
-async function readFacts(server: Redis): Promise<RedisServerFacts> {
-  const info = parseInfo(await ifAllowed(server.info()));
-  const [policy, save, appendOnly] = await Promise.all(
-    ['maxmemory-policy', 'save', 'appendonly'].map((name) => readSetting(server, name)),
-  );
-  const valkey = info.get('valkey_version');
-  const redis = info.get('redis_version');
-  const version = valkey === undefined ? redis && `Redis ${redis}` : `Valkey ${valkey}`;
-  const role = info.get('role');
-  return {
-    version,
-    mode: [...MODES].find((mode) => mode === info.get('redis_mode')),
-    role: role === undefined ? undefined : role === 'master' ? 'primary' : 'replica',
-    evictionPolicy: policy ?? info.get('maxmemory_policy'),
-    persistence: describePersistence(appendOnly, save),
-  };
-}
-
-function describePersistence(
-  appendOnly: string | undefined,
-  save: string | undefined,
-): RedisServerFacts['persistence'] {
-  if (appendOnly === 'yes') return 'append-only file';
-  if (save === undefined) return undefined;
-  return save === '' ? 'none' : 'snapshots';
-}
-
-/** Undefined where CONFIG is not allowed, as on managed services. */
-async function readSetting(server: Redis, name: string): Promise<string | undefined> {
-  const answer: unknown = await ifAllowed(server.config('GET', name));
-  const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
-  return typeof value === 'string' ? value : undefined;
-}
-
-const ifAllowed = <Result>(asked: Promise<Result>): Promise<Result | undefined> =>
-  asked.catch(() => undefined);
-
-/** The lines `name:value` of INFO. */
-const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
-  new Map(
-    (text ?? '').split('\r\n').flatMap((line) => {
-      const at = line.indexOf(':');
-      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
-    }),
-  );
 
 const PINGS = 9;
 

@@ -6,7 +6,9 @@ import { createClusterAdmission, createServerAdmission } from './admit-request.t
 import { createCommandRunner } from './command-runner.ts';
 import { connect } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
+import { createRedisLists } from './lists.ts';
 import { getAndDeleteScript, getOrSetScript } from './scripts.ts';
+import { listServers, readServerFacts } from './server-facts.ts';
 import { createRedisSessions } from './sessions.ts';
 import { createSubscriber } from './subscriber.ts';
 
@@ -46,6 +48,7 @@ export function openRedisStore(options: RedisOptions): Store {
     async delete(key) {
       await commands.run((client) => client.del(key));
     },
+    ...createRedisLists(commands),
     admitRequest,
     async uncountRequest(key, entry) {
       await commands.run((client) => client.zrem(key, entry));
@@ -57,6 +60,12 @@ export function openRedisStore(options: RedisOptions): Store {
     subscribe: subscriber.subscribe,
     async ping() {
       await commands.run((client) => client.ping());
+    },
+    async describe() {
+      const servers = await commands.run((client) =>
+        Promise.all(listServers(client).map(readServerFacts)),
+      );
+      return { driver: 'redis', servers };
     },
     async close() {
       subscriber.close();

@@ -90,6 +90,26 @@ redis.call('DEL', KEYS[1])
 return value
 `);
 
+/**
+ * KEYS: the sorted set of a list. ARGV: key, ttl (s). Entries of values that have expired go; the set lives as long
+ * as the last of its values.
+ */
+export const addToListScript = createScript(`${NOW}
+local lifetime = ARGV[2] * 1000
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < lifetime then redis.call('PEXPIRE', KEYS[1], lifetime) end
+return 1
+`);
+
+/** KEYS: a list. ARGV: value, how many are kept, ttl (s). */
+export const addRecentScript = createScript(`
+redis.call('LPUSH', KEYS[1], ARGV[1])
+redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return 1
+`);
+
 const OWNED = `
 local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
 if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end

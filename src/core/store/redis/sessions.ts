@@ -3,12 +3,13 @@ import type { Clock } from '../../clock.ts';
 import { hashSha256 } from '../../sha256.ts';
 import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
 import { RECORD_VERSION } from '../record-version.ts';
-import type { SessionOperations, SessionRecord } from '../store.ts';
+import type { ListedSession, SessionOperations, SessionRecord } from '../store.ts';
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { createSessionScript, endSessionScript, setSessionLogLevelScript } from './scripts.ts';
-import { toHashFields } from './session-hash.ts';
+import { parseSessionFields, SESSION_FIELDS, toHashFields } from './session-hash.ts';
 import { createSessionSweep, removeFromSet } from './session-sweep.ts';
+import { readSetPage } from './set-page.ts';
 
 export interface RedisSessionsOptions {
   readonly commands: CommandRunner;
@@ -59,6 +60,19 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
     return clusterUserSessions.add({ id, userSet: buildUserSetKey(userId), ttlSeconds }, userMax);
   }
 
+  /** Undefined also for a damaged one, which must not hide all others. */
+  async function readListed(id: string): Promise<ListedSession | undefined> {
+    const key = buildKey(id);
+    const [values, leftMs] = await Promise.all([
+      commands.run((client) => client.hmget(key, ...SESSION_FIELDS)),
+      commands.run((client) => client.pttl(key)),
+    ]);
+    const record = tryParse(values);
+    return record === undefined || leftMs < 0
+      ? undefined
+      : { record, expiresAt: clock.now() + leftMs };
+  }
+
   return {
     async createSession(session, ttlSeconds, userMax = 0) {
       if (isCluster) return createOnCluster(session, ttlSeconds, userMax);
@@ -96,5 +110,20 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
     sweepSessions: createSessionSweep({ commands, clock, index, buildKey, buildUserSetKey }),
 
     countSessions: () => commands.run((client) => client.zcard(index)),
+
+    async listSessions(request, owner) {
+      const set = owner === undefined ? index : buildUserSetKey(owner);
+      const { entries, next } = await readSetPage(commands, set, request);
+      const found = await Promise.all(entries.map(({ id }) => readListed(id)));
+      return { items: found.filter((session) => session !== undefined), next };
+    },
   };
+}
+
+function tryParse(values: readonly unknown[]): SessionRecord | undefined {
+  try {
+    return parseSessionFields(values);
+  } catch {
+    return undefined;
+  }
 }

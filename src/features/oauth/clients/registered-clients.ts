@@ -1,10 +1,10 @@
 // §2.2, §3.2: registered clients in the shared store.
 import type { RegistrationConfig } from '../../../core/config/groups/clients.ts';
 import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../../core/ids.ts';
-import { isObject, isStringArray } from '../../../core/json.ts';
-import { buildClientKey } from '../../../core/store/keys.ts';
+import { isObject, isStringArray, parseObject } from '../../../core/json.ts';
+import { buildClientKey, CLIENT_LIST_KEY } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
-import type { Store } from '../../../core/store/store.ts';
+import type { Page, PageRequest, Store } from '../../../core/store/store.ts';
 
 /** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
 export interface RegisteredClient {
@@ -54,15 +54,49 @@ export const createRegisteredClients = (
     const record = await store.get(buildClientKey(clientId));
     return record === undefined ? undefined : readRecord(clientId, record);
   },
-  add: (client) =>
-    store.set(buildClientKey(client.client_id), serializeRecord(client), unusedTtlSeconds),
-  keep: (client) =>
-    store.set(
-      buildClientKey(client.client_id),
-      serializeRecord({ ...client, used: true }),
-      ttlSeconds,
-    ),
+  add: (client) => put(store, client, unusedTtlSeconds),
+  keep: (client) => put(store, { ...client, used: true }, ttlSeconds),
 });
+
+/** For operators. */
+export interface ClientDirectory {
+  /** Those that expire last first. A record that cannot be read is left out. */
+  list(request: PageRequest): Promise<Page<ListedClient>>;
+  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
+  delete(clientId: string): Promise<boolean>;
+}
+
+export interface ListedClient {
+  readonly client: RegisteredClient;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+}
+
+export const createClientDirectory = (
+  store: Pick<Store, 'readListed' | 'deleteListed'>,
+): ClientDirectory => ({
+  async list(request) {
+    const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
+    const clients = items.flatMap(({ value, expiresAt }) => {
+      const client: unknown = parseObject(value);
+      return isRegisteredClient(client) ? [{ client, expiresAt }] : [];
+    });
+    return { items: clients, next };
+  },
+  delete: (clientId) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
+});
+
+const put = (
+  store: Pick<Store, 'setListed'>,
+  client: RegisteredClient,
+  ttlSeconds: number,
+): Promise<void> =>
+  store.setListed(
+    CLIENT_LIST_KEY,
+    buildClientKey(client.client_id),
+    serializeRecord(client),
+    ttlSeconds,
+  );
 
 const serializeRecord = (client: RegisteredClient): string =>
   JSON.stringify({ ...client, version: RECORD_VERSION });

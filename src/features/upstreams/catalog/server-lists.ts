@@ -29,6 +29,8 @@ export interface ServerLists {
   peekProblem(caller: UpstreamCaller): string | undefined;
   /** The server says that a list has changed: for this caller, or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void;
+  /** How many tools there are; undefined where they are not known, or differ between users. */
+  countTools(): number | undefined;
   /** All that was used lately is asked for anew. */
   refresh(): void;
   /** Whose lists they are: the same for all who share them. */
@@ -187,6 +189,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         for (const kind of ALL_KINDS) lists[kind].refresh();
       }
     },
+    countTools: () => (isPersonal ? undefined : holders.get('')?.lists.tools.peek()?.items.length),
     getAudience,
   };
 }

@@ -1,6 +1,7 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
+import type { Era } from '../../mcp/protocol/revisions.ts';
 import { createUsage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type ListName, type Upstream } from '../upstream.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
@@ -13,10 +14,22 @@ export interface Server {
   readonly lists: ServerLists;
   /** It was tried, and could not be reached. */
   isDown(): boolean;
+  /** For operators. */
+  describe(): ServerState;
   /** Until the work is done the server is not let go: it may be more than one request. */
   use<Result>(work: (upstream: Upstream) => Promise<Result>): Promise<Result>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
   close(graceMs: number): Promise<void>;
+}
+
+export interface ServerState {
+  /** Undefined until it was tried. */
+  readonly isUp: boolean | undefined;
+  /** Why it is not up. */
+  readonly reason: string | undefined;
+  readonly era: Era | undefined;
+  /** Undefined where they are not known, or differ between users. */
+  readonly tools: number | undefined;
 }
 
 export interface ServerDeps {
@@ -33,6 +46,7 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
   const isPersonal = dependsOnUser(config);
   const closing = new AbortController();
   const usage = createUsage(deps.clock);
+  let reason: string | undefined;
   const lists = createServerLists(upstream, {
     ...deps,
     isPersonal,
@@ -46,6 +60,12 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
     lists,
     isDown: () => upstream.isUp === false,
     use: (work) => usage.run(() => work(upstream)),
+    describe: () => ({
+      isUp: upstream.isUp,
+      reason,
+      era: upstream.era,
+      tools: lists.countTools(),
+    }),
     async close(graceMs) {
       stopListening();
       closing.abort();
@@ -54,7 +74,8 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
     },
   };
 
-  upstream.onStateChange((isUp) => {
+  upstream.onStateChange((isUp, why) => {
+    reason = isUp ? undefined : why;
     if (isUp) lists.refresh();
     for (const list of LISTS) deps.onListChange(server, list);
   });

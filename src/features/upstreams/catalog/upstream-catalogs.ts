@@ -21,7 +21,7 @@ import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
 import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
-import { createServer, type Server } from './server.ts';
+import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import { createViewCatalog } from './view-catalog.ts';
 import { createWarnOfItem } from './warn-of-item.ts';
@@ -64,7 +64,16 @@ export interface UpstreamCatalogs {
   reload(setup: CatalogSetup): Promise<void>;
   /** Each server that must be up for the gateway to be ready, and whether it is. */
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
+  /** In the file's order. */
+  listServers(): readonly ServerFacts[];
   close(graceMs: number): Promise<void>;
+}
+
+/** For operators. */
+export interface ServerFacts extends ServerState {
+  readonly name: string;
+  readonly transport: UpstreamConfig['kind'];
+  readonly isRequired: boolean;
 }
 
 const MAX_USERS = 1_000;
@@ -163,6 +172,13 @@ export function createUpstreamCatalogs(
       [...plan.servers.values()]
         .filter(({ config }) => config.required)
         .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
+    listServers: () =>
+      [...plan.servers.values()].map(({ config, server }) => ({
+        name: config.name,
+        transport: config.kind,
+        isRequired: config.required,
+        ...server.describe(),
+      })),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);

@@ -1,0 +1,141 @@
+// §22: what operators see and do: the data of each endpoint.
+import type { Clock } from '../../core/clock.ts';
+import type { LimitsConfig } from '../../core/config/groups/limits.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { isObject, parseObject } from '../../core/json.ts';
+import { describeCause } from '../../core/log.ts';
+import type { ListedSession, Page, PageRequest, Store } from '../../core/store/store.ts';
+import type { KeySetFacts } from '../auth/key-set.ts';
+import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
+import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
+import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
+import type { LoginFailures } from './login-failures.ts';
+import { renderCursor } from './read-page-request.ts';
+import { findRemedy } from './remedies.ts';
+
+export interface AdminSources {
+  readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
+  readonly clock: Clock;
+  readonly clients: ClientDirectory;
+  readonly loginFailures: Pick<LoginFailures, 'list'>;
+  readonly limits: LimitsConfig;
+  /** Of this process. */
+  listRefusals(): readonly CurrentRefusal[];
+  describeKeySet(): KeySetFacts;
+  readonly issuer: string;
+  /** Of this process. */
+  listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+}
+
+export interface Admin {
+  /** `owner` for those of one user. */
+  listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
+  listClients(request: PageRequest): Promise<JsonObject>;
+  listLoginFailures(): Promise<JsonObject>;
+  describeLimits(): JsonObject;
+  describeKeySet(): JsonObject;
+  describeStore(): Promise<JsonObject>;
+  listServers(): JsonObject;
+}
+
+/** Of refusals, which may be of thousands of addresses. */
+const MAX_REFUSALS = 100;
+
+export const createAdmin = (sources: AdminSources): Admin => ({
+  async listSessions(request, owner) {
+    const [page, active] = await Promise.all([
+      sources.store.listSessions(request, owner),
+      sources.store.countSessions(),
+    ]);
+    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+  },
+  async listClients(request) {
+    const page = await sources.clients.list(request);
+    return { clients: page.items.map(describeClient), ...renderNext(page) };
+  },
+  async listLoginFailures() {
+    const failures = await sources.loginFailures.list();
+    return { failures: failures.map((one) => ({ ...one, remedy: findRemedy(one.error) })) };
+  },
+  describeLimits() {
+    const { limits } = sources;
+    const refusals = sources.listRefusals();
+    return {
+      enabled: limits.enabled,
+      groups: limits.enabled ? Object.values(limits.groups) : [],
+      refused: refusals.length,
+      refusals: refusals.slice(0, MAX_REFUSALS).map(({ group, caller, refusal }) => ({
+        group,
+        by: refusal.scope === 'user' ? 'user' : 'address',
+        caller,
+        max: refusal.limit,
+        until: renderTime(sources.clock.now() + refusal.resetInMs),
+      })),
+    };
+  },
+  describeKeySet() {
+    const { fetchedAt, nextFetchAt, ...facts } = sources.describeKeySet();
+    return {
+      issuer: sources.issuer,
+      ...facts,
+      fetchedAt: fetchedAt === undefined ? undefined : renderTime(fetchedAt),
+      nextFetchAt: nextFetchAt === undefined ? undefined : renderTime(nextFetchAt),
+    };
+  },
+  async describeStore() {
+    const { store, clock } = sources;
+    const startedAt = clock.monotonic();
+    try {
+      await store.ping();
+      const latencyMs = Math.round((clock.monotonic() - startedAt) * 100) / 100;
+      return { isUp: true, ...(await store.describe()), latencyMs };
+    } catch (error) {
+      return { isUp: false, problem: describeCause(error) };
+    }
+  },
+  listServers: () => ({ servers: sources.listServers() }),
+});
+
+const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });
+
+function describeSession({ record, expiresAt }: ListedSession): JsonObject {
+  const { sessionId: id, userId: user, server, protocolVersion } = record;
+  return {
+    id,
+    user,
+    server,
+    protocolVersion,
+    client: readClientInfo(record.clientInfo),
+    createdAt: renderTime(record.createdAt),
+    lastUsedAt: renderTime(record.lastAccessedAt),
+    expiresAt: renderTime(expiresAt),
+  };
+}
+
+/** What the client says of itself. */
+function readClientInfo(text: string | undefined): JsonObject | undefined {
+  const info = text === undefined ? undefined : parseObject(text);
+  if (!isObject(info)) return undefined;
+  return {
+    name: readShort(info.name),
+    title: readShort(info.title),
+    version: readShort(info.version),
+  };
+}
+
+const MAX_TEXT = 200;
+
+const readShort = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value.slice(0, MAX_TEXT) : undefined;
+
+const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
+  id: client.client_id,
+  name: client.client_name,
+  redirectUris: client.redirect_uris,
+  registeredAt: renderTime(client.client_id_issued_at * 1000),
+  expiresAt: renderTime(expiresAt),
+  /** Whether it ever got a token. */
+  isUsed: client.used === true,
+});
+
+const renderTime = (time: number): string => new Date(time).toISOString();

@@ -1,0 +1,74 @@
+// A part of the composition root: the operators' page.
+import type { Audit } from '../core/audit/audit.ts';
+import { noAudit } from '../core/audit/audit.ts';
+import type { Clock } from '../core/clock.ts';
+import type { Config } from '../core/config/config.ts';
+import type { Endpoint } from '../core/endpoint.ts';
+import type { GatewayError } from '../core/errors/gateway-error.ts';
+import type { GatewayRequest } from '../core/message.ts';
+import type { Store } from '../core/store/store.ts';
+import { createAdmin } from '../features/admin/admin.ts';
+import { createAdminEndpoints } from '../features/admin/endpoints.ts';
+import type { LoginFailures, NoteLoginFailure } from '../features/admin/login-failures.ts';
+import type { Auth } from '../features/auth/auth.ts';
+import type { Limiter } from '../features/limits/limiter.ts';
+import type { Mcp } from '../features/mcp/mcp.ts';
+import { createClientDirectory } from '../features/oauth/clients/registered-clients.ts';
+import type { ClientOf } from '../features/rules/client-of.ts';
+import type { GatewayUpstreams } from './upstreams.ts';
+
+export interface AdminParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Undefined without `AUDIT_LOG`. */
+  readonly audit: Audit | undefined;
+  readonly getTraceId: (request: GatewayRequest) => string | undefined;
+  readonly clientOf: ClientOf;
+  readonly loginFailures: LoginFailures;
+  readonly limiter: Limiter;
+  readonly describeKeySet: Auth['describeKeySet'];
+  readonly endSession: Mcp['endSession'];
+  readonly listServers: GatewayUpstreams['listServers'];
+}
+
+/** None without `ADMIN_GROUPS`. */
+export function createOperatorEndpoints(config: Config, parts: AdminParts): readonly Endpoint[] {
+  const { auth, admin, limits } = config;
+  const { store, describeKeySet } = parts;
+  if (admin.groups.length === 0 || !auth.required || describeKeySet === undefined) return [];
+  const clients = createClientDirectory(store);
+  return createAdminEndpoints({
+    admin: createAdmin({
+      store,
+      clock: parts.clock,
+      clients,
+      loginFailures: parts.loginFailures,
+      limits,
+      listRefusals: parts.limiter.listRefusals,
+      describeKeySet,
+      issuer: auth.provider.issuer,
+      listServers: parts.listServers,
+    }),
+    groups: admin.groups,
+    endSession: parts.endSession,
+    deleteClient: clients.delete,
+    audit: parts.audit ?? noAudit,
+    getTraceId: parts.getTraceId,
+    clientOf: parts.clientOf,
+  });
+}
+
+/** Why a token is refused that its provider did sign: other tokens anybody can make up. */
+const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
+  'invalid_audience',
+  'invalid_issuer',
+  'missing_claim',
+]);
+
+/** The log-in worked, but its token is of no use here. */
+export const noteRefusals =
+  (note: NoteLoginFailure) =>
+  ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {
+    if (OF_SIGNED_TOKENS.has(key))
+      note({ step: 'call', client: undefined, ip, error: key, message });
+  };
