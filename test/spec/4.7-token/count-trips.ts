@@ -38,6 +38,7 @@ export function createTripCounter(): TripCounter {
       getOrSet: counted('getOrSet', store.getOrSet),
       getAndDelete: counted('getAndDelete', store.getAndDelete),
       delete: counted('delete', store.delete),
+      setListed: counted('setListed', store.setListed),
       admitRequest: counted('count', store.admitRequest),
     }),
     take() {
