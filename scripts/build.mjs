@@ -27,7 +27,8 @@ const PARTS = {
     build: buildCode,
   },
   site: {
-    sources: ['docs', 'src/features/site', 'package.json'],
+    // Of the code, what the theme imports.
+    sources: ['docs', 'src/features/site', 'src/core/client-setups.ts', 'package.json'],
     stamp: pathInRoot('dist', '.built-site'),
     build: buildSite,
   },
