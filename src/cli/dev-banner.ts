@@ -1,3 +1,4 @@
+import { CLIENT_SETUPS } from '../core/client-setups.ts';
 import type { Config } from '../core/config/config.ts';
 import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
@@ -8,12 +9,15 @@ import { type EnvFile, listSettings } from './env-file.ts';
 export interface BannerFacts {
   /** How one logs in. */
   readonly login: string;
-  /** The file of `--catalog`. */
-  readonly catalog: string | undefined;
   /** The file of `--config`. */
   readonly configFile: Pick<ConfigFile, 'path' | 'setup'> | undefined;
   readonly envFile: EnvFile | undefined;
 }
+
+/** All that `postern connect` knows, but those that are told at once. */
+const OTHER_CLIENTS = CLIENT_SETUPS.map(({ id }) => id)
+  .filter((id) => !['claude-code', 'cursor'].includes(id))
+  .join(', ');
 
 const DEFAULT_BASE_URL = 'http://localhost:3000';
 
@@ -23,14 +27,14 @@ export function renderBanner(
   facts: BannerFacts,
   node: string = process.versions.node,
 ): string {
-  const { login, catalog, configFile, envFile } = facts;
-  const { baseUrl } = server;
+  const { login, configFile, envFile } = facts;
+  const { baseUrl, catalogFile } = server;
   const url = `${baseUrl}/mcp`;
   const rows = [
     ['MCP URL', url],
     ['Login', login],
     ['Pages', `${baseUrl}/`],
-    ['Catalog', describeCatalog(catalog, configFile)],
+    ['Catalog', describeCatalog(catalogFile, configFile)],
     ...describeServers(configFile),
     ['Data', store.kind === 'embedded' ? store.dataDir : 'in Redis'],
     ...(envFile === undefined
@@ -42,11 +46,13 @@ export function renderBanner(
 
 ${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('')}
   Next, in a second terminal:
-    ${suggestFirstStep(baseUrl, hasDemoTools(facts), node)}
+    ${suggestFirstStep(baseUrl, hasDemoTools(catalogFile, facts), node)}
 
   Or connect a client${configFile === undefined ? '' : `. This one entry replaces the servers of ${configFile.path}`}:
     Claude Code   claude mcp add --transport http postern ${url}
     Cursor        "postern": { "url": "${url}" } under "mcpServers" in .cursor/mcp.json
+    Others        postern connect CLIENT${baseUrl === DEFAULT_BASE_URL ? '' : ` --url ${baseUrl}`}, for
+                  ${OTHER_CLIENTS}
 ${describeOneServer(url, configFile)}
   Set LOG_LEVEL=debug to log every request. Press Ctrl+C to stop.
 `;
@@ -87,7 +93,7 @@ const describeServer = (server: UpstreamConfig): string =>
   server.kind === 'stdio' ? `runs ${server.command}` : `at ${new URL(server.url).host}`;
 
 /** The demo comes with the checkout, and calls what is built in. */
-const hasDemoTools = ({ catalog, configFile }: BannerFacts): boolean =>
+const hasDemoTools = (catalog: string | undefined, { configFile }: BannerFacts): boolean =>
   SOURCE_FOLDER !== undefined &&
   catalog === undefined &&
   configFile?.setup.file.builtIn !== false &&

@@ -64,13 +64,14 @@ export async function dev(options: StartOptions): Promise<void> {
     ...environment,
   });
   const configFile = await openConfigFile(preview);
-  const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
+  const { catalogFile } = preview.server;
+  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
   const { config, login, close } =
     preview.auth.required && environment.OIDC_ISSUER === undefined
       ? await setUpDevProvider(environment, preview, preview.auth.provider.audience)
       : setUpConfiguredProvider(environment, preview);
   await serve(config, { catalog, envFile, configFile, ...(close && { alsoClose: close }) });
-  console.log(renderBanner(config, { login, catalog: options.catalog, configFile, envFile }));
+  console.log(renderBanner(config, { login, configFile, envFile }));
 }
 
 /** The provider that OIDC_ISSUER names, or none. */

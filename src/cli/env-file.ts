@@ -15,16 +15,23 @@ export interface EnvFile {
 export interface EnvironmentOptions {
   readonly port?: string | undefined;
   readonly config?: string | undefined;
+  readonly catalog?: string | undefined;
 }
 
 /**
- * Completes the environment: `.env` fills in what is not set; `--port` is PORT, `--config` POSTERN_CONFIG.
+ * Completes the environment: `.env` fills in what is not set; `--port` is PORT, `--config`
+ * POSTERN_CONFIG, `--catalog` POSTERN_CATALOG.
  *
  * @throws StartError when there is a `.env` that cannot be read.
  */
-export function prepareEnvironment({ port, config }: EnvironmentOptions): EnvFile | undefined {
+export function prepareEnvironment({
+  port,
+  config,
+  catalog,
+}: EnvironmentOptions): EnvFile | undefined {
   if (port !== undefined) process.env.PORT = port;
   if (config !== undefined) process.env.POSTERN_CONFIG = config;
+  if (catalog !== undefined) process.env.POSTERN_CATALOG = catalog;
   const envFile = readEnvFile();
   Object.assign(process.env, envFile?.added);
   return envFile;
@@ -41,6 +48,10 @@ export function readEnvFile(): EnvFile | undefined {
   }
   return { path, added };
 }
+
+/** What the environment or `.env` says, before `prepareEnvironment`. */
+export const findSetting = (variable: string): string | undefined =>
+  process.env[variable] || readEnvFile()?.added[variable];
 
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
 

@@ -5,7 +5,7 @@ import { countWorkers } from './count-workers.ts';
 import { prepareEnvironment } from './env-file.ts';
 
 export interface StartOptions {
-  /** A file whose default export is the catalogue. */
+  /** In place of POSTERN_CATALOG. */
   readonly catalog: string | undefined;
   /** In place of POSTERN_CONFIG. */
   readonly config: string | undefined;
@@ -23,12 +23,12 @@ export async function start(options: StartOptions): Promise<void> {
     const { superviseWorkers } = await import('./workers/supervise.ts');
     return superviseWorkers(config, {
       workers,
-      catalog: options.catalog,
       envFile,
       configFile,
     });
   }
-  const catalog = options.catalog === undefined ? undefined : await loadCatalog(options.catalog);
+  const { catalogFile } = config.server;
+  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
   // Loaded here: the main process of several workers serves nothing itself.
   const { serve } = await import('./serve.ts');
   await serve(config, { catalog, envFile, configFile });

@@ -114,7 +114,6 @@ test.each([
     const config = loadConfig({ AUTH_REQUIRED: 'false' });
     const facts = {
       login: 'none needed',
-      catalog: 'catalog.mjs',
       configFile: undefined,
       envFile: undefined,
     };

@@ -1,4 +1,4 @@
-// --catalog FILE: the file's default export is the catalogue.
+// --catalog FILE, POSTERN_CATALOG: the file's default export is the catalogue.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -5,6 +5,7 @@ import { configCommand } from './config.ts';
 import { connectCommand } from './connect.ts';
 import { devCommand } from './dev.ts';
 import { doctorCommand } from './doctor.ts';
+import { initCommand } from './init.ts';
 import { lockCommand } from './lock.ts';
 import { rulesTestCommand } from './rules-test.ts';
 import { startCommand } from './start.ts';
@@ -13,6 +14,7 @@ import { versionCommand } from './version.ts';
 export const COMMANDS: readonly Command[] = [
   startCommand,
   devCommand,
+  initCommand,
   doctorCommand,
   configCommand,
   connectCommand,

@@ -6,24 +6,35 @@ export const devCommand = defineCommand({
   summary: 'run it for development: anybody can log in, with any name',
   description: [
     'Starts the gateway with the embedded store, limits that nobody reaches by hand and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
+    'With a catalogue of your own it watches the folder of that file, and .env, and starts again after each change. Sessions and logins survive. The configuration file and its lock are loaded anew while it runs.',
   ],
   options: {
     catalog: CATALOG,
     config: CONFIG,
     port: PORT,
-    watch: { kind: 'flag', summary: 'restart when the code of the catalogue changes' },
+    watch: {
+      kind: 'switch',
+      summary: 'start again when code changes (the default with a catalogue of your own)',
+      negatedSummary: 'do not start again by itself',
+    },
   },
   examples: [
     { command: 'postern dev', does: 'with the built-in tools, on http://localhost:3000' },
     { command: 'postern dev --config mcp.json', does: 'with the MCP servers of mcp.json' },
     {
-      command: 'postern dev --catalog catalog.mjs --watch',
+      command: 'postern dev --catalog catalog.mjs',
       does: 'with tools of your own, and again after each change',
+    },
+    {
+      command: 'AUTH_REQUIRED=false postern dev',
+      does: 'without login, for a first call with curl',
     },
   ],
   async run(options) {
-    if (options.watch)
-      await (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);
+    const { findSetting } = await import('../env-file.ts');
+    const catalog = options.catalog ?? findSetting('POSTERN_CATALOG');
+    if (options.watch ?? catalog !== undefined)
+      await (await import('../watch/watch.ts')).watch(process.argv.slice(2), { catalog });
     else await (await import('../dev.ts')).dev(options);
   },
 });

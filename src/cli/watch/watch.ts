@@ -1,10 +1,12 @@
-// postern dev --watch: postern dev in a process of its own, and a new one after each change.
+// Watching postern dev: postern dev in a process of its own, and a new one after each change.
 import { dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../core/config/load.ts';
+import { getErrorCode } from '../../core/errors/error-code.ts';
 import { SOURCE_FOLDER } from '../checkout.ts';
 import { UsageError } from '../command-line/usage-error.ts';
-import { readEnvFile } from '../env-file.ts';
+import { computeStamp, watchFile } from '../config-file/watch-file.ts';
+import { findSetting } from '../env-file.ts';
 import type { StartOptions } from '../start.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
 import { watchFolder } from './watch-folder.ts';
@@ -17,7 +19,7 @@ export async function watch(
   args: readonly string[],
   { catalog }: Pick<StartOptions, 'catalog'>,
 ): Promise<void> {
-  const devArgs = args.filter((arg) => arg !== '--watch');
+  const devArgs = [...args.filter((arg) => arg !== '--watch'), '--no-watch'];
   const folder = findWatchedFolder(catalog);
   let running: DevProcess | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -58,12 +60,21 @@ export async function watch(
   async function end(signal: NodeJS.Signals): Promise<void> {
     isEnding = true;
     clearTimeout(timer);
-    unwatch();
+    for (const stop of stops) stop();
     running?.kill(signal);
     process.exit((await running?.exitCode) ?? 0);
   }
 
-  const unwatch = watchFolder({ folder, dataDir: readDataDir(), onChange: restartSoon });
+  const stops = [
+    watchFolder({
+      folder,
+      dataDir: readDataDir(),
+      onChange: restartSoon,
+      onFailure: (below, error) =>
+        printStatus(`${below} cannot be watched (${getErrorCode(error) ?? String(error)}).`),
+    }),
+    ...watchEnvFile(folder, restartSoon),
+  ];
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
   process.on('exit', () => running?.kill('SIGTERM'));
@@ -78,9 +89,16 @@ function findWatchedFolder(catalog: string | undefined): string {
   throw new UsageError('--watch needs --catalog FILE: it watches the folder of that file.');
 }
 
+/** Where the folder that is watched does not have it. */
+function watchEnvFile(folder: string, onChange: (file: string) => void): readonly (() => void)[] {
+  const path = resolve('.env');
+  if (!relative(folder, path).startsWith('..')) return [];
+  return [watchFile({ path, stamp: computeStamp(path), onChange: () => onChange(path) })];
+}
+
 /** As the watched process will read it, even where other settings are wrong. */
 function readDataDir(): string {
-  const { DATA_DIR = readEnvFile()?.added.DATA_DIR } = process.env;
+  const DATA_DIR = findSetting('DATA_DIR');
   return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).store.dataDir);
 }
 

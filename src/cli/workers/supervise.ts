@@ -12,8 +12,6 @@ import { createWorkerPool } from './worker-pool.ts';
 export interface SuperviseOptions {
   /** How many. */
   readonly workers: number;
-  /** The file of `--catalog`. */
-  readonly catalog: string | undefined;
   readonly envFile: EnvFile | undefined;
   /** Each worker reads and follows it itself. */
   readonly configFile: ConfigFile | undefined;
@@ -26,13 +24,13 @@ export interface SuperviseOptions {
  */
 export async function superviseWorkers(
   config: Config,
-  { workers, catalog, envFile, configFile }: SuperviseOptions,
+  { workers, envFile, configFile }: SuperviseOptions,
 ): Promise<void> {
   const log = createLog(config.server.logLevel);
   logEnvironment(log, envFile);
   if (configFile !== undefined) logConfigFile(log, configFile);
   logStartWarnings(config, log);
-  const pool = createWorkerPool(log, { catalog });
+  const pool = createWorkerPool(log);
   handleProcessEnd(log, pool.close);
   if (configFile !== undefined) onHangUp({ reload: pool.hangUp, close: pool.close });
   await pool.start(workers);

@@ -4,12 +4,7 @@ import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { StartError } from '../start-error.ts';
 import { createMetricsMerger } from './merge-metrics.ts';
-import {
-  startWorker,
-  type WorkerEnd,
-  type WorkerOptions,
-  type WorkerProcess,
-} from './worker-process.ts';
+import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
 
 export interface WorkerPool {
   /**
@@ -29,13 +24,13 @@ const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
-export function createWorkerPool(log: Log, options: WorkerOptions): WorkerPool {
+export function createWorkerPool(log: Log): WorkerPool {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
   let isEnding = false;
 
   function add(): WorkerProcess {
-    const worker = startWorker(options);
+    const worker = startWorker();
     running.add(worker);
     shareMetrics(worker);
     void worker.ended.then(() => running.delete(worker));

@@ -33,14 +33,9 @@ export interface WorkerProcess {
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/workers/worker'));
 
-export interface WorkerOptions {
-  /** The file of `--catalog`. */
-  readonly catalog: string | undefined;
-}
-
 /** With the environment of this process. */
-export function startWorker({ catalog }: WorkerOptions): WorkerProcess {
-  cluster.setupPrimary({ exec: SCRIPT, args: catalog === undefined ? [] : [catalog] });
+export function startWorker(): WorkerProcess {
+  cluster.setupPrimary({ exec: SCRIPT });
   const worker = cluster.fork();
   closeUnacknowledged(worker);
   let isServing = false;

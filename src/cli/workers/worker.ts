@@ -15,12 +15,11 @@ runWorker().catch(endWithError);
 async function runWorker(): Promise<void> {
   const { worker } = cluster;
   if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
-  // The main process says so (worker-process.ts).
-  const [file] = process.argv.slice(2);
-  // The main process has read .env, too, and passes all on.
+  // The main process has read .env and its options, and passes all on.
   const config = loadConfig(process.env);
   const log = createLog(config.server.logLevel, undefined, { worker: worker.id });
-  const catalog = file === undefined ? undefined : await loadCatalog(file);
+  const { catalogFile } = config.server;
+  const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
   const configFile = await openConfigFile(config);
   const startLog = createStartLog(log);
   await runGateway(

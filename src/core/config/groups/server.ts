@@ -21,6 +21,8 @@ export interface ServerConfig {
   readonly workers: number | 'auto';
   /** The configuration file, which the command reads; undefined for none. */
   readonly configFile: string | undefined;
+  /** The file of the catalogue, which the command loads; undefined for the built-in one. */
+  readonly catalogFile: string | undefined;
 }
 
 const port = defineSetting({
@@ -115,6 +117,13 @@ export const serverSettings = {
     details:
       'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` wins over it. A change of the file, or SIGHUP, loads it anew; a file with problems is named in the log, and the running one is kept. See [the reference](reference.md#181-the-configuration-file).',
   }),
+  catalogFile: defineSetting({
+    variable: 'POSTERN_CATALOG',
+    rule: anyText,
+    default: NO_DEFAULT,
+    summary: 'A file whose default export is the catalogue to serve instead of the built-in one.',
+    details: '`--catalog FILE` wins over it. See [A file](authors.md#a-file).',
+  }),
 };
 
 export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfig => ({
@@ -129,4 +138,5 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfi
   shutdownDelayMs: read(serverSettings.shutdownDelayMs),
   workers: read(serverSettings.workers),
   configFile: read(serverSettings.configFile),
+  catalogFile: read(serverSettings.catalogFile),
 });

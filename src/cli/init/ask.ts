@@ -1,0 +1,124 @@
+// The questions of `postern init`, in a terminal. What a flag has said is not asked.
+import { existsSync } from 'node:fs';
+import { type CANCEL_SYMBOL, confirm, isCancel, password, select, text } from '@clack/prompts';
+import { CommandError } from '../command-error.ts';
+import type { Answers, GivenAnswers } from './answers.ts';
+import { DEV_PROVIDER, findProvider, KNOWN_PROVIDERS, PROVIDER_CHOICES } from './providers.ts';
+
+/** @throws CommandError when the user gives up. */
+export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
+  const provider = given.provider ?? (await askForProvider());
+  const login = provider === DEV_PROVIDER ? given : await askForLogin(provider, given);
+  const content = await askForContent(given);
+  const store = given.store ?? (given.redisUrl === undefined ? await askForStore() : 'redis');
+  const redisUrl =
+    store === 'redis' && given.redisUrl === undefined
+      ? await askLater('Address of Redis', 'redis://localhost:6379')
+      : given.redisUrl;
+  return {
+    provider,
+    issuer: login.issuer,
+    clientId: login.clientId,
+    clientSecret: login.clientSecret,
+    audience: login.audience,
+    ...content,
+    store,
+    redisUrl,
+  };
+}
+
+const askForProvider = async (): Promise<Answers['provider']> =>
+  answered(
+    await select({
+      message: 'Where do your users log in?',
+      options: PROVIDER_CHOICES.map((value) => ({
+        value,
+        label: findProvider(value)?.title ?? 'Nowhere yet: a development provider, any name',
+      })),
+    }),
+  );
+
+type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret' | 'audience'>;
+
+async function askForLogin(choice: Answers['provider'], given: Login): Promise<Login> {
+  const {
+    issuer,
+    issuerExample = '',
+    audienceExample,
+  } = findProvider(choice) ?? {
+    ...KNOWN_PROVIDERS[0],
+  };
+  return {
+    issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample)),
+    clientId: given.clientId ?? (await askLater('Client ID', 'the one you register there')),
+    clientSecret: given.clientSecret ?? (await askForSecret()),
+    audience:
+      given.audience ??
+      (audienceExample === undefined
+        ? undefined
+        : await askLater('Audience of its tokens', audienceExample)),
+  };
+}
+
+async function askForSecret(): Promise<string | undefined> {
+  const message = 'Client secret (Enter to fill it in later)';
+  return answered(await password({ message })) || undefined;
+}
+
+/** Where other programs keep what can be taken over. */
+const SERVER_FILES = ['mcp.json', '.mcp.json', '.cursor/mcp.json', '.vscode/mcp.json'];
+
+async function askForContent(given: GivenAnswers): Promise<Pick<Answers, 'tool' | 'servers'>> {
+  if (given.tool !== undefined || given.servers !== undefined)
+    return { tool: given.tool ?? false, servers: given.servers };
+  const found = SERVER_FILES.find((file) => existsSync(file));
+  const what = answered(
+    await select({
+      message: 'What is the gateway to serve?',
+      options: [
+        { value: 'tool', label: 'Tools of your own: a first one with its test' },
+        { value: 'servers', label: 'MCP servers that you have' },
+        { value: 'both', label: 'Both' },
+      ],
+    }),
+  );
+  const servers =
+    what === 'tool'
+      ? undefined
+      : answered(
+          await text({
+            message: 'File with their mcpServers to take over (Enter for none)',
+            ...(found === undefined ? { placeholder: 'mcp.json' } : { initialValue: found }),
+            validate: (file) => (!file || existsSync(file) ? undefined : 'There is no such file.'),
+          }),
+        ) || undefined;
+  return { tool: what !== 'servers', servers };
+}
+
+const askForStore = async (): Promise<Answers['store']> =>
+  answered(
+    await select({
+      message: 'Where does it keep sessions?',
+      options: [
+        { value: 'embedded', label: 'In a folder, for one process' },
+        { value: 'redis', label: 'In Redis or Valkey, for several' },
+      ],
+    }),
+  );
+
+/** @throws CommandError when the user gives up. */
+export const askToOverwrite = async (file: string): Promise<boolean> =>
+  answered(
+    await confirm({ message: `${file} exists already. Overwrite it?`, initialValue: false }),
+  );
+
+async function askLater(what: string, placeholder: string): Promise<string | undefined> {
+  const message = `${what} (Enter to fill it in later)`;
+  return answered(await text({ message, placeholder, defaultValue: '' })) || undefined;
+}
+
+function answered<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
+  if (isCancel(answer))
+    throw new CommandError('Nothing was written:', ['You ended the questions.']);
+  return answer;
+}

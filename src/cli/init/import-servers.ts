@@ -1,0 +1,93 @@
+// Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
+import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+import type { FileNode } from '../../core/gateway-file/syntax/file-node.ts';
+import { readSyntax } from '../../core/gateway-file/syntax/read-syntax.ts';
+import { isObject, type JsonObject } from '../../core/json.ts';
+import { CommandError } from '../command-error.ts';
+
+export interface ImportedServers {
+  /** By their names, as the file has them, without secrets. */
+  readonly servers: JsonObject;
+  /** By the variables that stand in their place. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+export const NO_SERVERS: ImportedServers = { servers: {}, secrets: {} };
+
+/** VS Code names them otherwise. */
+const MEMBERS = ['mcpServers', 'servers'];
+
+/** @throws CommandError for a file without servers. */
+export function importServers(path: string): ImportedServers {
+  const content = read(path);
+  const servers = MEMBERS.map((name) => content[name]).find(isObject);
+  if (servers === undefined)
+    throw refuse(`${path} has no "mcpServers": an object with MCP servers by their names.`);
+  const secrets: Record<string, string> = {};
+  const cleaned = Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => [
+      name,
+      isObject(server) ? moveSecrets(name, server, secrets) : server,
+    ]),
+  );
+  return { servers: cleaned, secrets };
+}
+
+function read(path: string): JsonObject {
+  const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
+  const result = readSyntax(readText(path), format);
+  if (result.kind === 'broken') throw refuse(`${path}:${result.line}: ${result.message}`);
+  const value = toValue(result.root);
+  return isObject(value) ? value : {};
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw refuse(`--servers: ${path} cannot be read (${String(error)}).`);
+  }
+}
+
+const refuse = (line: string) => new CommandError('Nothing was written:', [line]);
+
+function toValue(node: FileNode): unknown {
+  if (node.kind === 'scalar') return node.value;
+  if (node.kind === 'list') return node.items.map(toValue);
+  return Object.fromEntries(node.members.map(({ name, value }) => [name, toValue(value)]));
+}
+
+const SECRET_MEMBERS = ['env', 'headers'];
+const SECRET_NAME = /token|key|secret|pass|credential|authorization|cookie/i;
+
+function moveSecrets(
+  name: string,
+  server: JsonObject,
+  secrets: Record<string, string>,
+): JsonObject {
+  const moved = { ...server };
+  for (const member of SECRET_MEMBERS) {
+    const texts = server[member];
+    if (!isObject(texts)) continue;
+    moved[member] = Object.fromEntries(
+      Object.entries(texts).map(([key, value]) => {
+        // One that names a variable already is no secret.
+        if (typeof value !== 'string' || !SECRET_NAME.test(key) || value.includes('${'))
+          return [key, value];
+        const variable = nameVariable(name, key);
+        secrets[variable] = value;
+        return [key, `\${${variable}}`];
+      }),
+    );
+  }
+  return moved;
+}
+
+/** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
+function nameVariable(server: string, key: string): string {
+  const [prefix, name] = [server, key].map((text) =>
+    text.toUpperCase().replace(/[^A-Z0-9]+/g, '_'),
+  );
+  return name?.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
+}

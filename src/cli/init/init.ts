@@ -1,0 +1,72 @@
+// `postern init`: a folder with which `postern dev` starts.
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { PACKAGE_ROOT } from '../../core/own-files.ts';
+import { UsageError } from '../command-line/usage-error.ts';
+import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
+import { importServers, NO_SERVERS } from './import-servers.ts';
+import { describeNextSteps } from './next-steps.ts';
+import { renderConfig } from './render-config.ts';
+import { renderEnv } from './render-env.ts';
+import { CATALOG, CATALOG_FILE, CATALOG_TEST, CATALOG_TEST_FILE } from './templates.ts';
+import { type NewFile, writeFiles } from './write-files.ts';
+
+export interface InitOptions extends GivenAnswers {
+  /** Asks nothing. */
+  readonly yes: boolean;
+  /** Overwrites files. */
+  readonly force: boolean;
+}
+
+const CONFIG_FILE = 'postern.yaml';
+const SCHEMA_FILE = 'postern.schema.json';
+const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
+
+/** @throws UsageError, CommandError */
+export async function init({ yes, force, ...given }: InitOptions): Promise<void> {
+  const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
+  if (!yes && !isAsking) {
+    throw new UsageError(
+      'postern init asks questions, and there is no terminal. Add --yes for the defaults, with options for what differs.',
+    );
+  }
+  const { askForAnswers, askToOverwrite } = await import('./ask.ts');
+  const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
+  const files = await planFiles(answers);
+  const written = await writeFiles(files, {
+    force,
+    ...(isAsking && { confirm: askToOverwrite }),
+  });
+  console.log(describeNextSteps({ answers, written, isInstalled: isInstalled() }));
+}
+
+const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
+
+async function planFiles(answers: Answers): Promise<readonly NewFile[]> {
+  const { servers, secrets } =
+    answers.servers === undefined ? NO_SERVERS : importServers(answers.servers);
+  const catalogFile = answers.tool ? CATALOG_FILE : undefined;
+  const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
+  const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
+  return [
+    { name: CONFIG_FILE, text: renderConfig({ schema: `./${schema}`, servers, hasOwnTools }) },
+    {
+      name: '.env',
+      text: renderEnv(answers, { configFile: CONFIG_FILE, catalogFile, secrets }),
+      isSecret: true,
+    },
+    ...(answers.tool
+      ? [
+          { name: CATALOG_FILE, text: CATALOG },
+          { name: CATALOG_TEST_FILE, text: CATALOG_TEST },
+        ]
+      : []),
+    ...(schema === SCHEMA_FILE
+      ? [{ name: SCHEMA_FILE, text: await readFile(new URL(SCHEMA_FILE, PACKAGE_ROOT), 'utf8') }]
+      : []),
+    // Somebody's own is left alone: the next steps say what it lacks.
+    ...(existsSync('.gitignore') ? [] : [{ name: '.gitignore', text: GIT_IGNORE }]),
+  ];
+}
+
+const GIT_IGNORE = '.env\ndata/\nnode_modules/\n';

@@ -1,0 +1,74 @@
+// `.env`, as `postern init` writes it.
+import { generateSecret } from '../../core/ids.ts';
+import type { Answers } from './answers.ts';
+import { findProvider, type KnownProvider } from './providers.ts';
+
+/** What the gateway refuses, and asks to replace (core/config/problems.ts). */
+const PLACEHOLDER = '…';
+
+export interface EnvFacts {
+  readonly configFile: string;
+  /** The file of the first tool, where there is one. */
+  readonly catalogFile: string | undefined;
+  /** Taken from the file with servers, which then names the variables. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+export function renderEnv(
+  answers: Answers,
+  { configFile, catalogFile, secrets }: EnvFacts,
+): string {
+  const provider = findProvider(answers.provider);
+  const isShared = answers.store === 'redis';
+  return `# Settings of Postern: \`postern config --all\` prints them all. Secrets stand here: keep this file out of Git.
+POSTERN_CONFIG=${configFile}
+${catalogFile === undefined ? '' : `POSTERN_CATALOG=${catalogFile}\n`}
+# The address at which users reach it, if that is not http://localhost and PORT:
+#BASE_URL=https://mcp.example.com
+${provider === undefined ? NO_PROVIDER : renderLogin(provider, answers)}${
+  isShared
+    ? `
+# Sessions and logins of all processes. Each of them has the same two lines.
+REDIS_URL=${write(answers.redisUrl)}
+OAUTH_STATE_SECRET=${generateSecret()}
+`
+    : ''
+}${renderSecrets(secrets)}`;
+}
+
+const NO_PROVIDER = `
+# Until these are set, \`postern dev\` has a provider of its own, which accepts any name, and \`postern start\`
+# does not start. What your provider needs: docs/providers.md
+#OAUTH_MODE=broker
+#OIDC_ISSUER=https://id.example.com
+#OAUTH_CLIENT_ID=
+#OAUTH_CLIENT_SECRET=
+`;
+
+const renderLogin = (
+  { title, profile, issuer, issuerExample, audienceExample, page }: KnownProvider,
+  answers: Answers,
+): string => `
+# Users log in with ${title}. What to register there: docs/${page}.md
+OAUTH_MODE=broker
+${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
+OIDC_ISSUER=${write(answers.issuer ?? issuer)}
+${
+  answers.audience === undefined && audienceExample === undefined
+    ? ''
+    : `# The audience of its tokens, for example ${audienceExample}\nOIDC_AUDIENCE=${write(answers.audience)}\n`
+}OAUTH_CLIENT_ID=${write(answers.clientId)}
+OAUTH_CLIENT_SECRET=${write(answers.clientSecret)}
+`;
+
+function renderSecrets(secrets: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(secrets).map(([name, value]) => `${name}=${write(value)}\n`);
+  return lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`;
+}
+
+/** In the quotes that it does not have itself, where it needs any. */
+function write(value = PLACEHOLDER): string {
+  if (/^[\w./:@%+=,~…-]*$/.test(value)) return value;
+  const quote = ["'", '"', '`'].find((mark) => !value.includes(mark)) ?? '';
+  return `${quote}${value}${quote}`;
+}
