@@ -19,7 +19,8 @@ RUN npm run build && mkdir data
 
 FROM node:24-slim
 WORKDIR /app
-COPY package.json LICENSE ./
+COPY package.json LICENSE postern.schema.json ./
+COPY templates templates
 COPY --from=packages /app/node_modules node_modules
 COPY --from=build /app/dist dist
 # The embedded store: the only folder that the service writes to.

@@ -111,7 +111,7 @@ test.each([
 ])(
   '§20.1 command line: what dev prints names the Inspector by Node.js $node: $inspector',
   (row) => {
-    const config = loadConfig({ AUTH_REQUIRED: 'false' });
+    const config = loadConfig({ AUTH_REQUIRED: 'false', POSTERN_CATALOG: 'catalog.mjs' });
     const facts = {
       login: 'none needed',
       configFile: undefined,

@@ -30,6 +30,35 @@ test('§2.4 --watch: a change is served at once, and sessions live on', async ()
   expect(postern.stderr()).toContain('[watch] catalog.mjs changed.');
 });
 
+test('§2.4 dev: a catalogue of one’s own is watched without --watch, and not with --no-watch', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'catalog.mjs', catalogModule('one'));
+  await writeFileIn(cwd, '.env', 'POSTERN_CATALOG=catalog.mjs\n');
+  const watched = await startPostern(ANONYMOUS, { args: ['dev'], cwd });
+  const alone = await startPostern(ANONYMOUS, { args: ['dev', '--no-watch'], cwd });
+  await writeFileIn(cwd, 'catalog.mjs', catalogModule('two'));
+  const say = (url: string) => callTool(url, 'say').catch(() => 'nobody answers');
+  await expect.poll(() => say(watched.url), SOON).toBe('two');
+  expect(await say(alone.url)).toBe('one');
+  expect(alone.stderr).not.toContain('[watch]');
+});
+
+test('§2.4 dev: of a catalogue elsewhere, .env of this folder is watched as well', async () => {
+  const elsewhere = await makeFolder();
+  const cwd = await makeFolder();
+  await writeFileIn(elsewhere, 'catalog.mjs', catalogModule('one'));
+  const args = ['dev', '--catalog', `${elsewhere}/catalog.mjs`];
+  const postern = await startPostern(ANONYMOUS, { args, cwd });
+  await expect.poll(() => postern.stdout).toContain('is running for development');
+  await writeFileIn(cwd, '.env', 'METRICS_ENABLED=true\n');
+  const status = () =>
+    fetch(`${postern.url}/metrics`).then(
+      (response) => response.status,
+      () => 0,
+    );
+  await expect.poll(status, SOON).toBe(200);
+});
+
 test('§2.4 --watch: a broken file is said, and does not end it', async () => {
   const postern = await watch(catalogModule('one'));
   await writeFileIn(postern.cwd, 'catalog.mjs', 'export default nothing;\n');

@@ -8,7 +8,6 @@ import { importServers, NO_SERVERS } from './import-servers.ts';
 import { describeNextSteps } from './next-steps.ts';
 import { renderConfig } from './render-config.ts';
 import { renderEnv } from './render-env.ts';
-import { CATALOG, CATALOG_FILE, CATALOG_TEST, CATALOG_TEST_FILE } from './templates.ts';
 import { type NewFile, writeFiles } from './write-files.ts';
 
 export interface InitOptions extends GivenAnswers {
@@ -19,6 +18,9 @@ export interface InitOptions extends GivenAnswers {
 }
 
 const CONFIG_FILE = 'postern.yaml';
+/** A first tool and its test, in the folder templates of the package. */
+const CATALOG_FILE = 'catalog.mjs';
+const CATALOG_TEST_FILE = 'catalog.test.mjs';
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 
@@ -57,16 +59,16 @@ async function planFiles(answers: Answers): Promise<readonly NewFile[]> {
     },
     ...(answers.tool
       ? [
-          { name: CATALOG_FILE, text: CATALOG },
-          { name: CATALOG_TEST_FILE, text: CATALOG_TEST },
+          { name: CATALOG_FILE, text: await readOwn(`templates/${CATALOG_FILE}`) },
+          { name: CATALOG_TEST_FILE, text: await readOwn(`templates/${CATALOG_TEST_FILE}`) },
         ]
       : []),
-    ...(schema === SCHEMA_FILE
-      ? [{ name: SCHEMA_FILE, text: await readFile(new URL(SCHEMA_FILE, PACKAGE_ROOT), 'utf8') }]
-      : []),
+    ...(schema === SCHEMA_FILE ? [{ name: SCHEMA_FILE, text: await readOwn(SCHEMA_FILE) }] : []),
     // Somebody's own is left alone: the next steps say what it lacks.
     ...(existsSync('.gitignore') ? [] : [{ name: '.gitignore', text: GIT_IGNORE }]),
   ];
 }
+
+const readOwn = (path: string): Promise<string> => readFile(new URL(path, PACKAGE_ROOT), 'utf8');
 
 const GIT_IGNORE = '.env\ndata/\nnode_modules/\n';

@@ -11,6 +11,8 @@ export interface KnownProvider {
   readonly issuer?: string;
   /** What its tokens name as their audience, where it cannot be guessed. */
   readonly audienceExample?: string;
+  /** What a client must ask for, where the profile does not know it. */
+  readonly addedScopes?: (clientId: string) => string;
   /** Which page says how to register the gateway. */
   readonly page: string;
 }
@@ -36,6 +38,8 @@ export const KNOWN_PROVIDERS: readonly KnownProvider[] = [
     title: 'Microsoft Entra ID',
     profile: 'entra',
     issuerExample: 'https://login.microsoftonline.com/<tenant id>/v2.0',
+    // The scope that the page tells to add under "Expose an API".
+    addedScopes: (clientId) => `offline_access api://${clientId}/access`,
     page: 'provider-entra',
   },
   {

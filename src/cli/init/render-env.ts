@@ -46,7 +46,7 @@ const NO_PROVIDER = `
 `;
 
 const renderLogin = (
-  { title, profile, issuer, issuerExample, audienceExample, page }: KnownProvider,
+  { title, profile, issuer, issuerExample, audienceExample, addedScopes, page }: KnownProvider,
   answers: Answers,
 ): string => `
 # Users log in with ${title}. What to register there: docs/${page}.md
@@ -59,7 +59,11 @@ ${
     : `# The audience of its tokens, for example ${audienceExample}\nOIDC_AUDIENCE=${write(answers.audience)}\n`
 }OAUTH_CLIENT_ID=${write(answers.clientId)}
 OAUTH_CLIENT_SECRET=${write(answers.clientSecret)}
-`;
+${
+  addedScopes === undefined
+    ? ''
+    : `OAUTH_ADDED_SCOPES=${write(answers.clientId && addedScopes(answers.clientId))}\n`
+}`;
 
 function renderSecrets(secrets: Readonly<Record<string, string>>): string {
   const lines = Object.entries(secrets).map(([name, value]) => `${name}=${write(value)}\n`);

@@ -1,30 +1,4 @@
-// A first tool with its test, as `postern init` writes them.
-
-export const CATALOG_FILE = 'catalog.mjs';
-export const CATALOG_TEST_FILE = 'catalog.test.mjs';
-/** The tool in the catalogue. */
-export const FIRST_TOOL = 'roll_dice';
-
-export const CATALOG = `import { createLocalCatalog, defineTool } from 'postern/define';
-
-const rollDice = defineTool({
-  name: '${FIRST_TOOL}',
-  description: 'Rolls a die, with 6 sides unless told otherwise.',
-  inputSchema: {
-    type: 'object',
-    properties: { sides: { type: 'integer', minimum: 2, description: 'How many sides it has.' } },
-    additionalProperties: false,
-  },
-  run({ sides = 6 }, { user }) {
-    const number = 1 + Math.floor(Math.random() * sides);
-    return { content: [{ type: 'text', text: \`\${user?.name ?? 'Somebody'} rolled \${number}\` }] };
-  },
-});
-
-export default createLocalCatalog({ tools: [rollDice] });
-`;
-
-export const CATALOG_TEST = `// Run it with: node --test
+// Run it with: node --test
 // It calls the tools as a client does, through a gateway without login.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -33,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createGateway, loadConfig } from 'postern';
-import catalog from './${CATALOG_FILE}';
+import catalog from './catalog.mjs';
 
 const server = createServer();
 let folder;
@@ -55,7 +29,7 @@ after(async () => {
 });
 
 async function callTool(name, args) {
-  const response = await fetch(\`http://127.0.0.1:\${server.address().port}/mcp\`, {
+  const response = await fetch(`http://127.0.0.1:${server.address().port}/mcp`, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
@@ -80,13 +54,12 @@ async function callTool(name, args) {
   return response.json();
 }
 
-test('${FIRST_TOOL} rolls one of the sides', async () => {
-  const { result } = await callTool('${FIRST_TOOL}', { sides: 4 });
+test('roll_dice rolls one of the sides', async () => {
+  const { result } = await callTool('roll_dice', { sides: 4 });
   assert.match(result.content[0].text, /^Somebody rolled [1-4]$/);
 });
 
-test('${FIRST_TOOL} refuses a die with one side', async () => {
-  const { error, result } = await callTool('${FIRST_TOOL}', { sides: 1 });
+test('roll_dice refuses a die with one side', async () => {
+  const { error, result } = await callTool('roll_dice', { sides: 1 });
   assert.ok(error ?? result.isError);
 });
-`;

@@ -1,0 +1,202 @@
+// postern init: what it writes starts, and nothing of the user's is overwritten unasked.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
+import { callTool, writeFileIn } from '../support/catalogs/catalog-files.ts';
+import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
+
+afterEach(endPosterns);
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Runs a command in a terminal of its own; that of util-linux. */
+const SCRIPT = '/usr/bin/script';
+
+const init = (cwd: string, ...args: readonly string[]) =>
+  runPostern({}, { args: ['init', ...args], cwd });
+
+/** As `npm install postern` would leave it. */
+async function makeProject(): Promise<string> {
+  const cwd = await makeFolder();
+  mkdirSync(join(cwd, 'node_modules'));
+  symlinkSync(ROOT, join(cwd, 'node_modules', 'postern'));
+  return cwd;
+}
+
+const read = (cwd: string, name: string): string => readFileSync(join(cwd, name), 'utf8');
+
+test('§20.6 init --yes: the first tool passes its test', async () => {
+  const cwd = await makeProject();
+  const { code, stdout } = await init(cwd, '--yes');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^Wrote postern\.yaml, \.env, catalog\.mjs, catalog\.test\.mjs, \.gitignore\.$/m,
+  );
+  for (const typed of ['node --test', 'npx postern dev', 'npx postern connect'])
+    expect(stdout).toMatch(new RegExp(`^ {2}${typed} `, 'm'));
+  expect(read(cwd, 'postern.yaml')).toMatch(
+    /^# yaml-language-server: \$schema=\.\/node_modules\/postern\/postern\.schema\.json\n/,
+  );
+  expect(read(cwd, '.gitignore')).toMatch(/^\.env$/m);
+  expect(statSync(join(cwd, '.env')).mode & 0o777).toBe(0o600);
+  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...env } = process.env;
+  const tested = spawnSync(process.execPath, ['--test'], { cwd, env, encoding: 'utf8' });
+  expect(tested.status, tested.stdout + tested.stderr).toBe(0);
+});
+
+test.each(['dev', 'start'])(
+  '§20.6 init --yes: postern %s serves the first tool',
+  async (command) => {
+    const cwd = await makeFolder();
+    await init(cwd, '--yes');
+    const { url } = await startPostern({ AUTH_REQUIRED: 'false' }, { args: [command], cwd });
+    expect(await callTool(url, 'roll_dice')).toMatch(/^Somebody rolled [1-6]$/);
+  },
+);
+
+test('§20.6 init: without the package in the folder, the schema is written for editors', async () => {
+  const cwd = await makeFolder();
+  await init(cwd, '--yes');
+  expect(read(cwd, 'postern.yaml')).toMatch(/\$schema=\.\/postern\.schema\.json\n/);
+  expect(JSON.parse(read(cwd, 'postern.schema.json'))).toHaveProperty('properties.mcpServers');
+});
+
+test('§20.6 init: nothing is asked without a terminal', async () => {
+  const cwd = await makeFolder();
+  const { code, stderr } = await init(cwd);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^postern init asks questions, and there is no terminal\. Add --yes/);
+  expect(existsSync(join(cwd, '.env'))).toBe(false);
+});
+
+test('§20.6 init: a file that exists is overwritten with --force only', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, '.env', 'MINE=1\n');
+  await writeFileIn(cwd, '.gitignore', 'mine\n');
+  const refused = await init(cwd, '--yes');
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(/^Nothing was written:\n {2}- \.env exists already\. Add --force/);
+  expect(read(cwd, '.env')).toBe('MINE=1\n');
+  expect(existsSync(join(cwd, 'postern.yaml'))).toBe(false);
+  const forced = await init(cwd, '--yes', '--force');
+  expect(forced.code).toBe(0);
+  expect(forced.stdout).toContain('Add .env to .gitignore');
+  expect(read(cwd, '.env')).toContain('POSTERN_CONFIG=postern.yaml');
+  expect(read(cwd, '.gitignore')).toBe('mine\n');
+});
+
+test('§20.6 init --servers: takes servers over, and their secrets into .env', async () => {
+  const cwd = await makeFolder();
+  const servers = {
+    web: { url: 'https://x.example/mcp', headers: { Authorization: "Bearer it's" } },
+    files: { command: 'true', args: ['a b', '-y'], env: { API_KEY: 'k 1', MODE: 'on' } },
+  };
+  await writeFileIn(cwd, 'mcp.json', `{ // mine\n"mcpServers": ${JSON.stringify(servers)} }`);
+  const { code } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
+  const yaml = read(cwd, 'postern.yaml');
+  expect(yaml).toContain('    args: ["a b","-y"]\n');
+  expect(yaml).toContain('{"API_KEY":"${FILES_API_KEY}","MODE":"on"}');
+  expect(yaml).toContain('builtIn: false');
+  expect(yaml).not.toContain('Bearer');
+  expect(read(cwd, '.env')).toContain(`WEB_AUTHORIZATION="Bearer it's"\nFILES_API_KEY='k 1'\n`);
+  expect(existsSync(join(cwd, 'catalog.mjs'))).toBe(false);
+  const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
+  expect(shown.code, shown.stdout).toBe(0);
+  expect(shown.stdout).toMatch(/^ {2}web: at x\.example\n {2}files: runs true$/m);
+});
+
+const TENANT = '3aa4a235-b6e2-48d5-9195-7fcf05b459b0';
+
+test.each([
+  {
+    provider: 'entra',
+    issuer: `https://login.microsoftonline.com/${TENANT}/v2.0`,
+    audience: TENANT,
+  },
+  { provider: 'okta', issuer: 'https://org.okta.com/oauth2/default', audience: 'api://default' },
+  { provider: 'auth0', issuer: 'https://org.auth0.com/', audience: 'https://mcp.example.com/mcp' },
+  {
+    provider: 'keycloak',
+    issuer: 'https://id.example.com/realms/main',
+    audience: 'https://mcp.example.com',
+  },
+  { provider: 'google', issuer: 'https://accounts.google.com', audience: 'c' },
+  { provider: 'other', issuer: 'https://id.example.com', audience: 'https://mcp.example.com' },
+])(
+  '§20.6 init --provider $provider: once the values are there, the settings are right',
+  async ({ provider, issuer, audience }) => {
+    const cwd = await makeFolder();
+    const { stdout } = await init(cwd, '--yes', '--provider', provider);
+    expect(stdout).toContain('http://localhost:3000/oauth/callback');
+    const unfinished = await runPostern({}, { args: ['config'], cwd });
+    expect(unfinished.code).toBe(1);
+    expect(unfinished.stdout).toContain('✗ OAUTH_CLIENT_ID: … is the placeholder');
+    const login = ['--issuer', issuer, '--audience', audience, '--client-id', 'c'];
+    const store = ['--store', 'redis', '--redis-url', 'redis://h'];
+    const values = [...login, '--client-secret', 's', ...store];
+    await init(cwd, '--yes', '--force', '--provider', provider, ...values);
+    const { code, stdout: shown } = await runPostern({}, { args: ['config'], cwd });
+    expect(code, shown).toBe(0);
+    expect(shown).toMatch(/^ {2}OAUTH_MODE +broker +\.env$/m);
+  },
+);
+
+test.each([
+  { args: ['--servers', 'nope.json'], code: 1, says: '--servers: nope.json cannot be read' },
+  { args: ['--servers', 'empty.json'], code: 1, says: 'empty.json has no "mcpServers"' },
+  { args: ['--provider', 'otka'], code: 2, says: '"otka" is not one of dev, entra, okta' },
+  { args: ['--store', 'disk'], code: 2, says: '"disk" is not one of embedded, redis.' },
+])('§20.6 init: $args is refused: $says', async ({ args, code, says }) => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'empty.json', '{}');
+  const ended = await init(cwd, '--yes', ...args);
+  expect({ code: ended.code, wrote: existsSync(join(cwd, '.env')) }).toEqual({
+    code,
+    wrote: false,
+  });
+  expect(ended.stderr).toContain(says);
+});
+
+test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
+  '§20.6 init: in a terminal it asks, and Ctrl+C writes nothing',
+  async () => {
+    const finished = await makeFolder();
+    const asked = openTerminal(finished);
+    await asked.answer('Where do your users log in?', '\r');
+    await asked.answer('What is the gateway to serve?', '\r');
+    await asked.answer('Where does it keep sessions?', '\r');
+    await asked.ended;
+    expect(asked.screen()).toContain('Wrote postern.yaml, .env, catalog.mjs, catalog.test.mjs');
+
+    const abandoned = await makeFolder();
+    const ended = openTerminal(abandoned);
+    await ended.answer('Where do your users log in?', '\u0003');
+    await ended.ended;
+    expect(ended.screen()).toContain('Nothing was written');
+    expect(existsSync(join(abandoned, '.env'))).toBe(false);
+  },
+);
+
+function openTerminal(cwd: string) {
+  const command = `stty cols 100 rows 40; exec '${process.execPath}' '${ROOT}/dist/cli/main.js' init`;
+  const terminal = spawn(SCRIPT, ['-qfec', command, '/dev/null'], {
+    cwd,
+    env: { PATH: process.env.PATH, SHELL: '/bin/sh', TERM: 'xterm' },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  onTestFinished(() => void terminal.kill('SIGKILL'));
+  let printed = '';
+  terminal.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    printed += piece;
+  });
+  return {
+    screen: () => printed,
+    async answer(question: string, keys: string) {
+      await expect.poll(() => printed).toContain(question);
+      terminal.stdin.write(keys);
+    },
+    ended: new Promise((resolve) => terminal.once('close', resolve)),
+  };
+}
