@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createGatewayFileSchema } from '../src/core/gateway-file/gateway-file-schema.ts';
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
+import { renderCliPage } from './docs/cli-page.ts';
 import { renderClientsPage } from './docs/clients-page.ts';
 import { renderDashboard } from './docs/dashboard/render-dashboard.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
@@ -18,6 +19,7 @@ const readIfPresent = (name: string) => readFile(new URL(name, root), 'utf8').ca
 const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/settings.md': settingsPage,
   'docs/errors.md': renderErrorsPage,
+  'docs/cli.md': renderCliPage,
   'docs/clients.md': renderClientsPage,
   'docs/authors.md': renderAuthorsPage,
   'docs/operations.md': renderOperationsPage,

@@ -39,6 +39,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Deploy', link: '/deploy' },
       { text: 'Operations', link: '/operations' },
       { text: 'Scaling', link: '/scaling' },
+      { text: 'Command line', link: '/cli' },
       { text: 'postern doctor', link: '/doctor' },
     ],
   },

@@ -53,7 +53,7 @@ type FindProblem = (read: Read, isMissing: IsMissing) => string | undefined;
 const PROBLEM_FINDERS: readonly FindProblem[] = [
   function findMissingIssuerProblem(read, isMissing) {
     return read(serverSettings.authRequired) && isMissing(providerSettings.issuer)
-      ? 'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev'
+      ? 'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev'
       : undefined;
   },
 
@@ -77,7 +77,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   function findMissingClientIdProblem(read, isMissing) {
     return isBrokerMode(read) && isMissing(clientId)
-      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider.'
+      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern.'
       : undefined;
   },
 
@@ -85,7 +85,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return isBrokerMode(read) &&
       !read(serverSettings.authRequired) &&
       isMissing(providerSettings.issuer)
-      ? 'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it.'
+      ? 'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it, for example OIDC_ISSUER=https://id.example.com.'
       : undefined;
   },
 
@@ -94,7 +94,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return isShared &&
       needsStateSecret(read(mode), read(consentSettings.kind)) &&
       isMissing(stateSecrets)
-      ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48.'
+      ? 'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env'
       : undefined;
   },
 

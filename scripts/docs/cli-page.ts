@@ -1,0 +1,60 @@
+import { type Command, type OptionRow, toFlag } from '../../src/cli/command-line/command.ts';
+import { COMMANDS, DEFAULT_COMMAND } from '../../src/cli/commands/all.ts';
+import { renderTable } from './table.ts';
+
+/** `docs/cli.md`, from the rows of the commands. */
+export const renderCliPage = (): string => `# Command line
+
+\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. Where the package is installed in a project, type
+\`npx postern\`. \`postern COMMAND --help\` prints what stands here.
+
+Settings are variables of the environment, and \`.env\` in the current folder fills in what the environment does not set
+([Settings](settings.md)).
+
+${renderTable(
+  ['Exit code', 'Meaning'],
+  [
+    ['0', 'It worked'],
+    ['1', 'It failed, or a check found something'],
+    ['2', 'The command line is wrong: stderr says what, and what was perhaps meant'],
+  ],
+)}
+Colours are for terminals only; \`NO_COLOR=1\` switches them off, \`FORCE_COLOR=1\` on. With \`--json\`, stdout is one JSON document.
+
+${COMMANDS.map(renderCommand).join('\n')}`;
+
+function renderCommand(command: Command): string {
+  const { name, summary, description, argument, options, examples, exitCode1 } = command;
+  const rows = Object.entries(options).map(([key, row]) => [
+    `\`${describeOption(toFlag(key), row)}\``,
+    describeSummary(row),
+  ]);
+  return [
+    `## ${name}`,
+    [toSentence(summary), ...description].join('\n\n'),
+    ...(argument === undefined ? [] : [describeArgument(argument)]),
+    ...(rows.length === 0 ? [] : [renderTable(['Option', 'What it does'], rows).trimEnd()]),
+    ...(exitCode1 === undefined ? [] : [`Exit code 1: ${exitCode1}.`]),
+    examples
+      .map(({ command: typed, does }) => `\`\`\`sh\n# ${does}\n${typed}\n\`\`\``)
+      .join('\n\n'),
+    '',
+  ]
+    .join('\n\n')
+    .replace(/\n+$/, '\n');
+}
+
+const describeOption = (flag: string, row: OptionRow): string => {
+  if (row.kind === 'flag') return flag;
+  return row.kind === 'switch' ? `${flag}, ${flag.replace('--', '--no-')}` : `${flag} ${row.value}`;
+};
+
+const describeSummary = (row: OptionRow): string =>
+  row.kind === 'choice' ? `${row.summary}: ${row.choices.join(', ')}` : row.summary;
+
+function describeArgument({ name, summary, choices }: NonNullable<Command['argument']>): string {
+  const allowed = choices === undefined ? '' : `: ${choices.map((one) => `\`${one}\``).join(', ')}`;
+  return `\`${name}\` is ${summary}${allowed}.`;
+}
+
+const toSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
