@@ -31,7 +31,7 @@ function renderCommand(command: Command): string {
   ]);
   return [
     `## ${name}`,
-    [toSentence(summary), ...description].join('\n\n'),
+    [toSentence(summary), ...description].map(markUrls).join('\n\n'),
     ...(argument === undefined ? [] : [describeArgument(argument)]),
     ...(rows.length === 0 ? [] : [renderTable(['Option', 'What it does'], rows).trimEnd()]),
     ...(exitCode1 === undefined ? [] : [`Exit code 1: ${exitCode1}.`]),
@@ -54,7 +54,10 @@ const describeSummary = (row: OptionRow): string =>
 
 function describeArgument({ name, summary, choices }: NonNullable<Command['argument']>): string {
   const allowed = choices === undefined ? '' : `: ${choices.map((one) => `\`${one}\``).join(', ')}`;
-  return `\`${name}\` is ${summary}${allowed}.`;
+  return `\`${name}\` is ${markUrls(summary)}${allowed}.`;
 }
+
+/** As code: the site would check where it leads. */
+const markUrls = (text: string): string => text.replace(/https?:\/\/[\w.:/-]*\w/g, '`$&`');
 
 const toSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
