@@ -55,19 +55,40 @@ function passTrace(call: ProtectedCall, message: JsonObject, trace: RequestTrace
 }
 
 /** Of each method that is about one thing: what it is called, and by which parameter. */
-const SUBJECTS: Readonly<Record<string, readonly [param: string, attribute: string]>> = {
-  'tools/call': ['name', 'gen_ai.tool.name'],
-  'prompts/get': ['name', 'gen_ai.prompt.name'],
-  'resources/read': ['uri', 'mcp.resource.uri'],
-};
+const SUBJECTS = new Map<unknown, readonly [param: string, attribute: string]>([
+  ['tools/call', ['name', 'gen_ai.tool.name']],
+  ['prompts/get', ['name', 'gen_ai.prompt.name']],
+  ['resources/read', ['uri', 'mcp.resource.uri']],
+]);
+
+/** What callers may write as they like is no name: there would be as many as they like. */
+const NAMED_METHODS: ReadonlySet<unknown> = new Set([
+  ...SUBJECTS.keys(),
+  'initialize',
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/roots/list_changed',
+  'ping',
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  'subscriptions/listen',
+  'completion/complete',
+  'logging/setLevel',
+]);
 
 function describeMessage({ id, method, params }: JsonObject, request: GatewayRequest): Attributes {
   if (typeof method !== 'string') return {};
-  const [param = '', attribute = ''] = SUBJECTS[method] ?? [];
+  const [param = '', attribute = ''] = SUBJECTS.get(method) ?? [];
   const subject = isObject(params) ? params[param] : undefined;
+  const version = getHeader(request, 'mcp-protocol-version');
   return {
     'mcp.method.name': truncateForLog(method),
-    'mcp.protocol.version': getHeader(request, 'mcp-protocol-version'),
+    'mcp.protocol.version': version && truncateForLog(version),
     'jsonrpc.request.id': isRequestId(id) ? truncateForLog(String(id)) : undefined,
     'network.transport': 'tcp',
     'network.protocol.name': 'http',
@@ -77,22 +98,20 @@ function describeMessage({ id, method, params }: JsonObject, request: GatewayReq
 }
 
 interface MessageName {
+  /** Undefined for one that MCP does not have. */
   readonly method: string | undefined;
   /** Of tools and prompts; URIs are too many. */
   readonly target: string | undefined;
 }
 
 function nameMessage({ method, params }: JsonObject): MessageName {
-  const [param] = typeof method === 'string' ? (SUBJECTS[method] ?? []) : [];
+  const [param] = SUBJECTS.get(method) ?? [];
   const target = param === 'name' && isObject(params) ? params.name : undefined;
   return {
-    method: typeof method === 'string' ? method : undefined,
-    target: typeof target === 'string' ? target : undefined,
+    method: typeof method === 'string' && NAMED_METHODS.has(method) ? method : undefined,
+    target: typeof target === 'string' ? truncateForLog(target) : undefined,
   };
 }
-
-/** What callers may write as they like is no name. */
-const UNKNOWN_METHOD: ReadonlySet<string> = new Set(['method_not_found', 'unknown_method']);
 
 /** Apart from the message, so that a call that waits does not keep it. */
 async function nameAtEnd(
@@ -101,9 +120,9 @@ async function nameAtEnd(
   replying: Reply | Promise<Reply>,
 ): Promise<Reply> {
   const reply = await replying;
-  const key = reply.error?.key ?? '';
-  if (method !== undefined && !UNKNOWN_METHOD.has(key)) {
-    const isKnown = target !== undefined && key !== 'invalid_params';
+  if (method !== undefined) {
+    // Whoever has an answer named something that there is. A notification has none.
+    const isKnown = target !== undefined && reply.status === 200 && reply.error === undefined;
     trace.setName(isKnown ? `${method} ${target}` : method);
   }
   return reply;

@@ -196,6 +196,32 @@ describe('what is not told', () => {
     expect(JSON.stringify(collector.spans())).not.toMatch(/the-code|the-token/);
   });
 
+  test('§21.2 traces: methods are answered the same, whatever they are called, and name no span', async () => {
+    const names = ['constructor', 'toString', '__proto__'];
+    const answers = await runTraced((gateway) =>
+      Promise.all(names.map((name) => stateless(gateway, name))),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404]);
+    const named = collector.spans().filter(({ kind }) => kind === 2);
+    expect(named.map(({ name }) => name)).toEqual(names.map(() => 'POST /mcp'));
+  });
+
+  test('§21.2 traces: names that callers make up are no names of spans, also where no tool is looked for', async () => {
+    const made = 'x'.repeat(5000);
+    await runTraced(async (gateway) => {
+      const session = await gateway.open();
+      await gateway.rpc({ jsonrpc: '2.0', method: made }, { session });
+      await gateway.rpc(
+        { jsonrpc: '2.0', method: 'tools/call', params: { name: made } },
+        { session },
+      );
+      await gateway.rpc(callOf({ name: made }), { session: 'no-such-session' });
+    });
+    const sent = JSON.stringify(collector.spans());
+    expect(sent).toContain('"tools/call"');
+    expect(sent).not.toContain(made.slice(0, 300));
+  });
+
   test('§21.2 traces: neither arguments nor results nor tokens, and of a URI no query', async () => {
     const token = await runTraced(async (gateway) => {
       const signed = await gateway.issuer.sign();
