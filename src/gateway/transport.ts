@@ -51,7 +51,12 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(
     parts.endpoints,
-    await createSite({ baseUrl, log, logoOrigin: findLogoOrigin(config) }),
+    await createSite({
+      baseUrl,
+      log,
+      logoOrigin: findLogoOrigin(config),
+      hasOperatorsPage: config.admin.groups.length > 0,
+    }),
   );
   const ownQueue = createRunQueue(clock);
   const runQueue = tracing === undefined ? ownQueue : traceRunQueue(ownQueue, tracing);

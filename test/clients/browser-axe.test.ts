@@ -1,8 +1,8 @@
 // §19.4, §19.5: the pages for users are readable by everybody, on every screen.
-import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
+import { findSerious } from '../support/site/axe.ts';
 import { callTool, logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
@@ -41,27 +41,3 @@ test.each(PAGES.flatMap((row) => SCREENS.map((screen) => ({ ...row, ...screen })
     expect(complaints).toEqual([]);
   },
 );
-
-/** In a world of its own, which the policy of the page does not hold for. */
-async function findSerious(page: Page): Promise<readonly string[]> {
-  const cdp = await page.context().newCDPSession(page);
-  const { frameTree } = await cdp.send('Page.getFrameTree');
-  const { executionContextId: contextId } = await cdp.send('Page.createIsolatedWorld', {
-    frameId: frameTree.frame.id,
-  });
-  const evaluate = (expression: string) =>
-    cdp.send('Runtime.evaluate', {
-      expression,
-      contextId,
-      awaitPromise: true,
-      returnByValue: true,
-    });
-  await evaluate(axe.source);
-  const { result } = await evaluate(
-    'axe.run().then(({ violations }) => JSON.stringify(violations))',
-  );
-  const violations: readonly axe.Result[] = JSON.parse(result.value);
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-}

@@ -11,7 +11,9 @@ import { INSTALLATION_MS, openBrowser, type TestBrowser } from '../support/tools
 
 /** All that are documentation; what is `index` or has an app has tests of its own. */
 const DOCUMENTATION = readdirSync(new URL('../../docs/', import.meta.url))
-  .filter((name) => name.endsWith('.md') && !['index.md', 'playground.md'].includes(name))
+  .filter(
+    (name) => name.endsWith('.md') && !['index.md', 'playground.md', 'admin.md'].includes(name),
+  )
   .map((name) => `/${name.replace('.md', '')}`);
 
 interface Served {

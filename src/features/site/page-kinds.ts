@@ -5,6 +5,11 @@
 export type PageKind = 'documentation' | 'app';
 
 /** By path below BASE_URL. Every other page is documentation. */
-const APPS: ReadonlySet<string> = new Set<string>(['/', '/playground', '/playground/callback']);
+const APPS: ReadonlySet<string> = new Set<string>([
+  '/',
+  '/playground',
+  '/playground/callback',
+  '/admin',
+]);
 
 export const getPageKind = (path: string): PageKind => (APPS.has(path) ? 'app' : 'documentation');

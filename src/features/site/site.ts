@@ -23,6 +23,8 @@ export interface SiteOptions {
   readonly log: Log;
   /** Of a logo that is not the gateway's own: pages may load it from there. */
   readonly logoOrigin?: string | undefined;
+  /** Whether there is an operators' page (§22). */
+  readonly hasOperatorsPage?: boolean;
   /** Where `npm run build` put the pages. */
   readonly folder?: URL;
 }
@@ -34,9 +36,11 @@ export async function createSite({
   baseUrl,
   log,
   logoOrigin,
+  hasOperatorsPage = false,
   folder = BUILT_PAGES,
 }: SiteOptions): Promise<Site> {
-  const files = await readPages(folder);
+  const built = await readPages(folder);
+  const files = hasOperatorsPage ? built : built.filter(({ path }) => path !== OPERATORS_PATH);
   if (files.length === 0) {
     log.info('There are no documentation pages to serve; npm run build makes them.');
   }
@@ -74,6 +78,7 @@ export async function createSite({
 }
 
 const NOT_FOUND_PATH = '/404';
+const OPERATORS_PATH = '/admin';
 
 /** Names of files change with their content, yet not with BASE_URL, which is filled into it. */
 const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;

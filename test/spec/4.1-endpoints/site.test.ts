@@ -30,7 +30,7 @@ const PROVIDERS = [
   'hydra',
 ];
 /** They call the gateway. */
-const APPS = ['/', '/playground', '/playground/callback'];
+const APPS = ['/', '/playground', '/playground/callback', '/admin'];
 const PAGES = [
   ...APPS,
   '/connect',
@@ -90,7 +90,12 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const open = (baseUrl: string) =>
-  createSite({ baseUrl, log: collectLog().log, folder: pathToFileURL(`${folder}/`) });
+  createSite({
+    baseUrl,
+    log: collectLog().log,
+    hasOperatorsPage: true,
+    folder: pathToFileURL(`${folder}/`),
+  });
 
 const textOf = (reply: Reply | undefined): string => Buffer.from(reply?.body ?? '').toString();
 

@@ -23,6 +23,8 @@ export interface Limits {
 interface State {
   facts: Facts | undefined;
   phase: 'loading' | 'disconnected' | 'working' | 'connected';
+  /** There is a token. */
+  isLoggedIn: boolean;
   era: Era;
   failure: string | undefined;
   exchanges: Exchange[];
@@ -38,6 +40,7 @@ const EMPTY: Inventory = { tools: [], prompts: [], resources: [], templates: [] 
 const state: State = reactive({
   facts: undefined,
   phase: 'loading',
+  isLoggedIn: false,
   era: 'session',
   failure: undefined,
   exchanges: [],
@@ -78,7 +81,7 @@ export async function start(): Promise<void> {
 }
 
 /** The browser leaves this page. `returnTo` is the path to show then. */
-export async function logIn(returnTo: '/' | '/playground'): Promise<void> {
+export async function logIn(returnTo: '/' | '/playground' | '/admin'): Promise<void> {
   await attempt(async () => {
     const settings = requireLogInSettings();
     state.exchanges = [];
@@ -96,7 +99,10 @@ export async function completeLogIn(query: string): Promise<string | undefined> 
     const finished = await finishLogIn(query, requireLogInSettings(), send);
     tokens = finished.tokens;
     state.tokenEndsAt = tokens.expiresAt;
-    await openConnection();
+    state.isLoggedIn = true;
+    // The operators' page needs no session.
+    if (finished.returnTo === '/admin') state.phase = 'disconnected';
+    else await openConnection();
     returnTo = finished.returnTo;
   });
   return returnTo;
@@ -106,6 +112,7 @@ export async function completeLogIn(query: string): Promise<string | undefined> 
 export async function connect(accessToken?: string): Promise<void> {
   await attempt(async () => {
     tokens = accessToken === undefined ? undefined : { accessToken, expiresAt: undefined };
+    state.isLoggedIn = tokens !== undefined;
     await openConnection();
   });
 }
@@ -122,6 +129,7 @@ export async function switchEra(era: Era): Promise<void> {
 export async function logOut(): Promise<void> {
   await closeConnection();
   tokens = undefined;
+  state.isLoggedIn = false;
   state.tokenEndsAt = undefined;
   state.limits = undefined;
   state.exchanges = [];
@@ -142,6 +150,14 @@ export async function call(
     throw error;
   }
 }
+
+/** A request of the operators' page, which the playground does not show. @throws Error when nothing answers. */
+export const fetchAsUser = (url: string, method: 'GET' | 'DELETE' = 'GET'): Promise<Response> =>
+  fetch(url, {
+    method,
+    cache: 'no-store',
+    headers: { Authorization: `Bearer ${tokens?.accessToken ?? ''}` },
+  });
 
 /** The session, or the login, is over: there is nothing to call with. */
 function noteEnd({ status, reason }: CallError): void {

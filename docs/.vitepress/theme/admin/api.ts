@@ -1,0 +1,122 @@
+// §22: the operators' API, with the token of this tab.
+import { withBase } from 'vitepress';
+import { parseObject } from '../playground/json.ts';
+import { fetchAsUser } from '../playground/state.ts';
+
+export interface Session {
+  readonly id: string;
+  readonly user?: string;
+  readonly server?: string;
+  readonly protocolVersion: string;
+  readonly client?: { readonly name?: string; readonly title?: string; readonly version?: string };
+  readonly createdAt: string;
+  readonly lastUsedAt: string;
+  readonly expiresAt: string;
+}
+
+export interface SessionPage {
+  readonly sessions: readonly Session[];
+  readonly active: number;
+  readonly nextCursor?: string;
+}
+
+export interface Client {
+  readonly id: string;
+  readonly name?: string;
+  readonly redirectUris: readonly string[];
+  readonly registeredAt: string;
+  readonly expiresAt: string;
+  readonly isUsed: boolean;
+}
+
+export interface ClientPage {
+  readonly clients: readonly Client[];
+  readonly nextCursor?: string;
+}
+
+export interface Failure {
+  readonly time: string;
+  readonly step: string;
+  readonly client?: string;
+  readonly ip: string;
+  readonly error: string;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+export interface Limits {
+  readonly enabled: boolean;
+  readonly groups: readonly {
+    readonly group: string;
+    readonly windowMs: number;
+    readonly max: { readonly ip: number; readonly user?: number; readonly global: number };
+  }[];
+  readonly refused: number;
+  readonly refusals: readonly {
+    readonly group: string;
+    readonly by: string;
+    readonly caller: string;
+    readonly until: string;
+  }[];
+}
+
+export interface KeySet {
+  readonly issuer: string;
+  readonly url?: string;
+  readonly keys: readonly { readonly kid?: string; readonly algorithms: readonly string[] }[];
+  readonly fetchedAt?: string;
+  readonly nextFetchAt?: string;
+  readonly problem?: string;
+}
+
+export interface StoreState {
+  readonly isUp: boolean;
+  readonly driver?: 'embedded' | 'redis';
+  readonly latencyMs?: number;
+  readonly bytes?: number;
+  readonly servers?: readonly {
+    readonly version?: string;
+    readonly mode?: string;
+    readonly evictionPolicy?: string;
+    readonly persistence?: string;
+  }[];
+  readonly problem?: string;
+}
+
+export interface UpstreamServer {
+  readonly name: string;
+  readonly transport: string;
+  readonly isRequired: boolean;
+  readonly isUp?: boolean;
+  readonly reason?: string;
+  readonly tools?: number;
+  readonly processes?: number;
+}
+
+/** @throws Error in words for the user. */
+export async function show<Shown>(path: string): Promise<Shown> {
+  return (await request(path, 'GET')).json();
+}
+
+/** @throws Error in words for the user. */
+export async function remove(path: string): Promise<void> {
+  await request(path, 'DELETE');
+}
+
+async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response> {
+  const answer = await fetchAsUser(withBase(`/admin/api${path}`), method);
+  if (answer.ok) return answer;
+  if (answer.status === 401) throw new Error('Your login has expired. Log in again.');
+  const error = parseObject(await answer.text())?.error;
+  const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : {};
+  const details =
+    typeof data === 'object' && data !== null && 'details' in data
+      ? String(data.details)
+      : undefined;
+  throw new Error(details ?? `The gateway answered ${answer.status}.`);
+}
+
+const TIMES = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+
+export const formatTime = (time: string | undefined): string =>
+  time === undefined ? '–' : TIMES.format(new Date(time));
