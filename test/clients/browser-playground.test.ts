@@ -1,6 +1,9 @@
 // §19.3, §19.5: the playground, as a user goes through it.
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { createLocalCatalog, definePrompt } from '../../src/index.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import {
   callTool,
@@ -103,6 +106,39 @@ test('§19.5 playground: prompts, resources and templates', async () => {
   await page.getByText(/^Done in/).waitFor();
   expect(complaints).toEqual([]);
 });
+
+test(
+  '§19.5 playground: what is shown as a command runs nothing that a server made up',
+  async () => {
+    const planted = '$(echo planted)$TOKEN';
+    const prompt = definePrompt({
+      name: planted,
+      description: 'Says hello.',
+      get: () => ({ messages: [{ role: 'user', content: { type: 'text', text: 'Hello.' } }] }),
+    });
+    const catalog = createLocalCatalog({ prompts: [prompt] });
+    const other = closeAfterTest(await startSiteBrowser({ deps: { catalog } }));
+    const { page } = await other.open('/playground');
+    await logInToPlayground(page);
+    await chooseEra(page, 'Stateless');
+    await page.getByRole('button', { name: /^Prompts/ }).click();
+    await page.getByRole('button', { name: 'Get the prompt' }).click();
+    await expect.poll(() => resultOf(page).innerText()).toBe('Hello.');
+
+    for (const summary of await page.locator('.pg-exchanges summary').all()) await summary.click();
+    const command = page
+      .locator('.pg-exchanges pre')
+      .filter({ hasText: 'Mcp-Name: $(echo' })
+      .last();
+    const script = `curl() { printf '%s\\n' "$@"; }\n${await command.innerText()}`;
+    const { stdout } = await promisify(execFile)('sh', ['-c', script], {
+      env: { TOKEN: 'the-token' },
+    });
+    expect(stdout).toContain(`Mcp-Name: ${planted}\n`);
+    expect(stdout).toContain('Authorization: Bearer the-token\n');
+  },
+  INSTALLATION_MS,
+);
 
 test('§19.5 playground: a form that is not filled in says what is missing, and calls nothing', async () => {
   const { page } = await own.open('/playground');
