@@ -124,9 +124,8 @@ export function describeUpstream(
       expect(await harness.upstream.request(caller, request)).toEqual(said('traced'));
     });
 
-    test.runIf(era === 'session' && canAsk)(
-      '§18.3 a question of the server is answered by the request that it belongs to',
-      async () => {
+    if (era === 'session' && canAsk) {
+      test('§18.3 a question of the server is answered by the request that it belongs to', async () => {
         const asked: UpstreamQuestion[] = [];
         const result = await callTool(
           harness.upstream,
@@ -144,20 +143,18 @@ export function describeUpstream(
         expect(asked).toMatchObject([
           { method: 'elicitation/create', params: { message: 'Which colour?' } },
         ]);
-      },
-    );
+      });
+    }
 
-    test.runIf(era === 'session')(
-      '§18.3 a question that nobody can answer gets an error, and the call goes on',
-      async () => {
+    if (era === 'session') {
+      test('§18.3 a question that nobody can answer gets an error, and the call goes on', async () => {
         const result = await callTool(harness.upstream, caller, 'ask');
         expect(result).toMatchObject({ isError: true });
-      },
-    );
+      });
+    }
 
-    test.runIf(era === 'stateless')(
-      '§18.3 a question in a result is passed on, and its answer with the next request',
-      async () => {
+    if (era === 'stateless') {
+      test('§18.3 a question in a result is passed on, and its answer with the next request', async () => {
         const result = await callTool(harness.upstream, caller, 'ask');
         expect(result).toMatchObject({
           resultType: 'input_required',
@@ -173,8 +170,8 @@ export function describeUpstream(
           }),
         );
         expect(answered).toEqual(said('{"action":"decline"}'));
-      },
-    );
+      });
+    }
 
     test('§18.3 who listens hears that lists and subscribed resources have changed', async () => {
       const heard: string[] = [];

@@ -161,7 +161,7 @@ describe('every metric moves', () => {
     { operation: 'create_session', act: () => gateway.open() },
     { operation: 'ping', act: () => gateway.request({ path: '/health/ready' }) },
     {
-      operation: 'set',
+      operation: 'set_listed',
       act: () =>
         gateway.request({
           method: 'POST',
