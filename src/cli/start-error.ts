@@ -15,7 +15,7 @@ export class StartError extends Error {
 export function describeListenError(error: unknown, host: string, port: number): string {
   switch (getErrorCode(error)) {
     case 'EADDRINUSE':
-      return `PORT: port ${port} on ${host} is in use by another process. Stop that process, or set PORT to a free port.`;
+      return `PORT: port ${port} on ${host} is in use by another process. Stop that process, or choose a free port with PORT or --port.`;
     case 'EACCES':
       return `PORT: this process is not allowed to listen on port ${port}. Set PORT to 1024 or above.`;
     default:

@@ -94,6 +94,7 @@ test.each([
   { args: ['dev', '--watch=no'], says: '--watch does not take a value.' },
   { args: ['dev', 'now'], says: 'Too many arguments: now.' },
   { args: ['--port', '3010', 'dev'], says: 'Too many arguments: dev. The command comes first' },
+  { args: ['dev', '3010'], says: 'Too many arguments: 3010. The port is given by --port 3010;' },
   { args: ['dev', 'm.json'], says: 'Too many arguments: m.json. Did you mean --config m.json?' },
   { args: ['dev', 'm.mjs'], says: 'Too many arguments: m.mjs. Did you mean --catalog m.mjs?' },
 ])('§20.1 command line: $args is refused: $says', async ({ args, says }) => {

@@ -15,6 +15,10 @@ export async function loadCatalog(file: string): Promise<Catalog> {
   const path = resolve(file);
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
     throw new StartError([`--catalog: the file ${path} does not exist.`]);
+  if (/\.(jsonc?|ya?ml)$/i.test(path))
+    throw new StartError([
+      `--catalog: ${file} is no catalogue, which is code (.mjs, .js, .ts). A file with MCP servers is given by --config ${file}.`,
+    ]);
   registerPosternResolver();
   const exported = await importDefault(path);
   if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${EXAMPLE}`]);

@@ -90,6 +90,9 @@ function describeExcess(parsed: ParsedSoFar): string {
   const says = `Too many arguments: ${excess.join(' ')}.`;
   if (commands.some(({ name }) => name === excess.join(' ')))
     return `${says} The command comes first: postern ${excess.join(' ')}, then its options.`;
+  // npm keeps the options for itself that stand before `--`, and passes on their values.
+  if (/^\d+$/.test(first))
+    return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
   // A file that stands alone was meant for an option.
   if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says}${suggest(`--config ${first}`)}`;
   return `${says}${suggest(/\.[cm]?[jt]s$/.test(first) ? `--catalog ${first}` : undefined)}`;

@@ -37,6 +37,10 @@ type Content = { readonly text: string } | { readonly problem: string };
 function readText(path: string): Content {
   if (extname(path).toLowerCase() === '.toml')
     return { problem: `${path}: Postern reads JSON and YAML, not TOML.` };
+  if (/^\.[cm]?[jt]s$/i.test(extname(path)))
+    return {
+      problem: `${path}: Postern reads JSON and YAML here. Tools of your own are given by --catalog ${path}.`,
+    };
   try {
     const bytes = readFileSync(path);
     if (bytes.length > MAX_BYTES)
