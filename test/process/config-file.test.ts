@@ -61,7 +61,11 @@ test.each(['start', 'dev'])(
 test.each([
   { what: 'is not there', name: 'other.json', says: 'other.json: there is no such file (' },
   { what: 'is a folder', name: '.', says: '.: this is a folder.' },
-  { what: 'is code', name: 'catalog.mjs', says: 'catalog.mjs: Postern reads JSON and YAML here. Tools' },
+  {
+    what: 'is code',
+    name: 'catalog.mjs',
+    says: 'catalog.mjs: Postern reads JSON and YAML here. Tools',
+  },
   { what: 'is TOML', name: 'config.toml', says: 'config.toml: Postern reads JSON and YAML' },
   { what: 'is in UTF-16', name: 'utf16.json', says: 'utf16.json: the file is not in UTF-8.' },
 ])('§18.1 file: one that $what is one line', async ({ name, says }) => {
