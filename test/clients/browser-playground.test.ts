@@ -29,6 +29,11 @@ test.each(ERAS)('§19.5 playground: a login and a call (%s)', async (era) => {
   await chooseEra(page, era);
   await logInToPlayground(page);
   await page.getByRole('heading', { name: 'echo' }).waitFor();
+  // The way over the provider does not forget what was chosen.
+  const chosen = page.getByRole('radio', { name: new RegExp(`^${era}`) });
+  expect(await chosen.isChecked()).toBe(true);
+  expect((await steps(page)).includes('Open a session')).toBe(era === 'Sessions');
+
   // The code is gone from the address, and from the history.
   expect(page.url()).toBe(`${own.service.baseUrl}/playground`);
 
@@ -144,6 +149,7 @@ test('§19.5 playground: a form that is not filled in says what is missing, and 
   const { page } = await own.open('/playground');
   await logInToPlayground(page);
   await page.getByRole('button', { name: /^tree\b/ }).click();
+  await page.getByRole('heading', { name: 'tree' }).waitFor();
   const before = (await steps(page)).length;
   await page.getByRole('button', { name: 'Call the tool' }).click();
   await page.getByText('Enter a number.').waitFor();

@@ -1,6 +1,7 @@
 // §19.3: a login as MCP clients make it: found out, sent to the provider, and back with a code. Tokens stay in memory.
 import type { Exchange, Send } from './exchange.ts';
 import { type JsonObject, parseObject, readText } from './json.ts';
+import type { Era } from './messages.ts';
 import { createPkce, createRandomText } from './pkce.ts';
 
 export interface LogInSettings {
@@ -24,6 +25,8 @@ interface PendingLogIn {
   readonly issuer: string | undefined;
   /** The page to show then. */
   readonly returnTo: string;
+  /** The revision of MCP that was chosen before. */
+  readonly era: Era;
   readonly exchanges: readonly Exchange[];
 }
 
@@ -33,7 +36,7 @@ const SCOPE = 'openid profile email';
 /** Ends with the browser on its way to the provider. @throws Error in words for the user. */
 export async function beginLogIn(
   { mcpUrl, clientId, redirectUri }: LogInSettings,
-  { send, listExchanges, returnTo }: BeginDeps,
+  { send, listExchanges, returnTo, era }: BeginDeps,
 ): Promise<void> {
   requireSecureContext();
   const metadata = await discover(mcpUrl, send);
@@ -48,6 +51,7 @@ export async function beginLogIn(
         ? requireText(metadata, 'issuer')
         : undefined,
     returnTo,
+    era,
     exchanges: listExchanges(),
   };
   sessionStorage.setItem(STORAGE_KEY, JSON.stringify(pending));
@@ -72,6 +76,7 @@ export interface BeginDeps {
   /** What was shown so far. */
   listExchanges(): readonly Exchange[];
   readonly returnTo: string;
+  readonly era: Era;
 }
 
 /** As every MCP client finds its way: refused, told where to look, and there told where to log in. */
@@ -127,6 +132,7 @@ async function getJson(
 export interface FinishedLogIn {
   readonly tokens: Tokens;
   readonly returnTo: string;
+  readonly era: Era;
 }
 
 /** The steps that were shown before the browser left; none where no login began in this tab. */
@@ -169,6 +175,7 @@ export async function finishLogIn(
       expiresAt: typeof seconds === 'number' ? Date.now() + seconds * 1000 : undefined,
     },
     returnTo: code.returnTo,
+    era: code.era,
   };
 }
 
@@ -204,6 +211,7 @@ function readPending(): PendingLogIn | undefined {
     tokenEndpoint,
     issuer: readText(stored, 'issuer'),
     returnTo: readText(stored, 'returnTo') ?? '/playground',
+    era: readText(stored, 'era') === 'stateless' ? 'stateless' : 'session',
     exchanges: Array.isArray(stored?.exchanges) ? stored.exchanges : [],
   };
 }

@@ -86,7 +86,12 @@ export async function logIn(returnTo: '/' | '/playground' | '/admin'): Promise<v
     const settings = requireLogInSettings();
     state.exchanges = [];
     state.phase = 'working';
-    await beginLogIn(settings, { send, listExchanges: () => [...state.exchanges], returnTo });
+    await beginLogIn(settings, {
+      send,
+      listExchanges: () => [...state.exchanges],
+      returnTo,
+      era: state.era,
+    });
   });
 }
 
@@ -100,6 +105,7 @@ export async function completeLogIn(query: string): Promise<string | undefined> 
     tokens = finished.tokens;
     state.tokenEndsAt = tokens.expiresAt;
     state.isLoggedIn = true;
+    state.era = finished.era;
     // The operators' page needs no session.
     if (finished.returnTo === '/admin') state.phase = 'disconnected';
     else await openConnection();
