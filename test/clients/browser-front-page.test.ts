@@ -49,6 +49,7 @@ test('§19.4 front page: links that add the gateway, and an entry for each clien
 test('§19.4 front page: strangers see no tool; after a login there are those that one may use', async () => {
   const { page, complaints } = await own.open('/');
   await page.getByRole('button', { name: 'Log in to see your tools' }).click();
+  await page.waitForURL(/\/oauth\/authorize\?/);
   await approve(page);
   await logInAtProvider(page);
   await page.getByRole('heading', { name: 'What you can use' }).waitFor();

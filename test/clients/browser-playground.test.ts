@@ -169,6 +169,7 @@ test('§19.5 playground: an answer that this tab did not ask for is refused, and
 test('§19.5 playground: a login that was denied says so, and can be begun again', async () => {
   const { page } = await own.open('/playground');
   await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.waitForURL(/\/oauth\/authorize\?/);
   await page.getByRole('heading', { level: 1 }).hover();
   await page.getByRole('button', { name: 'Deny' }).click();
   expect(await page.getByRole('alert').innerText()).toBe('The user denied the request.');
