@@ -25,7 +25,8 @@ COPY --from=packages /app/node_modules node_modules
 COPY --from=build /app/dist dist
 # The embedded store: the only folder that the service writes to.
 COPY --from=build --chown=1000:1000 /app/data /data
-ENV NODE_ENV=production DATA_DIR=/data
+# Servers that are programs keep things in HOME, and all but /data and /tmp may be read-only.
+ENV NODE_ENV=production DATA_DIR=/data HOME=/tmp
 # By number, so that Kubernetes can see that it is not root.
 USER 1000:1000
 VOLUME /data

@@ -3,14 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ensureCommand } from '../../test/support/tools/debian.ts';
+import type { Program } from '../../test/support/tools/server-process.ts';
 import type { Addresses } from './addresses.ts';
 import { ROOT, type Service } from './read-compose.ts';
-
-export interface Program {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
 
 interface Place {
   readonly name: string;
@@ -61,7 +56,7 @@ async function preparePostern(service: Service, { name, addresses, folder }: Pla
 async function prepareValkey({ command = [] }: Service, { name, addresses, folder }: Place) {
   ensureCommand('redis-server', 'redis-server');
   const here = ['--bind', '127.0.0.1', '--port', String(addresses.getPort(name)), '--dir', folder];
-  return { command: 'redis-server', args: [...command.slice(1), ...here], env: {} };
+  return { command: 'redis-server', args: [...command.slice(1), ...here] };
 }
 
 async function prepareHaproxy({ volumes = [] }: Service, { name, addresses, folder }: Place) {
@@ -72,5 +67,5 @@ async function prepareHaproxy({ volumes = [] }: Service, { name, addresses, fold
     .replace(/^( +bind) :\d+$/m, `$1 127.0.0.1:${addresses.getPort(name)}`);
   const file = join(folder, 'haproxy.cfg');
   await writeFile(file, config);
-  return { command: 'haproxy', args: ['-db', '-f', file], env: {} };
+  return { command: 'haproxy', args: ['-db', '-f', file] };
 }

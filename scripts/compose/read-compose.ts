@@ -6,6 +6,8 @@ export const ROOT = new URL('../../', import.meta.url);
 
 export interface Service {
   readonly image: string;
+  /** The folder with the Dockerfile, where the image is built here. */
+  readonly build?: string;
   readonly entrypoint?: readonly string[];
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { readComposeText } from '../../scripts/compose/read-compose.ts';
+import { readComposeText, readServices } from '../../scripts/compose/read-compose.ts';
 import { startTopology } from '../../scripts/compose/start-topology.ts';
 import { callTool } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
@@ -36,6 +36,13 @@ test('§16 compose: compose.yaml is what the Compose Specification allows', asyn
   );
   validate(parse(await readComposeText(), { merge: true }));
   expect(validate.errors ?? []).toEqual([]);
+});
+
+// Compose builds side by side, and the second build of an image of the same name fails on a fresh machine.
+test('§16 compose: each image is built by one service only', async () => {
+  const services = Object.entries(await readServices());
+  const builders = services.filter(([, { build }]) => build !== undefined);
+  expect(builders.map(([, { image }]) => image)).toEqual(['postern']);
 });
 
 test('§16 compose: HAProxy takes its configuration', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { loadConfig } from '../../src/core/config/load.ts';
+import { SETTING_GROUPS } from '../../src/core/config/settings.ts';
 import { findUnknownMembers, validateManifest } from '../support/deploy/helm/check-manifests.ts';
 import { buildRenderer, type Rendered, type Values } from '../support/deploy/helm/render-chart.ts';
 
@@ -23,7 +24,16 @@ const EVERYTHING = {
   imagePullSecrets: [{ name: 'registry' }],
   config: CONFIG,
   lock: '{ "version": 1 }\n',
+  env: [{ name: 'REDIS_PASSWORD', valueFrom: { secretKeyRef: { name: 'redis', key: 'auth' } } }],
+  args: ['--catalog', '/catalog/tools.mjs'],
+  volumes: [{ name: 'catalog', configMap: { name: 'catalog' } }],
+  volumeMounts: [{ name: 'catalog', mountPath: '/catalog', readOnly: true }],
   ingress: { enabled: true, className: 'nginx', tlsSecretName: 'tls', annotations: { a: 'b' } },
+  httpRoute: {
+    enabled: true,
+    parentRefs: [{ name: 'public', namespace: 'gateways' }],
+    annotations: { a: 'b' },
+  },
   metrics: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } },
   autoscaling: { enabled: true },
   networkPolicy: {
@@ -86,7 +96,7 @@ test('§10 chart: what is there by default, and what can be switched on', () => 
     ...['ConfigMap', 'Deployment', 'PodDisruptionBudget', 'Service', 'ServiceAccount'],
   ]);
   expect(kindsOf(EVERYTHING)).toEqual([
-    ...['ConfigMap', 'ConfigMap', 'Deployment', 'HorizontalPodAutoscaler', 'Ingress'],
+    ...['ConfigMap', 'ConfigMap', 'Deployment', 'HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress'],
     ...['NetworkPolicy', 'PodDisruptionBudget', 'Service', 'Service', 'ServiceAccount'],
     ...['ServiceMonitor'],
   ]);
@@ -119,7 +129,9 @@ test('§18.1 chart: the configuration file arrives as it was written, beside its
   const { data } = find(EVERYTHING, 'ConfigMap', '-config');
   expect(parse(data['postern.yaml'])).toEqual(CONFIG);
   expect(data['postern.lock']).toContain('{ "version": 1 }');
-  expect(containerOf(EVERYTHING).args).toEqual(['start', '--config', '/config/postern.yaml']);
+  expect(containerOf(EVERYTHING).args).toEqual([
+    ...['start', '--config', '/config/postern.yaml', '--catalog', '/catalog/tools.mjs'],
+  ]);
   expect(containerOf(MINIMUM).args).toEqual(['start']);
 });
 
@@ -132,6 +144,7 @@ test('§10 chart: the pod has no rights, and writes to its folders only', () => 
     readOnlyRootFilesystem: true,
     capabilities: { drop: ['ALL'] },
   });
+  expect(pod.securityContext.seccompProfile).toEqual({ type: 'RuntimeDefault' });
   const volumes = Object.fromEntries(
     pod.volumes.map(({ name, ...volume }: { name: string }) => [name, volume]),
   );
@@ -139,6 +152,41 @@ test('§10 chart: the pod has no rights, and writes to its folders only', () => 
   expect(podOf(ALONE).volumes[0]).toMatchObject({
     persistentVolumeClaim: { claimName: 'mcp-postern' },
   });
+});
+
+test('§10 chart: variables and files of one’s own reach the gateway', () => {
+  const { env, volumeMounts } = containerOf(EVERYTHING);
+  expect(env).toEqual(EVERYTHING.env);
+  expect(volumeMounts).toEqual(expect.arrayContaining(EVERYTHING.volumeMounts));
+  expect(podOf(EVERYTHING).volumes).toEqual(expect.arrayContaining(EVERYTHING.volumes));
+});
+
+test('§10 chart: on OpenShift the platform chooses the user', () => {
+  const podSecurityContext = { runAsUser: null, runAsGroup: null, fsGroup: null };
+  const { securityContext } = podOf({ ...MINIMUM, podSecurityContext });
+  expect(securityContext).toMatchObject({ runAsNonRoot: true });
+  for (const name of Object.keys(podSecurityContext)) expect(securityContext[name]).toBeUndefined();
+});
+
+test('§18.4 chart: where servers are programs, somebody cleans up after those that have ended', () => {
+  const config = { mcpServers: { files: { command: 'mcp-server-filesystem' } } };
+  expect(podOf({ ...MINIMUM, config }).shareProcessNamespace).toBe(true);
+  expect(podOf(EVERYTHING).shareProcessNamespace).toBeUndefined();
+});
+
+test('§10 chart: an image may be named by its digest', () => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+  expect(containerOf(EVERYTHING).image).toBe('registry.example.com/postern:0.2.0-1');
+  expect(containerOf({ ...MINIMUM, image: { digest } }).image).toBe(`postern@${digest}`);
+});
+
+test('§10 chart: further gateways start before one is out of breath', () => {
+  const [{ resource }] = find(EVERYTHING, 'HorizontalPodAutoscaler').spec.metrics;
+  const { cpu } = containerOf(EVERYTHING).resources.requests;
+  const millicores = (Number.parseInt(cpu, 10) * resource.target.averageUtilization) / 100;
+  // One process uses one CPU.
+  expect(millicores).toBeGreaterThanOrEqual(400);
+  expect(millicores).toBeLessThanOrEqual(800);
 });
 
 test('§4.2 chart: probes ask /health and /health/ready', () => {
@@ -197,6 +245,23 @@ test('§4.11 chart: the ingress shows everything but the metrics, which the moni
   expect(endpoints).toEqual([{ port: 'http', path: '/metrics', interval: '30s' }]);
 });
 
+test('§12 chart: the route of the Gateway API ends no long call, and shows no metrics', () => {
+  const { parentRefs, hostnames, rules } = find(EVERYTHING, 'HTTPRoute').spec;
+  expect(parentRefs).toEqual(EVERYTHING.httpRoute.parentRefs);
+  expect(hostnames).toEqual(['mcp.example.com']);
+  expect(rules).toEqual([
+    {
+      matches: [{ path: { type: 'Exact', value: '/metrics' } }],
+      backendRefs: [{ name: 'mcp-postern-closed', port: 80 }],
+    },
+    {
+      matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+      timeouts: { request: '0s', backendRequest: '0s' },
+      backendRefs: [{ name: 'mcp-postern', port: 80 }],
+    },
+  ]);
+});
+
 test('§10 chart: other settings and another configuration start other pods', () => {
   const annotationsOf = (values: Values) =>
     find(values, 'Deployment').spec.template.metadata.annotations;
@@ -216,6 +281,15 @@ test.each([
   [{ ...ALONE, autoscaling: { enabled: true } }, /persistence is for one gateway/],
   [{ ...MINIMUM, settings: { OAUTH_CLIENT_SECRET: 's' } }, /OAUTH_CLIENT_SECRET is a secret/],
   [{ ...MINIMUM, settings: { BASE_URL: 'https://x' } }, /settings.BASE_URL: set baseUrl/],
+  [{ ...MINIMUM, settings: { SHUTDOWN_DELAY_MS: 1 } }, /set shutdownDelaySeconds/],
+  [{ ...MINIMUM, settings: { METRICS_ENABLED: true } }, /set metrics.enabled/],
+  [{ ...MINIMUM, settings: { WORKERS: 'auto' } }, /set resources.limits.cpu/],
+  [{ ...MINIMUM, baseUrl: 'https://x.example/mcp-gw', ingress: { enabled: true } }, /has a path/],
+  [{ ...MINIMUM, httpRoute: { enabled: true } }, /httpRoute.parentRefs is missing/],
+  [
+    { ...MINIMUM, autoscaling: { enabled: true }, resources: { requests: null } },
+    /needs resources.requests.cpu/,
+  ],
   [{ ...MINIMUM, replicas: 2 }, /additional properties/],
   [{ ...MINIMUM, replicaCount: '2' }, /replicaCount must be integer/],
   [{ ...MINIMUM, settings: { redisUrl: 'redis://r' } }, /property name/],
@@ -223,9 +297,24 @@ test.each([
   expect(() => render(values)).toThrow(reason);
 });
 
+/** Hidden where it is printed, because anything may be in it; most often it is the name of the environment. */
+const MAY_BE_PUBLIC = ['OTEL_RESOURCE_ATTRIBUTES'];
+
+test('§10 chart: no setting that is a secret gets into a ConfigMap', () => {
+  const secrets = SETTING_GROUPS.flatMap(({ settings }) => settings).filter(
+    ({ isSecret, variable }) => isSecret && !MAY_BE_PUBLIC.includes(variable),
+  );
+  expect(secrets.length).toBeGreaterThan(5);
+  for (const { variable } of secrets) {
+    const values = { ...MINIMUM, settings: { [variable]: 'redis://user:password@host' } };
+    expect(() => render(values), variable).toThrow(/existingSecret/);
+  }
+});
+
 test('§10 chart: the notes name the address for clients, and the Secret where there is none', () => {
   expect(render(MINIMUM).notes).toContain('https://mcp.example.com/mcp');
   expect(render({ ...MINIMUM, replicaCount: 1, existingSecret: '' }).notes).toContain(
     'OAUTH_STATE_SECRET',
   );
+  expect(render(MINIMUM).notes).toContain('npx postern doctor https://mcp.example.com');
 });

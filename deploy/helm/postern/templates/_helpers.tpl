@@ -35,19 +35,62 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* What cannot work is refused here, with what to do. */}}
 {{- define "postern.check" -}}
 {{- $_ := required "baseUrl is missing: the public address, for example https://mcp.example.com" .Values.baseUrl }}
-{{- range $name := list "OAUTH_CLIENT_SECRET" "OAUTH_STATE_SECRET" "DCR_ACCESS_TOKEN" }}
+{{- range $name := list "OAUTH_CLIENT_SECRET" "OAUTH_STATE_SECRET" "DCR_ACCESS_TOKEN" "OTEL_EXPORTER_OTLP_HEADERS" }}
 {{- if hasKey $.Values.settings $name }}
 {{- fail (printf "settings.%s is a secret: put it into a Secret, and name that in existingSecret" $name) }}
+{{- end }}
+{{- end }}
+{{- range $name := list "REDIS_URL" "HTTP_PROXY" "HTTPS_PROXY" }}
+{{- if contains "@" (toString (get $.Values.settings $name)) }}
+{{- fail (printf "settings.%s has a password: put it into a Secret, and name that in existingSecret" $name) }}
 {{- end }}
 {{- end }}
 {{- if hasKey .Values.settings "BASE_URL" }}
 {{- fail "settings.BASE_URL: set baseUrl instead" }}
 {{- end }}
+{{- if hasKey .Values.settings "SHUTDOWN_DELAY_MS" }}
+{{- fail "settings.SHUTDOWN_DELAY_MS: set shutdownDelaySeconds instead" }}
+{{- end }}
+{{- if hasKey .Values.settings "METRICS_ENABLED" }}
+{{- fail "settings.METRICS_ENABLED: set metrics.enabled instead" }}
+{{- end }}
+{{- $limits := default dict .Values.resources.limits }}
+{{- if and (eq (toString (get .Values.settings "WORKERS")) "auto") (not (hasKey $limits "cpu")) }}
+{{- fail "settings.WORKERS=auto starts a process for each CPU of the node: set resources.limits.cpu, or WORKERS to a number" }}
+{{- end }}
+{{- if and (or .Values.ingress.enabled .Values.httpRoute.enabled) (trimSuffix "/" (urlParse .Values.baseUrl).path) }}
+{{- fail "baseUrl has a path, which ingress and httpRoute do not take away: give Postern a host of its own, or switch them off and route yourself" }}
+{{- end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
+{{- fail "httpRoute.parentRefs is missing: the Gateway that the route belongs to, for example [{name: public, namespace: gateways}]" }}
+{{- end }}
+{{- $requests := default dict .Values.resources.requests }}
+{{- if and .Values.autoscaling.enabled (not (hasKey $requests "cpu")) }}
+{{- fail "autoscaling.enabled needs resources.requests.cpu, of which targetCPUUtilizationPercentage is a share" }}
+{{- end }}
 {{- $several := or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}
 {{- if and $several .Values.persistence.enabled }}
 {{- fail "persistence is for one gateway: set replicaCount to 1 and autoscaling.enabled to false, or use Redis and set persistence.enabled to false" }}
 {{- end }}
-{{- if and $several (not (hasKey .Values.settings "REDIS_URL")) (not .Values.existingSecret) }}
+{{- if and $several (not (hasKey .Values.settings "REDIS_URL")) (not .Values.existingSecret) (not (include "postern.hasRedisInEnv" .)) }}
 {{- fail "several gateways need Redis: set settings.REDIS_URL, put REDIS_URL into the Secret that existingSecret names, or set replicaCount to 1" }}
+{{- end }}
+{{- end }}
+
+{{/* Whether REDIS_URL is among the variables of env. */}}
+{{- define "postern.hasRedisInEnv" -}}
+{{- range .Values.env }}{{ if eq .name "REDIS_URL" }}yes{{ end }}{{ end }}
+{{- end }}
+
+{{/* Whether a server behind the gateway is a program. */}}
+{{- define "postern.hasPrograms" -}}
+{{- range $name, $server := default dict .Values.config.mcpServers }}{{ if hasKey $server "command" }}yes{{ end }}{{ end }}
+{{- end }}
+
+{{- define "postern.image" -}}
+{{- if .Values.image.digest }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
 {{- end }}
 {{- end }}
