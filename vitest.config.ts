@@ -5,10 +5,18 @@ import { LongestFirst } from './test/support/tools/longest-first.ts';
 
 const BROWSER = ['test/clients/browser*.test.ts'];
 
+/** What is shipped around the code. It is the same whatever Node.js runs the tests, so CI looks at it once. */
+const PACKAGING = [
+  'test/process/{compose,helm-chart,image,monitoring,package,release,starter}.test.ts',
+];
+
+/** Everything that can break, broken under load: minutes, of which CI spends one round. */
+const FAULTS = ['test/process/chaos.test.ts'];
+
 /** These load the machine on purpose: what others started would look dead to them. */
 const BUSY = [
   'test/contract/redis-faults.test.ts',
-  'test/process/{chaos,overload,starvation}.test.ts',
+  'test/process/{overload,starvation}.test.ts',
   'test/spec/4.4-mcp/isolation.test.ts',
   'test/spec/18-upstreams/relay-isolation.test.ts',
 ];
@@ -23,9 +31,16 @@ export default defineConfig({
   },
   test: {
     projects: [
-      project('side by side', ['test/**/*.test.ts'], together(0), [...BROWSER, ...BUSY]),
+      project('side by side', ['test/**/*.test.ts'], together(0), [
+        ...BROWSER,
+        ...PACKAGING,
+        ...FAULTS,
+        ...BUSY,
+      ]),
       project('browser', BROWSER, together(0)),
-      project('one by one', BUSY, { ...together(1), maxWorkers: 1 }),
+      project('packaging', PACKAGING, together(0)),
+      project('one by one', BUSY, alone(1)),
+      project('faults', FAULTS, alone(2)),
     ],
     // A worker loads the source once, and keeps what is dear to make: keys, a browser, tools.
     isolate: false,
@@ -55,6 +70,10 @@ function together(groupOrder: number) {
     maxWorkers: availableParallelism() + 1,
     sequence: { groupOrder },
   };
+}
+
+function alone(groupOrder: number) {
+  return { ...together(groupOrder), maxWorkers: 1 };
 }
 
 function sourceOf(name: string): string {

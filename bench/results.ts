@@ -14,7 +14,7 @@ export interface Figures {
   readonly flaw?: string;
 }
 
-export type Measure = Exclude<keyof Round, 'wrongAnswer'>;
+export type Measure = Exclude<keyof Round, 'wrongAnswer' | 'socketErrors'>;
 
 export function computeFigures({ contestant, connections, rounds, flaw }: Series): Figures {
   const median = (measure: Measure) => computeMedian(rounds.map((round) => round[measure]));

@@ -101,8 +101,10 @@ export async function runRound(
 async function findFlaw({ call }: Runner, rounds: readonly Round[]): Promise<string | undefined> {
   const failures = rounds.reduce((sum, round) => sum + round.failures, 0);
   if (failures > 0) {
-    const example = rounds.find(({ wrongAnswer }) => wrongAnswer !== undefined)?.wrongAnswer;
-    return `${failures} failures under load: ${example ?? 'broken connections or time-outs'}`;
+    const examples = rounds.flatMap(({ wrongAnswer, socketErrors }) =>
+      [wrongAnswer, socketErrors].filter((text) => text),
+    );
+    return `${failures} failures under load: ${examples.join('; ')}`;
   }
   try {
     await checkAnswers(call);

@@ -26,8 +26,10 @@ export interface LoadResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly p999Ms: number;
-  /** Answers that are not the expected one to a call that waits for it, and socket errors. */
+  /** Answers that are not the expected one to a call that waits for it, and what `socketErrors` counts. */
   readonly failures: number;
+  /** What happened to connections, and how often; empty where nothing did. */
+  readonly socketErrors: string;
   /** The first of the wrong answers. */
   readonly wrongAnswer?: string;
 }
@@ -113,11 +115,19 @@ function setup(created) thread = created end
 function done(summary, latency)
   local errors = summary.errors
   if thread:get("wrong") > 0 then io.write("WRONG ", thread:get("wrongAnswer"), "\\n") end
+  local socketErrors = {}
+  local function tell(count, name)
+    if count > 0 then socketErrors[#socketErrors + 1] = count .. " " .. name end
+  end
+  tell(errors.connect, "not connected")
+  tell(errors.read + errors.write, "broken connections")
+  tell(errors.timeout, "answers after more than 2 s")
   io.write(string.format(
-    'REPORT {"requests":%d,"requestsPerSecond":%f,"p50Ms":%f,"p99Ms":%f,"p999Ms":%f,"failures":%d}\\n',
+    'REPORT {"requests":%d,"requestsPerSecond":%f,"p50Ms":%f,"p99Ms":%f,"p999Ms":%f,"failures":%d,"socketErrors":"%s"}\\n',
     summary.requests, summary.requests / (summary.duration / 1e6),
     latency:percentile(50) / 1000, latency:percentile(99) / 1000, latency:percentile(99.9) / 1000,
-    thread:get("wrong") + errors.connect + errors.read + errors.write + errors.timeout))
+    thread:get("wrong") + errors.connect + errors.read + errors.write + errors.timeout,
+    table.concat(socketErrors, ", ")))
 end
 `;
 }

@@ -14,25 +14,44 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const pathInRoot = (...path) => join(root, ...path);
 
+/** The site's configuration, and its pages that are apps. */
+const THEME = join('docs', '.vitepress');
+
 const PARTS = {
   code: {
-    sources: ['src', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
+    listSources: () => ['src', 'scripts', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
     stamp: pathInRoot('dist', '.built'),
     build: buildCode,
   },
   site: {
-    // Of the code, what the theme imports.
-    sources: ['docs', 'src/features/site', 'src/core/client-setups.ts', 'package.json'],
+    listSources: () => ['docs', ...listImportsOfTheme(), 'package.json'],
     stamp: pathInRoot('dist', '.built-site'),
     build: buildSite,
   },
 };
+
+/** Files of src that the site is made with. */
+function listImportsOfTheme() {
+  const seen = new Set();
+  function visit(name) {
+    if (seen.has(name)) return;
+    seen.add(name);
+    const text = readFileSync(pathInRoot(name), 'utf8');
+    for (const [, path] of text.matchAll(/\b(?:from|import\(?)\s*'(\.[^']+\.(?:ts|vue))'/g)) {
+      visit(join(name, '..', path));
+    }
+  }
+  for (const name of readdirSync(pathInRoot(THEME), { recursive: true })) {
+    if (/\.(ts|vue)$/.test(name)) visit(join(THEME, name));
+  }
+  return [...seen].filter((name) => name.startsWith(`src${sep}`)).sort();
+}
 
 /** In docs, but no part of the site; .temp is what a build of it leaves when it is interrupted. */
 const LEFT_OUT = ['docs/decisions', 'docs/examples', 'docs/.vitepress/.temp'].map((path) =>
@@ -40,7 +59,7 @@ const LEFT_OUT = ['docs/decisions', 'docs/examples', 'docs/.vitepress/.temp'].ma
 );
 
 /** By content, not by time: a checkout or a copy may put any time on a file. */
-function computeFingerprint({ sources }) {
+function computeFingerprint({ listSources }) {
   const hash = createHash('sha256');
   const add = (name) => {
     if (LEFT_OUT.includes(name)) return;
@@ -50,7 +69,7 @@ function computeFingerprint({ sources }) {
       hash.update(`${name}\0`).update(readFileSync(pathInRoot(name)));
     }
   };
-  for (const name of sources) add(name);
+  for (const name of listSources()) add(name);
   return hash.digest('hex');
 }
 
@@ -168,6 +187,30 @@ function installMissingTools() {
   execFileSync('npm', ['ci', '--include=dev'], { cwd: root, stdio: ['ignore', 2, 2] });
 }
 
+/**
+ * After a git pull the packages may be others than those that are installed: the compiler would only say what it does
+ * not find. Optional ones are missing on some systems.
+ */
+function checkPackages() {
+  if (!existsSync(pathInRoot(INSTALLED_LOCK))) return;
+  const installed = readLock(INSTALLED_LOCK);
+  const [differing] = Object.entries(readLock('package-lock.json')).filter(
+    ([path, { version, optional, devOptional }]) =>
+      path !== '' && !optional && !devOptional && installed[path]?.version !== version,
+  );
+  if (differing === undefined) return;
+  const [place, wanted] = differing;
+  const name = place.replace(/^.*node_modules\//, '');
+  const found = installed[place]?.version ?? 'missing';
+  throw new Error(
+    `node_modules does not match package-lock.json (${name} is ${found}, and has to be ${wanted.version}). Run: npm ci`,
+  );
+}
+
+const INSTALLED_LOCK = join('node_modules', '.package-lock.json');
+
+const readLock = (file) => JSON.parse(readFileSync(pathInRoot(file), 'utf8')).packages;
+
 // An installed package has no sources: it comes built.
 if (existsSync(pathInRoot('src'))) {
   const onlyStale = process.argv.includes('--if-stale');
@@ -175,6 +218,7 @@ if (existsSync(pathInRoot('src'))) {
   if (names.length > 0) {
     try {
       installMissingTools();
+      checkPackages();
       await build(names);
     } catch (error) {
       console.error(`The build failed: ${error.message}`);

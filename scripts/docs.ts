@@ -5,7 +5,7 @@ import { createGatewayFileSchema } from '../src/core/gateway-file/gateway-file-s
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
 import { renderCliPage } from './docs/cli-page.ts';
-import { renderClientsPage } from './docs/clients-page.ts';
+import { renderClientBlocks } from './docs/clients-page.ts';
 import { renderDashboard } from './docs/dashboard/render-dashboard.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import { renderAuthorsPage } from './docs/examples.ts';
@@ -20,7 +20,8 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/settings.md': settingsPage,
   'docs/errors.md': renderErrorsPage,
   'docs/cli.md': renderCliPage,
-  'docs/clients.md': renderClientsPage,
+  'docs/clients.md': renderClientBlocks,
+  'docs/connect.md': renderClientBlocks,
   'docs/authors.md': renderAuthorsPage,
   'docs/operations.md': renderOperationsPage,
   'docs/benchmarks.md': renderBenchmarksPage,

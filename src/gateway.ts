@@ -77,6 +77,8 @@ export interface Gateway {
    * @throws Error for a gateway that was made without a file.
    */
   reload(setup: GatewaySetup): Promise<void>;
+  /** The number of live sessions, of all replicas. */
+  countSessions(): Promise<number>;
   /**
    * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (10 s at
    * most), closes the store, which it owns even when it was given.
@@ -108,7 +110,12 @@ export async function createGateway(
   const outbound = await openOutboundNetwork(config.outbound);
   const catalog = overrides.catalog ?? builtInCatalog;
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
-  const observation = await openObservation(config, { clock, log, metrics });
+  const observation = await openObservation(config, {
+    clock,
+    log,
+    metrics,
+    hasOwnTools: overrides.catalog !== undefined,
+  });
   const { audit, tracing, getTraceId } = observation;
   const fetch = observation.traceFetch(overrides.fetch ?? outbound.fetch);
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
@@ -232,6 +239,7 @@ export async function createGateway(
     store: store.ping,
     ...auth.readiness,
     ...(upstreams && { servers: upstreams.checkRequired }),
+    ...(audit && config.audit.required && { audit: audit.checkIsWritable }),
   };
 
   /** §4.1: all endpoints of the service, beside the pages. */
@@ -267,6 +275,7 @@ export async function createGateway(
       if (upstreams === undefined) throw new Error('This gateway was made without a file.');
       await upstreams.reload(setup);
     },
+    countSessions: mcp.countSessions,
     async close() {
       isShuttingDown = true;
       server.startDraining();

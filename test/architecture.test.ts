@@ -36,7 +36,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@bufbuild/cel': /^features\/rules\/when\//,
   '@bufbuild/re2': /^features\/rules\/when\//,
   '@clack/prompts': /^cli\/init\/ask\.ts$/,
-  commander: /^cli\/(command-line\/|main\.ts$)/,
+  commander: /^cli\/(command-line\/|run-postern\.ts$)/,
   ajv: /^features\/mcp\/(catalog\/define\/compile-schema|calls\/check-question-schema)\.ts$/,
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,

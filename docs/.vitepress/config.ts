@@ -21,6 +21,8 @@ export default defineConfig({
   cacheDir: '../node_modules/.vitepress-cache',
   srcExclude: ['decisions/**', 'examples/**'],
   cleanUrls: true,
+  // The pages come from nearby: those that nobody opens need not be loaded.
+  router: { prefetchLinks: false },
   // Page data in a file of its own, and not in each page: fewer inline scripts, smaller pages.
   metaChunk: true,
   // Otherwise the switch of colours adds a style element, which the policy of the pages forbids.

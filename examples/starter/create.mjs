@@ -1,19 +1,19 @@
 #!/usr/bin/env node
-// npm create postern FOLDER: copies template/ there, under the name of the folder.
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+// npm create postern FOLDER: a project with Postern in it, which postern init then fills.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const USAGE = `npm create postern FOLDER -- [--postern FILE]
+const USAGE = `npm create postern FOLDER -- [--yes] [--postern FILE]
 
-Makes a folder with a gateway: tools of your own, a test of them, and a configuration file.
+Makes a folder with a gateway of your own: tools with their test, or MCP servers that you have. It asks which.
 
+  --yes            ask nothing: a first tool with its test, and the development provider
   --postern FILE   take Postern from the package in FILE (postern-….tgz) and not from the registry
   --help           show this`;
 
-/** npm leaves out files of these names when it packs. */
-const RENAMED = { _gitignore: '.gitignore', '_env.example': '.env.example' };
+const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
 function main() {
   const { values, positionals } = readArguments();
@@ -30,19 +30,26 @@ function main() {
       `--postern: there is no file ${values.postern}. npm pack in a checkout of Postern makes it.`,
     );
   }
-  copyTemplate(folder, values.postern);
-  console.log(`${name} is ready:
-
-  cd ${name}
-  npm install
-  npm test            calls the tool as a client would
-  npm run dev         serves it, with a provider that lets anybody in
-
-Then change tools/time-in.mjs.`);
+  const postern =
+    values.postern === undefined ? version : `file:${relative(folder, resolve(values.postern))}`;
+  mkdirSync(folder, { recursive: true });
+  writeManifest(folder, postern);
+  console.log(`Installing Postern in ${name} …`);
+  run(folder, 'npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']);
+  const asks = !values.yes && process.stdin.isTTY && process.stdout.isTTY;
+  const init = [join(folder, 'node_modules', 'postern', 'dist', 'cli', 'main.js'), 'init'];
+  run(folder, process.execPath, [...init, ...(asks ? [] : ['--yes'])]);
+  // Now it is known what there is to serve.
+  writeManifest(folder, postern);
+  console.log(`\nAll of it in the folder: cd ${name.includes(' ') ? `'${name}'` : name}`);
 }
 
 function readArguments() {
-  const options = { postern: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
+  const options = {
+    yes: { type: 'boolean' },
+    postern: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  };
   try {
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {
@@ -50,19 +57,33 @@ function readArguments() {
   }
 }
 
-function copyTemplate(folder, tarball) {
-  cpSync(fileURLToPath(new URL('template', import.meta.url)), folder, { recursive: true });
-  for (const [from, to] of Object.entries(RENAMED))
-    renameSync(join(folder, from), join(folder, to));
-  const file = join(folder, 'package.json');
-  const { name: _, dependencies, ...manifest } = JSON.parse(readFileSync(file, 'utf8'));
-  const name = basename(folder)
-    .toLowerCase()
-    .replace(/[^a-z0-9-]+/g, '-');
-  const postern =
-    tarball === undefined ? dependencies.postern : `file:${relative(folder, tarball)}`;
-  const written = { name, ...manifest, dependencies: { ...dependencies, postern } };
-  writeFileSync(file, `${JSON.stringify(written, null, 2)}\n`);
+/** The scripts name the files: .env, which names them as well, stays on this machine. */
+function writeManifest(folder, postern) {
+  const files = [
+    ['--catalog', 'catalog.mjs'],
+    ['--config', 'postern.yaml'],
+  ].filter(([, file]) => existsSync(join(folder, file)));
+  const options = files.flat().join(' ');
+  const manifest = {
+    name: basename(folder)
+      .toLowerCase()
+      .replace(/[^a-z0-9-]+/g, '-'),
+    version: '0.1.0',
+    private: true,
+    type: 'module',
+    scripts: {
+      dev: `postern dev ${options}`.trim(),
+      start: `postern start ${options}`.trim(),
+      test: 'node --test',
+    },
+    dependencies: { postern },
+  };
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+function run(cwd, command, args) {
+  const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });
+  if (status !== 0) end(1, error === undefined ? `${command} failed: see above.` : error.message);
 }
 
 function end(code, message) {

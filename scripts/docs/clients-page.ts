@@ -1,26 +1,56 @@
+// What clients are given, in the pages for people: all of it from one table.
 import {
   CLIENT_SETUPS,
   type ClientSetup,
   DEFAULT_ENTRY_NAME,
+  MORE_CLIENT_SETUPS,
+  type Snippet,
 } from '../../src/core/client-setups.ts';
 
-const ENTRY = { name: DEFAULT_ENTRY_NAME, url: '{base_url}/mcp' } as const;
+/** What the gateway fills in; braces would need quotes in a shell. */
+const SLOT = '{base_url}';
+const STAND_IN = 'https://base-url';
+const ENTRY = { name: DEFAULT_ENTRY_NAME, url: `${STAND_IN}/mcp` } as const;
 
-const BLOCK = /(<!-- clients -->\n)[\s\S]*?(<!-- end of clients -->)/;
+/** `all`, `more`, or the id of one, whose heading the page has itself. */
+const BLOCK = /(<!-- clients: ([\w-]+) -->\n)[\s\S]*?(<!-- end of clients -->)/g;
 
-/** `docs/clients.md` with what `postern connect` prints. */
-export const renderClientsPage = (present: string): string =>
+/** A page with what `postern connect` prints. */
+export const renderClientBlocks = (present: string): string =>
   present.replace(
     BLOCK,
-    (_, start: string, end: string) => `${start}\n${CLIENT_SETUPS.map(renderSetup).join('')}${end}`,
+    (_, start: string, which: string, end: string) => `${start}\n${renderBlock(which)}\n\n${end}`,
   );
 
+function renderBlock(which: string): string {
+  const list = LISTS.get(which);
+  if (list !== undefined) return list.map(renderSection).join('\n\n');
+  const setup = CLIENT_SETUPS.find(({ id }) => id === which);
+  if (setup === undefined) throw new Error(`There is no client ${which}.`);
+  return renderSetup(setup);
+}
+
+const renderSection = (setup: ClientSetup): string => `### ${setup.title}\n\n${renderSetup(setup)}`;
+
+const LISTS: ReadonlyMap<string, readonly ClientSetup[]> = new Map([
+  ['all', CLIENT_SETUPS],
+  ['more', MORE_CLIENT_SETUPS],
+]);
+
 function renderSetup(setup: ClientSetup): string {
-  const { title, place, language, next, isRemote } = setup;
-  const head = place === undefined ? '' : `In ${place.includes('.') ? `\`${place}\`` : place}:\n\n`;
+  const { next, instead, isRemote } = setup;
   const notes = [
     ...(next === undefined ? [] : [next]),
     ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
-  ];
-  return `### ${title}\n\n${head}\`\`\`${language}\n${setup.render(ENTRY)}\n\`\`\`\n\n${notes.join(' ')}\n\n`;
+  ].join(' ');
+  const parts = [renderSnippet('In', setup), notes, instead && renderSnippet('Or in', instead)];
+  return parts.filter(Boolean).join('\n\n');
 }
+
+function renderSnippet(word: string, { place, language, render }: Snippet): string {
+  const head = place === undefined ? '' : `${word} ${isFile(place) ? `\`${place}\`` : place}:\n\n`;
+  const text = render(ENTRY).replaceAll(STAND_IN, SLOT);
+  return `${head}\`\`\`${language}\n${text}\n\`\`\``;
+}
+
+const isFile = (place: string): boolean => place.includes('.');

@@ -12,7 +12,6 @@ const VERSIONS: readonly (readonly [file: string, ...path: string[]])[] = [
   ['deploy/helm/postern/Chart.yaml', 'version'],
   ['deploy/helm/postern/Chart.yaml', 'appVersion'],
   ['examples/starter/package.json', 'version'],
-  ['examples/starter/template/package.json', 'dependencies', 'postern'],
 ];
 
 /** Sentences; none when the folder, a checkout, can be released. */

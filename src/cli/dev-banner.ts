@@ -1,62 +1,81 @@
-import { CLIENT_SETUPS } from '../core/client-setups.ts';
+// What postern dev prints once it serves.
+import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../core/client-setups.ts';
 import type { Config } from '../core/config/config.ts';
 import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
 import { SOURCE_FOLDER } from './checkout.ts';
 import type { ConfigFile } from './config-file/open-config-file.ts';
 import { type EnvFile, listSettings } from './env-file.ts';
+import { describeCommand } from './invocation.ts';
 
 export interface BannerFacts {
   /** How one logs in. */
   readonly login: string;
+  /** Answers with an access token, where the development provider gives them out. */
+  readonly tokenUrl: string | undefined;
   /** The file of `--config`. */
   readonly configFile: Pick<ConfigFile, 'path' | 'setup'> | undefined;
   readonly envFile: EnvFile | undefined;
 }
 
-/** All that `postern connect` knows, but those that are told at once. */
-const OTHER_CLIENTS = CLIENT_SETUPS.map(({ id }) => id)
-  .filter((id) => !['claude-code', 'cursor'].includes(id))
-  .join(', ');
+/** One thing that the user may want to know, such as the MCP URL. */
+export interface Fact {
+  readonly name: string;
+  readonly lines: readonly string[];
+}
+
+export interface Banner {
+  readonly facts: readonly Fact[];
+  /** What to type next, and what clients are given: the same after most changes. */
+  readonly hints: string;
+}
 
 const DEFAULT_BASE_URL = 'http://localhost:3000';
 
-/** What `postern dev` prints once it runs. `node` is the version that runs it. */
-export function renderBanner(
-  { server, store }: Config,
+/** `node` is the version that runs it. */
+export function createBanner(
+  config: Config,
   facts: BannerFacts,
   node: string = process.versions.node,
-): string {
+): Banner {
+  const { server, store } = config;
   const { login, configFile, envFile } = facts;
   const { baseUrl, catalogFile } = server;
   const url = `${baseUrl}/mcp`;
-  const rows = [
-    ['MCP URL', url],
-    ['Login', login],
-    ['Pages', `${baseUrl}/`],
-    ['Catalog', describeCatalog(catalogFile, configFile)],
-    ...describeServers(configFile),
-    ['Data', store.kind === 'embedded' ? store.dataDir : 'in Redis'],
-    ...(envFile === undefined
-      ? []
-      : [['Settings', `from .env (${listSettings(envFile).join(', ') || 'none'})`]]),
-  ];
-  return `
+  return {
+    facts: [
+      { name: 'MCP URL', lines: [url] },
+      { name: 'Login', lines: [login] },
+      { name: 'Pages', lines: [`${baseUrl}/`] },
+      { name: 'Catalog', lines: [describeCatalog(catalogFile, configFile)] },
+      { name: 'Servers', lines: describeServers(url, configFile) },
+      { name: 'Data', lines: [store.kind === 'embedded' ? store.dataDir : 'in Redis'] },
+      ...(envFile === undefined
+        ? []
+        : [
+            {
+              name: 'Settings',
+              lines: [`from .env (${listSettings(envFile).join(', ') || 'none'})`],
+            },
+          ]),
+    ],
+    hints: renderHints(config, facts, node),
+  };
+}
+
+export const renderBanner = ({ facts, hints }: Banner): string => `
   Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
 
-${rows.map(([name = '', value = '']) => `  ${name.padEnd(9)} ${value}\n`).join('')}
-  Next, in a second terminal:
-    ${suggestFirstStep(baseUrl, hasDemoTools(catalogFile, facts), node)}
+${renderFacts(facts)}
+${hints}
+  LOG_LEVEL=debug logs every request. Press Ctrl+C to stop.`;
 
-  Or connect a client${configFile === undefined ? '' : `. This one entry replaces the servers of ${configFile.path}`}:
-    Claude Code   claude mcp add --transport http postern ${url}
-    Cursor        "postern": { "url": "${url}" } under "mcpServers" in .cursor/mcp.json
-    Others        postern connect CLIENT${baseUrl === DEFAULT_BASE_URL ? '' : ` --url ${baseUrl}`}, for
-                  ${OTHER_CLIENTS}
-${describeOneServer(url, configFile)}
-  Set LOG_LEVEL=debug to log every request. Press Ctrl+C to stop.
-`;
-}
+export const renderFacts = (facts: readonly Fact[]): string =>
+  facts
+    .flatMap(({ name, lines }) =>
+      lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(9)} ${line}\n`),
+    )
+    .join('');
 
 function describeCatalog(
   catalog: string | undefined,
@@ -66,31 +85,66 @@ function describeCatalog(
   return catalog ?? 'built in (--catalog FILE serves your own)';
 }
 
-/** A row for each, in the order of the file. */
-function describeServers(configFile: BannerFacts['configFile']): readonly (readonly string[])[] {
+/** A line for each, in the order of the file. */
+function describeServers(url: string, configFile: BannerFacts['configFile']): readonly string[] {
   if (configFile === undefined)
-    return [['Servers', 'none (--config FILE puts your MCP servers behind the gateway)']];
-  const {
-    path,
-    setup: { file },
-  } = configFile;
-  const [first = `none in ${path}`, ...others] = file.servers.map(
-    (server) => `${server.name} (${describeServer(server)})`,
-  );
-  return [['Servers', first], ...others.map((other) => ['', other])];
-}
-
-/** A line where there is a server, else an empty text. */
-function describeOneServer(url: string, configFile: BannerFacts['configFile']): string {
-  const name = configFile?.setup.file.servers[0]?.name;
-  return name === undefined
-    ? ''
-    : `    One server    ${url}/${name} has what ${name} has, under its own names\n`;
+    return ['none (--config FILE puts your MCP servers behind the gateway)'];
+  const { servers } = configFile.setup.file;
+  const [first] = servers;
+  if (first === undefined) return [`none in ${configFile.path}`];
+  return [
+    ...servers.map((server) => `${server.name} (${describeServer(server)})`),
+    `One of them alone: ${url}/${first.name} has what ${first.name} has, under its own names`,
+  ];
 }
 
 /** Without what may be secret: arguments, and what follows the host. */
 const describeServer = (server: UpstreamConfig): string =>
   server.kind === 'stdio' ? `runs ${server.command}` : `at ${new URL(server.url).host}`;
+
+/** Fits in a terminal of 40 lines together with the facts. */
+function renderHints({ server, auth }: Config, facts: BannerFacts, node: string): string {
+  const { baseUrl, catalogFile } = server;
+  const entry = {
+    name: DEFAULT_ENTRY_NAME,
+    url: `${baseUrl}/mcp`,
+    ...(!auth.required && { isOpen: true as const }),
+  };
+  // Those whose own servers call the gateway do not reach this machine.
+  const local = CLIENT_SETUPS.filter(({ isRemote }) => !isRemote);
+  const curl = local.filter(({ id }) => id === 'curl');
+  const commands = local.filter(
+    ({ id, language }) =>
+      language === 'sh' && id !== 'curl' && (id !== 'inspector' || canRunInspector(node)),
+  );
+  const files = local.filter(({ language }) => language === 'json');
+  const getToken = facts.tokenUrl === undefined ? [] : [`TOKEN=$(curl -s ${facts.tokenUrl})`];
+  const hasServers = (facts.configFile?.setup.file.servers.length ?? 0) > 0;
+  const sections = [
+    ...(hasDemoTools(catalogFile, facts)
+      ? [['Try it in a second terminal:', `${renderDemo(baseUrl)}\n`]]
+      : []),
+    [
+      `Connect a client by a command${hasServers ? ', in place of its entries for these servers' : ''}:`,
+      ...commands.map((setup) => setup.render(entry)),
+    ],
+    [
+      `or by a file (${describeCommand(['connect'])} CLIENT says more):`,
+      ...files.flatMap((setup) => [
+        `${setup.title}: ${setup.place}`,
+        `  ${JSON.stringify(JSON.parse(setup.render(entry)))}`,
+      ]),
+    ],
+    [
+      'or call it with curl:',
+      ...getToken,
+      ...curl.flatMap((setup) => setup.render(entry).split('\n')),
+    ],
+  ];
+  return sections
+    .map(([title, ...lines]) => `  ${title}\n${lines.map((line) => `    ${line}\n`).join('')}`)
+    .join('');
+}
 
 /** The demo comes with the checkout, and calls what is built in. */
 const hasDemoTools = (catalog: string | undefined, { configFile }: BannerFacts): boolean =>
@@ -99,13 +153,8 @@ const hasDemoTools = (catalog: string | undefined, { configFile }: BannerFacts):
   configFile?.setup.file.builtIn !== false &&
   !configFile?.setup.file.rules.length;
 
-function suggestFirstStep(baseUrl: string, hasDemo: boolean, node: string): string {
-  const url = `${baseUrl}/mcp`;
-  if (hasDemo) return `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${url}`}`;
-  return canRunInspector(node)
-    ? `npx @modelcontextprotocol/inspector --transport http --server-url ${url}`
-    : `curl ${baseUrl}/health/ready\n    (The MCP Inspector, a web page to try the tools, needs Node.js 22.19 or newer.)`;
-}
+const renderDemo = (baseUrl: string): string =>
+  `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${baseUrl}/mcp`}`;
 
 function canRunInspector(node: string): boolean {
   const [major = 0, minor = 0] = node.split('.').map(Number);

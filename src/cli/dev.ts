@@ -1,10 +1,16 @@
 import { createServer, type RequestListener } from 'node:http';
+import { builtInCatalog } from '../catalog/index.ts';
 import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
+import type { Catalog } from '../features/mcp/catalog/catalog.ts';
+import { listTools } from '../features/mcp/catalog/list-tools.ts';
+import type { Gateway } from '../gateway.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
 import { openConfigFile } from './config-file/open-config-file.ts';
-import { renderBanner } from './dev-banner.ts';
+import type { Setup } from './config-file/read-setup.ts';
+import { createBanner } from './dev-banner.ts';
+import { TOKEN_PATH } from './dev-provider/issue-token.ts';
 import { loadOrCreateProviderKeys } from './dev-provider/keys.ts';
 import { listenOnFreePort } from './dev-provider/listen-on-free-port.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
@@ -12,6 +18,7 @@ import { prepareEnvironment } from './env-file.ts';
 import { serve } from './serve.ts';
 import type { StartOptions } from './start.ts';
 import { StartError } from './start-error.ts';
+import { type Announcement, createAnnounce } from './watch/announcement.ts';
 
 const CLIENT_ID = 'postern-dev';
 
@@ -41,6 +48,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 interface DevSetup {
   readonly config: Config;
   readonly login: string;
+  /** Answers with an access token. */
+  readonly tokenUrl?: string;
   readonly close?: () => Promise<void>;
 }
 
@@ -66,13 +75,60 @@ export async function dev(options: StartOptions): Promise<void> {
   const configFile = await openConfigFile(preview);
   const { catalogFile } = preview.server;
   const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
-  const { config, login, close } =
+  const { config, login, tokenUrl, close } =
     preview.auth.required && environment.OIDC_ISSUER === undefined
       ? await setUpDevProvider(environment, preview, preview.auth.provider.audience)
       : setUpConfiguredProvider(environment, preview);
-  await serve(config, { catalog, envFile, configFile, ...(close && { alsoClose: close }) });
-  console.log(renderBanner(config, { login, configFile, envFile }));
+  const announce = openAnnouncements();
+
+  async function announceServed(gateway: Gateway, setup?: Setup): Promise<void> {
+    const served = configFile && { ...configFile, ...(setup && { setup }) };
+    announce({
+      kind: 'announcement',
+      ...createBanner(config, { login, tokenUrl, configFile: served, envFile }),
+      summary: await summarize(gateway, catalog ?? builtInCatalog, served?.setup),
+      loaded: setup && configFile?.path,
+    });
+  }
+
+  const serving = serve(config, {
+    catalog,
+    envFile,
+    configFile,
+    onReload: (setup) => void serving.then((gateway) => announceServed(gateway, setup)),
+    ...(close && { alsoClose: close }),
+  });
+  await announceServed(await serving);
 }
+
+/** To the process that watches, or where there is none to the terminal. */
+function openAnnouncements(): (announcement: Announcement) => void {
+  if (process.send === undefined) {
+    const announce = createAnnounce(console.log);
+    return (announcement) => announce(announcement, []);
+  }
+  // The watching process may be gone; `disconnect` then ends this one.
+  return (announcement) => void process.send?.(announcement, undefined, undefined, () => {});
+}
+
+/** `3 tools, 2 servers, 1 session kept` */
+async function summarize(
+  gateway: Gateway,
+  catalog: Catalog,
+  setup: Setup | undefined,
+): Promise<string> {
+  const tools = setup?.file.builtIn === false ? 0 : (await listTools(catalog)).length;
+  const servers = setup?.file.servers.length ?? 0;
+  const sessions = await gateway.countSessions().catch(() => 0);
+  return [
+    count(tools, 'tool'),
+    ...(servers === 0 ? [] : [count(servers, 'server')]),
+    ...(sessions === 0 ? [] : [`${count(sessions, 'session')} kept`]),
+  ].join(', ');
+}
+
+const count = (number: number, noun: string): string =>
+  `${number} ${noun}${number === 1 ? '' : 's'}`;
 
 /** The provider that OIDC_ISSUER names, or none. */
 function setUpConfiguredProvider(environment: Environment, preview: Config): DevSetup {
@@ -99,7 +155,12 @@ async function setUpDevProvider(
     OAUTH_CLIENT_ID: CLIENT_ID,
     ...environment,
   });
-  return { config, login: `any name, no password (${issuer})`, close };
+  return {
+    config,
+    login: `any name, no password (${issuer})`,
+    tokenUrl: `${issuer}${TOKEN_PATH}ada`,
+    close,
+  };
 }
 
 async function startDevProvider({ server: gateway, store }: Config, audience: readonly string[]) {

@@ -63,7 +63,8 @@ export const listSettings = ({ added }: EnvFile): readonly string[] =>
 
 function readIfPresent(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    // Some editors begin a file with a byte order mark, which would belong to the first name.
+    return readFileSync(path, 'utf8').replace(/^\ufeff/, '');
   } catch (error) {
     const code = getErrorCode(error);
     // A folder of that name is a virtual environment of Python.

@@ -1,25 +1,16 @@
 #!/usr/bin/env node
-import { CommanderError } from 'commander';
-import { createProgram } from './command-line/create-program.ts';
-import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands/all.ts';
-import { endWithError } from './end-with-error.ts';
+// All else is loaded later: an older Node.js would end with a stack trace while it loads it.
+const OLDEST = { major: 20, minor: 20 };
 
-const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-run().catch(endWithError);
-
-async function run(): Promise<void> {
-  const program = createProgram({ commands: COMMANDS, groups: GROUPS });
-  try {
-    await program.parseAsync(addDefaultCommand(process.argv.slice(2)), { from: 'user' });
-  } catch (error) {
-    // Help or the version was printed.
-    if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;
-  }
-}
-
-/** `postern --port 3010` starts the gateway. */
-function addDefaultCommand(args: readonly string[]): readonly string[] {
-  const [first = '-'] = args;
-  return first.startsWith('-') && !ABOUT_POSTERN.has(first) ? [DEFAULT_COMMAND, ...args] : args;
+if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
+  console.error(
+    `Postern needs Node.js 24 (20.20, 22.22 and 26 work, too), and this is ${process.version}. Install it from https://nodejs.org or with your version manager (nvm install 24), and run npm ci once more.`,
+  );
+  process.exitCode = 1;
+} else {
+  const { runPostern } = await import('./run-postern.ts');
+  // Not awaited: how it ends is its own matter.
+  void runPostern();
 }

@@ -2,6 +2,7 @@
 import { constants } from 'node:os';
 import { systemClock } from '../core/clock.ts';
 import { getStackFacts } from '../core/errors/gateway-error.ts';
+import { standardOutput } from '../core/line-output.ts';
 import type { Log } from '../core/log.ts';
 
 /**
@@ -35,6 +36,7 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
 
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+  handleStandardOutput();
   handleUncaughtErrors(log);
 }
 
@@ -54,6 +56,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   process.on('SIGTERM', () => void shutDown());
   // Ctrl+C reaches all processes of a terminal.
   process.on('SIGINT', () => {});
+  handleStandardOutput();
   handleUncaughtErrors(log);
 }
 
@@ -66,6 +69,13 @@ async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
     log.error('The shutdown failed.', { cause });
     return 1;
   }
+}
+
+/** A log that nobody reads must not stop the gateway; what waits for its reader at the end is not lost. */
+function handleStandardOutput(): void {
+  // Node.js makes a pipe or a socket one that does not block when its stream is first asked for.
+  void process.stdout;
+  process.on('exit', () => standardOutput.flush());
 }
 
 function handleUncaughtErrors(log: Log): void {

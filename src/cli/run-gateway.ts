@@ -1,11 +1,11 @@
 import { AuditLogError } from '../core/audit/line-sink.ts';
 import type { Config } from '../core/config/config.ts';
-import { DataDirError } from '../core/store/embedded/lock.ts';
+import { DataDirError, DataDirInUse } from '../core/store/embedded/lock.ts';
 import { TracingError } from '../core/tracing/open-tracing.ts';
 import { createGateway, type Deps, type Gateway } from '../gateway.ts';
 import type { ConfigFile } from './config-file/open-config-file.ts';
 import type { Setup } from './config-file/read-setup.ts';
-import { describeListenError, StartError } from './start-error.ts';
+import { chooseOtherPort, describeListenError, StartError } from './start-error.ts';
 
 export interface RunOptions {
   /** Sees to it that `close` is called when this process is to end. */
@@ -14,23 +14,32 @@ export interface RunOptions {
   readonly alsoClose?: () => Promise<void>;
   /** What stands behind the gateway. */
   readonly configFile?: ConfigFile | undefined;
+  /** Called once the gateway serves what the configuration file says since it changed. */
+  readonly onReload?: ((setup: Setup) => void) | undefined;
+  /** The command line with another port. */
+  readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
 /** @throws StartError with the lines to print. */
 export async function runGateway(
   config: Config,
   deps: Partial<Deps> & Pick<Deps, 'log'>,
-  { handleEnd, alsoClose = async () => {}, configFile }: RunOptions,
-): Promise<void> {
+  options: RunOptions,
+): Promise<Gateway> {
+  const { handleEnd, alsoClose = async () => {}, configFile, onReload } = options;
   let close = alsoClose;
   // At once: as the first process of a container, nothing else would handle a signal.
   handleEnd(() => close());
-  const gateway = await openGateway(config, {
-    ...deps,
-    ...(configFile && toDeps(configFile.setup)),
-  });
+  const gateway = await openGateway(
+    config,
+    { ...deps, ...(configFile && toDeps(configFile.setup)) },
+    options.describeWithPort,
+  );
   const stopFollowing = configFile?.follow({
-    load: (setup) => gateway.reload(setup),
+    load: async (setup) => {
+      await gateway.reload(setup);
+      onReload?.(setup);
+    },
     close: () => close(),
     log: deps.log,
   });
@@ -39,7 +48,8 @@ export async function runGateway(
     await gateway.close();
     await alsoClose();
   };
-  await startListening(gateway, config.server);
+  await startListening(gateway, config.server, options.describeWithPort);
+  return gateway;
 }
 
 const toDeps = ({ file, lock }: Setup): Partial<Deps> => ({
@@ -48,21 +58,34 @@ const toDeps = ({ file, lock }: Setup): Partial<Deps> => ({
   environment: process.env,
 });
 
-async function openGateway(config: Config, deps: Partial<Deps>): Promise<Gateway> {
+async function openGateway(
+  config: Config,
+  deps: Partial<Deps>,
+  describeWithPort: RunOptions['describeWithPort'],
+): Promise<Gateway> {
   try {
     return await createGateway(config, deps);
   } catch (error) {
-    throw isOperators(error) ? new StartError([error.message]) : error;
+    if (!isOperators(error)) throw error;
+    const isInUse = error instanceof DataDirInUse && describeWithPort !== undefined;
+    const typed = isInUse ? describeWithPort(chooseOtherPort(config.server.port)) : undefined;
+    throw new StartError([
+      `${error.message}${typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`}`,
+    ]);
   }
 }
 
 const isOperators = (error: unknown): error is Error =>
   [DataDirError, AuditLogError, TracingError].some((kind) => error instanceof kind);
 
-async function startListening(gateway: Gateway, { host, port }: Config['server']): Promise<void> {
+async function startListening(
+  gateway: Gateway,
+  { host, port }: Config['server'],
+  describeWithPort: RunOptions['describeWithPort'],
+): Promise<void> {
   try {
     await gateway.listen();
   } catch (error) {
-    throw new StartError([describeListenError(error, host, port)]);
+    throw new StartError([describeListenError(error, { host, port, describeWithPort })]);
   }
 }

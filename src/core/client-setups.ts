@@ -1,5 +1,6 @@
 // How MCP clients are told of a gateway: one table for `postern dev`, the front page and the documentation. It is
 // used in browsers as well, so it imports nothing of Node.js.
+import { toShellWord } from './shell-word.ts';
 
 /** What a client is given. */
 export interface GatewayEntry {
@@ -7,19 +8,27 @@ export interface GatewayEntry {
   readonly name: string;
   /** The address of `/mcp`. */
   readonly url: string;
+  /** Nobody has to log in. */
+  readonly isOpen?: true;
 }
 
-export interface ClientSetup {
-  readonly id: string;
-  readonly title: string;
+/** One way to add the gateway. */
+export interface Snippet {
   /** Where `render` goes: `a terminal`, or the name of a file; undefined where the client has its own page for it. */
   readonly place: string | undefined;
   /** Of what `render` gives. */
-  readonly language: 'sh' | 'json' | 'toml' | 'text';
+  readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';
   /** What is run, put into the file, or entered. */
   render(entry: GatewayEntry): string;
+}
+
+export interface ClientSetup extends Snippet {
+  readonly id: string;
+  readonly title: string;
   /** What is left to do then, as a sentence in which code stands in backticks. */
   readonly next?: string;
+  /** Another way. */
+  readonly instead?: Snippet;
   /** A link that adds the gateway when it is opened. */
   link?(entry: GatewayEntry): string;
   /** The client's own servers call the gateway, so it must be reachable from the internet. */
@@ -41,7 +50,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'Claude Code',
     place: TERMINAL,
     language: 'sh',
-    render: ({ name, url }) => `claude mcp add --transport http ${name} ${url}`,
+    render: ({ name, url }) => `claude mcp add --transport http ${name} ${toShellWord(url)}`,
     next: 'Type `/mcp` in a session to log in.',
   },
   {
@@ -87,16 +96,26 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'Codex',
     place: TERMINAL,
     language: 'sh',
-    render: ({ name, url }) => `codex mcp add ${name} --url ${url}`,
+    render: ({ name, url }) => `codex mcp add ${name} --url ${toShellWord(url)}`,
     next: 'It opens the browser to log in.',
+    instead: {
+      place: '~/.codex/config.toml',
+      language: 'toml',
+      render: ({ name, url }) => `[mcp_servers.${name}]\nurl = "${url}"`,
+    },
   },
   {
     id: 'gemini',
     title: 'Gemini CLI',
     place: TERMINAL,
     language: 'sh',
-    render: ({ name, url }) => `gemini mcp add --transport http ${name} ${url}`,
+    render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
     next: `Type \`/mcp auth ${DEFAULT_ENTRY_NAME}\` in a session to log in.`,
+    instead: {
+      place: '~/.gemini/settings.json',
+      language: 'json',
+      render: ({ name, url }) => toJson({ mcpServers: { [name]: { httpUrl: url } } }),
+    },
   },
   {
     id: 'claude-desktop',
@@ -112,7 +131,8 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'MCP Inspector',
     place: TERMINAL,
     language: 'sh',
-    render: ({ url }) => `npx @modelcontextprotocol/inspector --transport http --server-url ${url}`,
+    render: ({ url }) =>
+      `npx @modelcontextprotocol/inspector --transport http --server-url ${toShellWord(url)}`,
     next: 'It needs Node.js 22.19 or newer.',
   },
   {
@@ -120,11 +140,119 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'curl',
     place: TERMINAL,
     language: 'sh',
-    render: ({ url }) => `curl ${url} \\
-  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
+    render: ({ url, isOpen }) => `curl ${toShellWord(url)} \\
+  ${isOpen ? '' : '-H "Authorization: Bearer $TOKEN" '}-H 'Content-Type: application/json' \\
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
   -d '${JSON.stringify(LIST_TOOLS)}'`,
     next: '`$TOKEN` is an access token of the provider.',
+  },
+];
+
+/** Those that fewer people have: the documentation has them, too. */
+export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
+  {
+    id: 'qwen',
+    title: 'Qwen Code',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `qwen mcp add --transport http ${name} ${toShellWord(url)}`,
+    next: `In a session, choose \`/mcp\`, \`${DEFAULT_ENTRY_NAME}\`, Authenticate.`,
+  },
+  {
+    id: 'copilot',
+    title: 'GitHub Copilot CLI',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) => `copilot mcp add --transport http ${name} ${toShellWord(url)}`,
+    next: 'It opens the browser when it starts.',
+    instead: {
+      place: '~/.copilot/mcp-config.json',
+      language: 'json',
+      render: ({ name, url }) =>
+        toJson({ mcpServers: { [name]: { type: 'http', url, tools: ['*'] } } }),
+    },
+  },
+  {
+    id: 'opencode',
+    title: 'OpenCode, Kilo Code CLI',
+    place: 'opencode.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcp: { [name]: { type: 'remote', url } } }),
+    next: `Then \`opencode mcp auth ${DEFAULT_ENTRY_NAME}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${DEFAULT_ENTRY_NAME}\`.`,
+  },
+  {
+    id: 'mcporter',
+    title: 'mcporter',
+    place: 'config/mcporter.json',
+    language: 'json',
+    render: ({ name, url }) =>
+      toJson({
+        mcpServers: {
+          [name]: { url, auth: 'oauth', oauthRedirectUrl: 'http://127.0.0.1:8766/callback' },
+        },
+      }),
+    next: `Then \`npx mcporter auth ${DEFAULT_ENTRY_NAME}\`.`,
+  },
+  {
+    id: 'mcpc',
+    title: 'mcpc',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ name, url }) =>
+      `mcpc login ${toShellWord(url)}\nmcpc connect ${toShellWord(url)} @${name}`,
+  },
+  {
+    id: 'mcp-cli',
+    title: 'mcp-cli',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ url }) => `npx @wong2/mcp-cli --url ${toShellWord(url)}`,
+  },
+  {
+    id: 'fastmcp',
+    title: 'FastMCP',
+    place: TERMINAL,
+    language: 'sh',
+    render: ({ url }) =>
+      `fastmcp list ${toShellWord(url)}\nfastmcp call ${toShellWord(url)} service_ping message=hello`,
+    instead: {
+      place: 'a program',
+      language: 'python',
+      render: ({ url }) => `async with Client("${url}", auth="oauth") as client:
+    print(await client.call_tool("service_ping", {"message": "hello"}))`,
+    },
+  },
+  {
+    id: 'windsurf',
+    title: 'Windsurf',
+    place: 'mcp_config.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { serverUrl: url } } }),
+    next: 'It was not tried: see below.',
+  },
+  {
+    id: 'zed',
+    title: 'Zed',
+    place: 'settings.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ context_servers: { [name]: { url } } }),
+    next: 'It was not tried: see below.',
+  },
+  {
+    id: 'kiro',
+    title: 'Kiro',
+    place: '.kiro/settings/mcp.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    next: 'It was not tried: see below.',
+  },
+  {
+    id: 'lm-studio',
+    title: 'LM Studio',
+    place: 'mcp.json',
+    language: 'json',
+    render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
+    next: 'It was not tried: see below. Where it does not log in, add a token in `headers`.',
   },
 ];
 

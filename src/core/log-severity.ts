@@ -11,3 +11,6 @@ export const LOG_SEVERITIES = [
 ] as const;
 
 export type LogSeverity = (typeof LOG_SEVERITIES)[number];
+
+export const isLogSeverity = (value: unknown): value is LogSeverity =>
+  LOG_SEVERITIES.some((severity) => severity === value);

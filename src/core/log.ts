@@ -1,5 +1,8 @@
 import { type DestinationStream, pino } from 'pino';
+import { systemClock } from './clock.ts';
 import { getErrorCode } from './errors/error-code.ts';
+import { standardOutput } from './line-output.ts';
+import { escapeInvisible } from './visible-json.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -21,7 +24,7 @@ export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unkno
 export const truncateForLog = (text: string): string => text.slice(0, 200);
 
 /**
- * JSON lines, written synchronously so that none is lost at exit. `origin` is in each of them: which
+ * JSON lines, to standard output unless said otherwise: at once, so that none is lost at exit. `origin` is in each of them: which
  * of several processes wrote it.
  */
 export function createLog(
@@ -29,7 +32,7 @@ export function createLog(
   destination?: DestinationStream,
   origin: { readonly worker: number } | null = null,
 ): Log {
-  const out = destination ?? pino.destination({ fd: 1, sync: true });
+  const out = destination ?? createStandardDestination();
   const logger = pino(
     {
       level,
@@ -37,7 +40,7 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (text) => out.write(escapeUnprintable(text)) },
+    { write: (text) => out.write(escapeInvisible(text)) },
   );
   const writeAt =
     (lineLevel: LogLevel) =>
@@ -56,17 +59,30 @@ export function createLog(
   };
 }
 
-/**
- * What JSON does not escape although terminals and viewers act on it: control characters, line ends
- * besides LF, marks that turn the reading direction. Names that callers choose may contain them.
- */
-const UNPRINTABLE = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+/** Lines that nobody read yet. */
+const MAX_WAITING_BYTES = 1_310_720;
 
-export const escapeUnprintable = (json: string): string =>
-  json.replace(UNPRINTABLE, escapeCharacter);
+/** What it cannot take is lost, and counted in the first line that it takes again. */
+function createStandardDestination(): DestinationStream {
+  let lostLines = 0;
 
-const escapeCharacter = (character: string): string =>
-  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return {
+    write(line) {
+      try {
+        standardOutput.write(
+          lostLines === 0 ? line : line + renderLoss(lostLines),
+          MAX_WAITING_BYTES,
+        );
+        lostLines = 0;
+      } catch {
+        lostLines += 1;
+      }
+    },
+  };
+}
+
+const renderLoss = (lostLines: number): string =>
+  `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
 /** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks. */
 export function describeCause(cause: unknown): string {

@@ -1,4 +1,5 @@
 import type { CancelSignal } from './cancellation.ts';
+import type { RequestTrace } from './tracing/tracing.ts';
 
 /** One HTTP request as the features see it: plain data, no socket. */
 export interface GatewayRequest {
@@ -14,6 +15,8 @@ export interface GatewayRequest {
   readonly clientIp: string;
   /** Aborted when the caller hangs up before the reply. Made on first use. */
   signal(): CancelSignal;
+  /** Undefined where nothing is traced. A member, since a WeakMap of all requests makes garbage collection dear. */
+  readonly trace?: RequestTrace;
 }
 
 /** A request body, read once at the edge. */
@@ -71,6 +74,8 @@ export interface Reply {
   readonly error?: ReplyError;
   /** Further facts for the log: never a secret. */
   readonly facts?: Readonly<Record<string, unknown>>;
+  /** Of its request. */
+  readonly trace?: RequestTrace;
 }
 
 /** What the log tells of an error. */

@@ -1,11 +1,13 @@
-// JSON in which nothing is invisible: for people who read it in a terminal or in version control.
+// JSON in which nothing is invisible: for people who read it in a terminal, in a log or in version control.
 
 /** As JSON, with what has no shape of its own, or changes that of others, as `\u` and four digits. */
-export const toVisibleJson = (value: unknown): string =>
-  JSON.stringify(value).replace(INVISIBLE, escapeUnits);
+export const toVisibleJson = (value: unknown): string => escapeInvisible(JSON.stringify(value));
+
+/** The same for JSON that is written already, with its line feeds. */
+export const escapeInvisible = (json: string): string => json.replace(INVISIBLE, escapeUnits);
 
 /** Controls, formats (such as the marks that turn text around), separators but the space, and what is not assigned. */
-const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+const INVISIBLE = /(?!\n)[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
 const escapeUnits = (character: string): string =>
   character

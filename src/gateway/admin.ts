@@ -10,6 +10,7 @@ import type { Store } from '../core/store/store.ts';
 import { createAdmin } from '../features/admin/admin.ts';
 import { createAdminEndpoints } from '../features/admin/endpoints.ts';
 import type { LoginFailures, NoteLoginFailure } from '../features/admin/login-failures.ts';
+import { createOperators } from '../features/admin/operators.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import type { Mcp } from '../features/mcp/mcp.ts';
@@ -49,7 +50,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       issuer: auth.provider.issuer,
       listServers: parts.listServers,
     }),
-    groups: admin.groups,
+    operators: createOperators({ store, ...admin }),
     endSession: parts.endSession,
     deleteClient: clients.delete,
     audit: parts.audit ?? noAudit,

@@ -1,14 +1,12 @@
 // A part of the composition root: what others are told of requests: traces, and the audit log.
 import type { Audit } from '../core/audit/audit.ts';
 import { openAudit } from '../core/audit/open-audit.ts';
-import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Fetch } from '../core/fetch-with-limits.ts';
-import type { Log } from '../core/log.ts';
 import type { GatewayRequest } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Store } from '../core/store/store.ts';
-import { openTracing } from '../core/tracing/open-tracing.ts';
+import { openTracing, type TracingDeps } from '../core/tracing/open-tracing.ts';
 import { traceFetch } from '../core/tracing/trace-fetch.ts';
 import { traceStore } from '../core/tracing/trace-store.ts';
 import { readTraceId, type Tracing } from '../core/tracing/tracing.ts';
@@ -28,7 +26,7 @@ export interface Observation {
 /** @throws AuditLogError, TracingError */
 export async function openObservation(
   config: Config,
-  deps: { readonly clock: Clock; readonly log: Log; readonly metrics: Metrics },
+  deps: TracingDeps & { readonly metrics: Metrics },
 ): Promise<Observation> {
   const audit = openAudit(config.audit, deps);
   const tracing = await openTracing(config.tracing, deps);
@@ -38,8 +36,8 @@ export async function openObservation(
     tracing,
     traceFetch: (fetch) => (tracing === undefined ? fetch : traceFetch(fetch, tracing)),
     traceStore: (store) => (tracing === undefined ? store : traceStore(store, system, tracing)),
-    getTraceId: ({ headers }) =>
-      readTraceId(tracing?.getTraceContext() ?? readTraceContext(headers)),
+    getTraceId: ({ trace, headers }) =>
+      readTraceId(trace?.getContext() ?? readTraceContext(headers)),
     async close() {
       audit?.close();
       await tracing?.close();

@@ -2,10 +2,9 @@
 import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
-import type { JsonObject } from '../core/json.ts';
 import type { Log } from '../core/log.ts';
-import type { Catalog, Cursor } from '../features/mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
+import type { Catalog } from '../features/mcp/catalog/catalog.ts';
+import { listTools } from '../features/mcp/catalog/list-tools.ts';
 import { createSiteEndpoints } from '../features/site/endpoints.ts';
 import type { Logo } from '../features/site/logo.ts';
 import { createGetPublicTools, type GetPublicTools } from '../features/site/public-tools.ts';
@@ -36,16 +35,4 @@ export function createPublicSite(
     endpoints: [...createSiteEndpoints(facts, getPublicTools), ...(logo?.endpoints ?? [])],
     getPublicTools,
   };
-}
-
-/** As a caller without a user gets them: rules about groups, claims and clients allow nothing. */
-async function listTools(catalog: Catalog): Promise<readonly JsonObject[]> {
-  const tools: JsonObject[] = [];
-  let cursor: Cursor;
-  do {
-    const page = await catalog.listTools(cursor, LISTING_CONTEXT);
-    tools.push(...page.items.map((item) => ({ ...item })));
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return tools;
 }

@@ -26,7 +26,7 @@ import { createRouter } from '../http/router.ts';
 import { createRunQueue } from '../http/run-queue.ts';
 import { createSecurityHeaders } from '../http/security-headers.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
-import { traceRequests, traceRunQueue } from '../http/trace-requests.ts';
+import { tracePublicEndpoints, traceRequests, traceRunQueue } from '../http/trace-requests.ts';
 
 /** What a header section may have beside the token. */
 const OTHER_HEADERS_BYTES = 16_384;
@@ -50,7 +50,7 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
   const { baseUrl } = config.server;
   const securityHeaders = createSecurityHeaders(config.server);
   const router = createRouter(
-    parts.endpoints,
+    tracing === undefined ? parts.endpoints : tracePublicEndpoints(parts.endpoints),
     await createSite({
       baseUrl,
       log,

@@ -40,8 +40,9 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       endpoint: undefined,
       limits: undefined,
     };
+    const { trace } = received.request;
     return judge(exchange)
-      .then(admitAndRun)
+      .then(trace ? (judged) => trace.run(() => admitAndRun(judged)) : admitAndRun)
       .then(
         (reply) => completeReply(reply, exchange),
         (thrown: unknown) => completeReply(renderThrown(thrown, exchange), exchange),

@@ -5,6 +5,7 @@ import { type GatewayRequest, getHeader, type Reply } from '../core/message.ts';
 import { isPercentDecodable } from '../core/utf8.ts';
 import type { Site } from '../features/site/site.ts';
 import { prefersHtml } from './accept.ts';
+import { createCompressPage } from './compress-page.ts';
 
 /** The endpoints of one path. */
 export interface Route {
@@ -45,10 +46,11 @@ export interface Router {
    *
    * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
    */
-  servePage(request: GatewayRequest, destination: Destination): Reply;
+  servePage(request: GatewayRequest, destination: Destination): Promise<Reply>;
 }
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
+  const compressPage = createCompressPage();
   const destinations = new Map<string, Destination>();
   /** Those with a parameter, by what stands before it. */
   const parameterized = new Map<string, ParameterizedDestination>();
@@ -72,10 +74,13 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
     isServedWhenBusy: (path) => destinations.get(path)?.route?.isServedWhenBusy === true,
-    servePage(request, { page }) {
-      if (page === undefined) return serveNotFound(request, site);
+    async servePage(request, { page }) {
       const isRead = request.method === 'GET' || request.method === 'HEAD';
-      return isRead ? page : fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
+      if (page !== undefined && !isRead) {
+        fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
+      }
+      const found = page ?? findNotFoundPage(request, site);
+      return compressPage(found, getHeader(request, 'accept-encoding'));
     },
   };
 }
@@ -105,8 +110,12 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
   };
 }
 
-/** A page where `Accept` prefers HTML. */
-function serveNotFound(request: GatewayRequest, site: Site): Reply {
+/**
+ * A page where `Accept` prefers HTML.
+ *
+ * @throws GatewayError `bad_request` or `not_found`.
+ */
+function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
   if (!isPercentDecodable(request.path)) {
     fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
   }

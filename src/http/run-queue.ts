@@ -1,6 +1,7 @@
 // §12: calls run in turns (iterations) of the event loop that stay short. Between two turns sockets are read, connections
 // accepted and answers sent, so that tools that take much CPU stall none of these, however many are called
-// at once.
+// at once. Node.js accepts one connection in each turn. So while connections come, turns are shorter still: of hundreds
+// that come at once, the last one waits for as many turns.
 import { nextTick } from 'node:process';
 import type { Clock } from '../core/clock.ts';
 
@@ -9,6 +10,8 @@ export interface RunQueue {
   run<Result>(task: () => Promise<Result> | Result): Promise<Result> | Result;
   /** For how many milliseconds the next one has waited; 0 while all that wait get their turn soon. */
   getWait(now: number): number;
+  /** To be called for each connection that is accepted: there may be more. */
+  noteConnection(): void;
 }
 
 interface WaitingTask {
@@ -16,8 +19,10 @@ interface WaitingTask {
   readonly start: () => void;
 }
 
-/** What the calls of a turn should take. A new connection waits for a turn: Node.js accepts one in each. */
+/** What the calls of a turn should take. */
 const TURN_MS = 4;
+/** The same while connections come. */
+const ACCEPTING_TURN_MS = 0.25;
 /** So many turns in a row must have left some waiting: one slow tool, or a stall, leaves them few. */
 const BUSY_TURNS = 20;
 /** A turn that takes so long is a stall (a slow tool, a stopped container): what waited meanwhile waited for that. */
@@ -36,6 +41,8 @@ export function createRunQueue(clock: Clock): RunQueue {
   let maxRuns = 1;
   /** Turns in a row that left some waiting. */
   let busyTurns = 0;
+  /** Whether one came since the last turn ended. */
+  let hasNewConnection = false;
 
   function startTurn(now: number): void {
     isTurn = true;
@@ -57,7 +64,9 @@ export function createRunQueue(clock: Clock): RunQueue {
     const msPerRun = Math.max(measuredMs, 0.001) / Math.max(measuredRuns, 1);
     // Whatever else the turn did, calls get as much time.
     const otherMs = now - turnStartedAt - runs * msPerRun;
-    maxRuns = Math.max(1, Math.max(TURN_MS, otherMs) / msPerRun);
+    const turnMs = hasNewConnection ? ACCEPTING_TURN_MS : Math.max(TURN_MS, otherMs);
+    hasNewConnection = false;
+    maxRuns = Math.max(1, turnMs / msPerRun);
     busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
     if (waiting.length > 0) runWaiting(now);
   }
@@ -95,6 +104,9 @@ export function createRunQueue(clock: Clock): RunQueue {
       const next = waiting[0];
       const isBusy = next !== undefined && busyTurns >= BUSY_TURNS && !isStalled(now);
       return isBusy ? now - next.since : 0;
+    },
+    noteConnection() {
+      hasNewConnection = true;
     },
   };
 }

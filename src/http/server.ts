@@ -49,6 +49,7 @@ export function createHttpServer(deps: HttpServerDeps): HttpServer {
   const server = createNodeServer(handler, maxHeaderBytes);
   server.on('clientError', createMalformedRequestHandler({ connections, securityHeaders, clock }));
   server.on('connection', connections.open);
+  server.on('connection', runQueue.noteConnection);
 
   return {
     handler,

@@ -1,7 +1,8 @@
 // §21.2: each request as a span, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry
 // codes, states and tokens.
+import type { Endpoint } from '../core/endpoint.ts';
 import { truncateForLog } from '../core/log.ts';
-import type { GatewayRequest, Reply } from '../core/message.ts';
+import type { GatewayRequest } from '../core/message.ts';
 import type { RequestTrace, Span, TraceParent, Tracing } from '../core/tracing/tracing.ts';
 import { type LoggedRequest, type LogRequest, toKnownMethod } from './access-log.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
@@ -23,25 +24,25 @@ export function traceRequests(
   { runPipeline, logRequest }: TracedParts,
   { tracing, readParent }: TraceRequestsOptions,
 ): TracedParts {
-  const traces = new WeakMap<Reply, RequestTrace>();
-
   /** Some replies are the same object for many requests. Apart from the request, which is not kept while it runs. */
-  const keepTrace = (trace: RequestTrace) => (answer: RoutedReply) => {
-    const reply = { ...answer.reply };
-    traces.set(reply, trace);
-    return { ...answer, reply };
-  };
+  const keepTrace = (trace: RequestTrace) => (answer: RoutedReply) => ({
+    ...answer,
+    reply: { ...answer.reply, trace },
+  });
 
   return {
-    runPipeline: (received) =>
-      tracing.traceRequest(readParent(received.request), (trace) =>
-        runPipeline(received).then(keepTrace(trace)),
-      ),
+    runPipeline(received) {
+      const { request } = received;
+      const trace = tracing.startRequest(readParent(request));
+      const traced = { ...received, request: { ...request, trace } };
+      return runPipeline(traced).then(keepTrace(trace));
+    },
     logRequest(logged) {
       logRequest(logged);
-      const trace = traces.get(logged.reply);
-      if (trace === undefined) return;
-      describe(trace.getSpan(), logged);
+      const { trace } = logged.reply;
+      const span = trace?.getSpan();
+      if (trace === undefined || span === undefined) return;
+      describe(span, logged);
       trace.end(`${toKnownMethod(logged.method)} ${logged.route}`);
     },
   };
@@ -60,8 +61,22 @@ function describe(span: Span, { method, path, route, clientIp, reply }: LoggedRe
   if (status >= 500) span.fail(String(status));
 }
 
+/** The same endpoints: what they find out while they judge belongs to their requests, as what they do later does (pipeline.ts). */
+export const tracePublicEndpoints = (endpoints: readonly Endpoint[]): readonly Endpoint[] =>
+  endpoints.map((endpoint) =>
+    endpoint.kind === 'public'
+      ? {
+          ...endpoint,
+          judge(request, body) {
+            const judge = () => endpoint.judge(request, body);
+            return request.trace ? request.trace.run(judge) : judge();
+          },
+        }
+      : endpoint,
+  );
+
 /** Calls wait in the queue, and run when another request says so: each for the one that it belongs to. */
 export const traceRunQueue = (runQueue: RunQueue, tracing: Tracing): RunQueue => ({
+  ...runQueue,
   run: (task) => runQueue.run(tracing.bind(task)),
-  getWait: runQueue.getWait,
 });

@@ -1,6 +1,7 @@
 // §22.5: the operators' page, as an operator goes through it.
 import { expect, test } from 'vitest';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
+import { approve } from '../support/oauth/login-browser.ts';
 import { findSerious } from '../support/site/axe.ts';
 import { logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
@@ -8,11 +9,8 @@ import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 /** The group of everybody who logs in at the provider of the tests. */
 const OPERATORS = { ADMIN_GROUPS: 'developers' };
 
-const own = useShared(() => startSiteBrowser({ env: OPERATORS }), INSTALLATION_MS);
-
-test('§22.5 operators: a login, sessions, and one that is ended, after a question', async () => {
-  const { accessToken } = await own.service.logIn('grace');
-  await fetch(own.service.mcpUrl, {
+const openSession = (accessToken: string, name: string) =>
+  fetch(own.service.mcpUrl, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -26,10 +24,16 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
       params: {
         protocolVersion: '2025-11-25',
         capabilities: {},
-        clientInfo: { name: 'left-behind', version: '3' },
+        clientInfo: { name, version: '3' },
       },
     }),
   });
+
+const own = useShared(() => startSiteBrowser({ env: OPERATORS }), INSTALLATION_MS);
+
+test('§22.5 operators: a login, sessions, and one that is ended, after a question', async () => {
+  const { accessToken } = await own.service.logIn('grace');
+  await openSession(accessToken, 'left-behind');
   const viewport = { width: 390, height: 844 };
   const { page, complaints, tokens } = await own.open('/admin', { viewport });
   await logInToPlayground(page);
@@ -44,8 +48,10 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
   await page.getByRole('button', { name: 'End session' }).click();
   await page.getByRole('button', { name: 'End it' }).click();
   await page.getByText('There are none.').waitFor();
+  expect(await page.evaluate('document.activeElement.id')).toBe('ad-sessions');
 
   await page.getByRole('button', { name: 'Clients', exact: true }).click();
+  expect(await page.getByRole('button', { pressed: true }).allInnerTexts()).toEqual(['Clients']);
   await page.getByRole('button', { name: 'Delete client' }).click();
   await page.getByRole('button', { name: 'Delete it' }).click();
   await page.getByText('There are none.').waitFor();
@@ -71,4 +77,76 @@ test('§22.5 operators: whoever is none is told so, and without ADMIN_GROUPS the
   expect(await page.getByRole('alert').innerText()).toContain('This is for operators.');
   await other.service.restart({ ADMIN_GROUPS: '' });
   expect((await fetch(`${other.service.baseUrl}/admin`)).status).toBe(404);
+});
+
+test('§22.5 operators: names that others chose are text, and hide nothing', async () => {
+  const names = [
+    '<img src=x onerror=alert(1)>',
+    '\u202egnp.exe',
+    '{{ 1 + 1 }}',
+    `long${'A'.repeat(900)}`,
+  ];
+  for (const client_name of names) {
+    await fetch(`${own.service.baseUrl}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ client_name, redirect_uris: ['https://app.example/callback'] }),
+    });
+  }
+  const { page, complaints } = await own.open('/admin', { viewport: { width: 390, height: 844 } });
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Clients', exact: true }).click();
+  await page.getByText(names[0] ?? '').waitFor();
+  const shown = await page.getByRole('heading', { level: 3 }).allInnerTexts();
+  expect(shown).toEqual(expect.arrayContaining([names[0], '\\u{202e}gnp.exe', names[2]]));
+  expect(Math.max(...shown.map((text) => text.length))).toBeLessThan(210);
+  expect(await page.locator('.ad-list img').count()).toBe(0);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
+test('§22.5 operators: the keyboard alone ends a session', async () => {
+  const { accessToken } = await own.service.logIn('hopper');
+  const { page } = await own.open('/admin');
+  await logInToPlayground(page);
+  await openSession(accessToken, 'by-keyboard');
+  await page.getByRole('button', { name: 'Refresh' }).press('Enter');
+  await page.getByText('by-keyboard 3').waitFor();
+  await page.getByLabel('User').fill('hopper');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'End session' }).press('Enter');
+  // Cancel has the focus: a second Enter must not end anything.
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.getByText('This user has none.').waitFor();
+});
+
+test('§22.5 operators: the front page leads there after a login, and the token of the page goes to its API alone', async () => {
+  const { page, tokens } = await own.open('/');
+  const link = page.getByRole('link', { name: "Operators' page" });
+  await logInToPlayground(page, 'Log in to see your tools');
+  await page.getByRole('heading', { name: 'What you can use' }).waitFor();
+  const sent: string[] = [];
+  page.on('request', (request) => {
+    const { authorization } = request.headers();
+    if (authorization !== undefined)
+      sent.push(`${new URL(request.url()).pathname} ${authorization}`);
+  });
+  await link.click();
+  const [ofPlayground] = tokens;
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.waitForURL(/\/oauth\/authorize\?/);
+  // The provider remembers the user.
+  await approve(page);
+  await page.getByRole('heading', { name: /^Sessions/ }).waitFor();
+  await page.getByRole('button', { name: 'Gateway', exact: true }).click();
+  await page.getByText(/answers in/).waitFor();
+  await page.goBack();
+  await page.goForward();
+  const ofPage = [...tokens].filter((token) => token !== ofPlayground);
+  expect(ofPage).toHaveLength(1);
+  expect(sent.filter((line) => line.endsWith(`Bearer ${ofPage[0]}`)).length).toBeGreaterThan(0);
+  for (const line of sent) {
+    expect(line.startsWith('/admin/api/')).toBe(line.endsWith(`Bearer ${ofPage[0]}`));
+  }
 });

@@ -21,6 +21,18 @@ const PAGES = [
       await page.locator('.pg-exchanges summary').last().click();
     },
   },
+  {
+    name: 'playground while a tool asks for a model’s answer',
+    path: '/playground',
+    async prepare(page: Page) {
+      await logInToPlayground(page);
+      await page.getByText('Folders that servers may ask for').click();
+      await callTool(page, 'asks');
+      await page.getByRole('dialog').getByLabel('Name').fill('Ada');
+      await page.getByRole('button', { name: 'Send the answer' }).click();
+      await page.getByLabel('Your answer').waitFor();
+    },
+  },
 ];
 
 const SCREENS = [

@@ -7,22 +7,16 @@ import { createLocalCatalog, definePrompt } from '../../src/index.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import {
   callTool,
+  chooseEra,
   ERAS,
   logInToPlayground,
+  resultOf,
   startSiteBrowser,
+  steps,
 } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const own = useShared(startSiteBrowser, INSTALLATION_MS);
-
-const chooseEra = (page: Page, era: string) =>
-  page.getByRole('radio', { name: new RegExp(`^${era}`) }).check();
-
-/** The first text of the result. */
-const resultOf = (page: Page) =>
-  page.getByRole('region', { name: 'Result' }).locator('pre').first();
-
-const steps = (page: Page) => page.locator('.pg-step > span:first-child').allInnerTexts();
 
 test.each(ERAS)('§19.5 playground: a login and a call (%s)', async (era) => {
   const { page, complaints, tokens } = await own.open('/playground');

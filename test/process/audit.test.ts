@@ -68,13 +68,91 @@ test('§21.1 audit: after a line of which only a part could be written, the next
   limit('unlimited');
   expect(await call(postern)).toBe(200);
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
-  expect(lines).toHaveLength(5);
+  expect(lines).toHaveLength(6);
   expect(lines[2]).toHaveLength(20);
-  for (const whole of lines.filter((_, at) => at !== 2)) {
-    expect(JSON.parse(whole)).toMatchObject({ event: 'tool_call' });
-  }
+  expect(lines.filter((_, at) => at !== 2).map((line) => JSON.parse(line))).toMatchObject([
+    { event: 'tool_call', outcome: 'started' },
+    { event: 'tool_call', outcome: 'success' },
+    { event: 'gap', lost: 2 },
+    { event: 'tool_call', outcome: 'started' },
+    { event: 'tool_call', outcome: 'success' },
+  ]);
   const said = postern.log().filter(({ msg }) => msg.startsWith('The audit log'));
   expect(said).toMatchObject([{ level: 'error' }, { level: 'warn', lostLines: 2 }]);
+});
+
+test('§21.1 audit: a part of a line is not continued by another process either', async () => {
+  const path = join(await makeFolder(), 'audit.log');
+  const env = { ...OPEN, AUDIT_LOG: `file:${path}` };
+  const [torn, other] = [await startPostern(env), await startPostern(env)];
+  await call(torn);
+  execFileSync('prlimit', ['--pid', String(torn.pid), `--fsize=${statSync(path).size + 20}`]);
+  await call(torn);
+  await call(other);
+  const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
+  expect(lines).toHaveLength(3);
+  expect(lines[1]).toHaveLength(20);
+  expect(JSON.parse(lines[2] ?? '')).toMatchObject({ event: 'tool_call', outcome: 'success' });
+});
+
+/** Long lines, so that fewer of them fill what waits. */
+const LONG = '\u202e'.repeat(200);
+
+async function countLost({ url }: RunningPostern): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^audit_lines_total\{[^}]*status="error"[^}]*\} (\d+)/m.exec(metrics)?.[1] ?? 0);
+}
+
+test('§21.1 audit: a reader of stdout that is stuck stops nothing; what is lost is counted and said', async () => {
+  const postern = await startPostern({
+    ...OPEN,
+    AUDIT_LOG: 'stdout',
+    METRICS_ENABLED: 'true',
+    RATE_LIMIT_ENABLED: 'false',
+  });
+  postern.reading.stop();
+  for (let calls = 0; calls < 3_000 && (await countLost(postern)) === 0; calls += 20) {
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => call(postern, LONG)));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  }
+  const lost = await countLost(postern);
+  expect(lost).toBeGreaterThan(0);
+  postern.reading.goOn();
+  await expect
+    .poll(async () => (await call(postern)) && postern.stdout, { timeout: 20_000 })
+    .toContain('"event":"gap"');
+  postern.kill('SIGTERM');
+  await postern.ended;
+  const lines = postern.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const gaps = lines.filter(({ event }) => event === 'gap').map((line) => line.lost);
+  expect(gaps.reduce((sum, one) => sum + one, 0)).toBeGreaterThanOrEqual(lost);
+  expect(lines.filter(({ level }) => level === 'error')).toMatchObject([
+    { msg: expect.stringContaining('lines are lost') },
+  ]);
+});
+
+test('§21.1 audit: with AUDIT_REQUIRED a call does not run while nobody reads stdout', async () => {
+  const postern = await startPostern({
+    ...OPEN,
+    AUDIT_LOG: 'stdout',
+    AUDIT_REQUIRED: 'true',
+    RATE_LIMIT_ENABLED: 'false',
+  });
+  postern.reading.stop();
+  let status = 200;
+  for (let calls = 0; calls < 3_000 && status === 200; calls += 1) {
+    status = await call(postern, LONG);
+  }
+  expect(status).toBe(503);
+  expect((await fetch(`${postern.url}/health/ready`)).status).toBe(503);
+  postern.reading.goOn();
+  await expect
+    .poll(async () => (await fetch(`${postern.url}/health/ready`)).status, { timeout: 20_000 })
+    .toBe(200);
+  expect(await call(postern)).toBe(200);
 });
 
 test('§21.1 audit: a file that cannot be opened stops the start', async () => {

@@ -1,10 +1,13 @@
 // The command postern: what may stand after it, --catalog, and the file .env.
+import { execFile } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import { toFlag } from '../../src/cli/command-line/command.ts';
 import { COMMANDS } from '../../src/cli/commands/all.ts';
-import { renderBanner } from '../../src/cli/dev-banner.ts';
+import { createBanner, renderBanner } from '../../src/cli/dev-banner.ts';
+import { CLIENT_SETUPS } from '../../src/core/client-setups.ts';
 import { loadConfig } from '../../src/core/config/load.ts';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
@@ -93,7 +96,10 @@ test.each([
   { args: ['dev', '--port', '99999'], says: '--port: "99999" is not a number from 1 to 65535.' },
   { args: ['dev', '--watch=no'], says: '--watch does not take a value.' },
   { args: ['dev', 'now'], says: 'Too many arguments: now.' },
-  { args: ['--port', '3010', 'dev'], says: 'Too many arguments: dev. The command comes first' },
+  {
+    args: ['--port', '3010', 'dev'],
+    says: 'Too many arguments: dev. The command comes first: node ',
+  },
   { args: ['dev', '3010'], says: 'Too many arguments: 3010. The port is given by --port 3010;' },
   { args: ['dev', 'm.json'], says: 'Too many arguments: m.json. Did you mean --config m.json?' },
   { args: ['dev', 'm.mjs'], says: 'Too many arguments: m.mjs. Did you mean --catalog m.mjs?' },
@@ -109,20 +115,46 @@ test.each([
   { node: '22.18.0', inspector: false },
   { node: '22.19.0', inspector: true },
   { node: '24.13.0', inspector: true },
-])(
-  '§20.1 command line: what dev prints names the Inspector by Node.js $node: $inspector',
-  (row) => {
-    const config = loadConfig({ AUTH_REQUIRED: 'false', POSTERN_CATALOG: 'catalog.mjs' });
-    const facts = {
-      login: 'none needed',
-      configFile: undefined,
-      envFile: undefined,
-    };
-    const text = renderBanner(config, facts, row.node);
-    expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
-    expect(text.includes('curl http://localhost:3000/health/ready')).toBe(!row.inspector);
+])('§20.1 dev: what it prints names the Inspector by Node.js $node: $inspector', (row) => {
+  const config = loadConfig({ AUTH_REQUIRED: 'false', POSTERN_CATALOG: 'catalog.mjs' });
+  const login = 'none needed';
+  const facts = { login, tokenUrl: undefined, configFile: undefined, envFile: undefined };
+  const text = renderBanner(createBanner(config, facts, row.node));
+  expect(text.includes('npx @modelcontextprotocol/inspector')).toBe(row.inspector);
+});
+
+/** Those that reach a gateway on this machine. */
+const LOCAL_CLIENTS = CLIENT_SETUPS.filter(({ isRemote }) => !isRemote);
+
+test('§20.1 dev: what it prints connects every client on this machine, and fits a terminal', async () => {
+  const { stdout, url } = await startDev({});
+  for (const { id, title, language, place } of LOCAL_CLIENTS) {
+    if (language === 'json') expect(stdout).toContain(`    ${title}: ${place}\n`);
+    else if (id !== 'inspector')
+      expect(stdout).toMatch(new RegExp(`^    ${id.split('-')[0]} .*`, 'm'));
+  }
+  expect(stdout).toContain(`{"servers":{"postern":{"type":"http","url":"${url}/mcp"}}}`);
+  const COLUMNS = 80;
+  const rows = stdout.split('\n').map((line) => Math.ceil(line.length / COLUMNS) || 1);
+  expect(rows.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(40);
+});
+
+test.each([{ env: {} }, { env: { AUTH_REQUIRED: 'false' } }])(
+  '§5 dev: the lines for curl work as they are, with $env',
+  async ({ env }) => {
+    const { stdout } = await startDev(env);
+    const [, lines = ''] = /call it with curl:\n((?: {4}.*\n)+)/.exec(stdout) ?? [];
+    const { stdout: answer } = await promisify(execFile)('sh', ['-c', lines]);
+    expect(JSON.parse(answer).result.tools).toMatchObject([{ name: 'service_ping' }]);
+    expect(lines.includes('TOKEN')).toBe(!('AUTH_REQUIRED' in env));
   },
 );
+
+async function startDev(env: Readonly<Record<string, string>>) {
+  const postern = await startPostern(env, { args: ['dev'] });
+  await expect.poll(() => postern.stdout).toContain('Press Ctrl+C to stop.');
+  return { stdout: postern.stdout, url: `http://localhost:${postern.port}` };
+}
 
 test('§20.1 command line: --port wins over PORT', async () => {
   const port = await freePort();
@@ -258,6 +290,18 @@ test('§5 .env: postern dev says in its first lines what it read', async () => {
   const postern = await startPostern(ANONYMOUS, { args: ['dev'], cwd });
   await expect.poll(() => postern.stdout).toContain('.env (SERVICE_DISPLAY_NAME)');
   expect(await callTool(postern.url, 'service_ping')).toBe('Mine MCP Server: pong');
+});
+
+test('§5 .env: written by any editor: a byte order mark, CRLF, export, quotes and comments', async () => {
+  const cwd = await makeFolder();
+  const lines = ['SERVICE_DISPLAY_NAME="Mine" # ours', 'export METRICS_ENABLED=true', '', '# no'];
+  await writeFileIn(cwd, '.env', `\ufeff${lines.join('\r\n')}\r\n`);
+  const { stdout } = await runPostern(ANONYMOUS, { args: ['config', '--json'], cwd });
+  const { settings } = JSON.parse(stdout);
+  const read = (variable: string) =>
+    settings.find((row: { variable: string }) => row.variable === variable);
+  expect(read('SERVICE_DISPLAY_NAME')).toMatchObject({ value: 'Mine' });
+  expect(read('METRICS_ENABLED')).toMatchObject({ value: 'true' });
 });
 
 test('§5 .env: a folder of that name is somebody else’s', async () => {

@@ -40,6 +40,35 @@ test('§20.5 config: each setting has its source, and no secret is printed', asy
   expect(stdout + json.stdout).not.toContain('hunter');
 });
 
+test('§20.5 config: what may be secret in addresses is hidden, right or wrong, and in the log of a start', async () => {
+  const env = {
+    OIDC_ISSUER: 'https://id.example?realm=hunter1',
+    OIDC_JWKS_URL: 'https://id.example/keys?key=hunter2&hunter3#hunter4',
+    OAUTH_TOKEN_URL: 'https:/id.example/token?key=hunter0',
+    OAUTH_REVOCATION_URL: 'u:hunter5@id.example/revoke',
+    OAUTH_AUTHORIZATION_URL: 'https://u:hunter6@id.example/authorize',
+    OTEL_RESOURCE_ATTRIBUTES: 'api.key=hunter7',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=hunter8',
+  };
+  const text = await runPostern(env, { args: ['config'] });
+  const json = await runPostern(env, { args: ['config', '--json'] });
+  const start = await runPostern(env);
+  for (const { code, stdout, stderr } of [text, json, start]) {
+    expect(code).toBe(1);
+    expect(stdout + stderr).toContain('OAUTH_TOKEN_URL');
+    expect(stdout + stderr).not.toContain('hunter');
+  }
+  const hidden = 'https://id\\.example/keys\\?key=…&…#… \\(secret, [0-9a-f]{8}\\)';
+  expect(text.stdout).toMatch(new RegExp(`OIDC_JWKS_URL +${hidden} +environment$`, 'm'));
+  expect(JSON.parse(json.stdout).settings).toContainEqual(
+    expect.objectContaining({
+      variable: 'OIDC_ISSUER',
+      value: 'https://id.example?realm=…',
+      fingerprint: expect.stringMatching(/^[0-9a-f]{8}$/),
+    }),
+  );
+});
+
 test('§20.5 config: --json has every setting, and the file', async () => {
   const cwd = await makeProject({ 'mcp.json': SERVERS });
   const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json' };
@@ -59,6 +88,13 @@ test('§20.5 config: --json has every setting, and the file', async () => {
     rules: 0,
     isLocked: false,
   });
+});
+
+test("§20.5 config: whose tools are served, with a catalogue of one's own", async () => {
+  const cwd = await makeProject({ 'mcp.json': SERVERS });
+  const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json', POSTERN_CATALOG: 'tools.mjs' };
+  const { stdout } = await runPostern(env, { args: ['config'], cwd });
+  expect(stdout).toMatch(/^ {2}your own tools: tools\.mjs\n {2}built-in tools: no,/m);
 });
 
 test('§20.5 config: --all has the settings with their default', async () => {

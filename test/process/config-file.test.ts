@@ -218,7 +218,7 @@ test('§18.1 file: what dev prints names the servers and where a client is told 
   expect(postern.stdout).toContain(
     '  Servers   wiki (at wiki.example)\n            files (runs true)\n',
   );
-  expect(postern.stdout).toContain('This one entry replaces the servers of mcp.json:');
-  expect(postern.stdout).toMatch(/One server +http:\/\/localhost:\d+\/mcp\/wiki has what wiki has/);
+  expect(postern.stdout).toContain('by a command, in place of its entries for these servers:');
+  expect(postern.stdout).toMatch(/alone: http:\/\/localhost:\d+\/mcp\/wiki has what wiki has/);
   expect(postern.stdout).not.toContain('hunter2');
 });

@@ -48,9 +48,25 @@ test('§20.3 connect: the address follows from .env', async () => {
   expect(stdout).toContain('claude mcp add --transport http postern https://b.example/mcp');
 });
 
+test('§20.3 connect: a shell runs nothing of an address', async () => {
+  const url = "https://a.example/$(id);id'";
+  const { stdout } = await connect(['--json', '--url', url]);
+  const setups: { language: string; text: string }[] = JSON.parse(stdout);
+  const commands = setups.filter(({ language }) => language === 'sh');
+  expect(commands.length).toBeGreaterThan(4);
+  for (const { text } of commands) expect(text).toContain(` 'https://a.example/$(id);id'\\''/mcp'`);
+});
+
 test.each([
   { args: ['coursor'], says: /^CLIENT: "coursor" is not one of .*\. Did you mean cursor\?\n/ },
-  { args: ['cursor', '--url', 'ftp://x'], says: /^--url: "ftp:\/\/x" is not a URL/ },
+  {
+    args: ['cursor', '--url', 'ftp://x'],
+    says: /^--url: "ftp:\/\/x" is not an absolute http or https URL/,
+  },
+  {
+    args: ['cursor', '--url', 'http://x/\u001b[2J'],
+    says: /^--url: "http:\/\/x\/\\u001b\[2J" is not/,
+  },
   { args: ['cursor', '--name', 'a b'], says: /^--name: "a b" must consist of/ },
 ])('§20.3 connect: $args is refused', async ({ args, says }) => {
   const { code, stderr } = await connect(args);

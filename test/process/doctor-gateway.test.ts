@@ -20,6 +20,7 @@ import { logIn } from '../support/gateway/process-login.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { type Provider, type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
+import { startUpstream } from '../support/oauth/upstream.ts';
 import { newCertificate, startRedis } from '../support/stores/redis.ts';
 
 afterEach(endPosterns);
@@ -109,7 +110,7 @@ test('§20.2 doctor URL: a line for each finding, marked, in sections, and a sum
   const { stdout } = await runPostern({}, { args });
   expect(stdout).toMatch(/^Checking http:\/\/localhost:\d+\n\nGateway\n {2}✓ /);
   expect(stdout).toMatch(/\n\nClients\n {2}✓ Would log in: /);
-  expect(stdout).toMatch(/\n\n0 failures, \d+ warnings?, \d+ not known, \d+ fine\.\n$/);
+  expect(stdout).toMatch(/\n\nNo failures, \d+ warnings?, \d+ not known, \d+ fine\.\n$/);
   expect(stdout).not.toContain('\u001b');
   expect((await runPostern({ FORCE_COLOR: '1' }, { args })).stdout).toContain(
     '\u001b[32m✓\u001b[0m',
@@ -133,6 +134,158 @@ test('§20.2 doctor URL: nothing listens there, no such name, and no gateway', a
   expect(other.code).toBe(1);
 });
 
+test('§20.2 doctor URL: a website, a login page in front, an address that moved, and one with a path too many', async () => {
+  const site = closeAfterTest(await startUpstream());
+  const answerWith = (status: number, headers: Record<string, string>) =>
+    site.answer((res) => res.writeHead(status, headers).end('<p>Welcome!</p>'));
+  const diagnose = async () => {
+    const { failures, find } = await runDoctor(site.url);
+    expect(failures).toEqual(['gateway.endpoint']);
+    return find('gateway.endpoint');
+  };
+  answerWith(200, { 'Content-Type': 'text/html' });
+  expect((await diagnose()).what).toContain('is no MCP server: 200, text/html');
+  answerWith(403, { 'Content-Type': 'text/html' });
+  expect((await diagnose()).remedy).toContain('a firewall or proxy in front refuses');
+  answerWith(302, { Location: 'https://sso.example/login?next=secret' });
+  const sso = await diagnose();
+  expect(sso.what).toContain('redirects to https://sso.example/login:');
+  expect(sso.remedy).toContain('login page of a proxy');
+  answerWith(301, { Location: 'https://gateway.example/mcp' });
+  expect((await diagnose()).remedy).toContain('postern doctor https://gateway.example/mcp');
+
+  const { url } = await start();
+  const docs = await runDoctor(`${url}/docs`);
+  expect(docs.find('gateway.endpoint').remedy).toContain(`postern doctor ${url}`);
+});
+
+test('§20.2 doctor URL: a proxy that takes away the challenge, cookies or CORS headers', async () => {
+  const takesAway = new Set<string>();
+  const gatewayPort = await freePort();
+  const front = createServer((req, res) => {
+    const { method, url: path } = req;
+    const headers = Object.entries(req.headers).filter(([name]) => !takesAway.has(name));
+    const onward = request(
+      { host: '127.0.0.1', port: gatewayPort, method, path, headers: Object.fromEntries(headers) },
+      (answer) => {
+        for (const [name, value = ''] of Object.entries(answer.headers))
+          if (!takesAway.has(name)) res.setHeader(name, value);
+        res.writeHead(answer.statusCode ?? 502);
+        answer.pipe(res);
+      },
+    );
+    req.pipe(onward);
+  });
+  await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
+  const url = `http://localhost:${(front.address() as AddressInfo).port}`;
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  await startPostern({
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(gatewayPort),
+    BASE_URL: url,
+  });
+
+  takesAway.add('www-authenticate');
+  const unchallenged = await runDoctor(url);
+  expect(unchallenged.failures).toEqual([]);
+  expect(unchallenged.find('challenge')).toMatchObject({ status: 'warning' });
+  expect(unchallenged.find('resource-metadata').status).toBe('ok');
+  expect(unchallenged.find('clients').what).toContain('TypeScript SDK 2.x');
+
+  takesAway.clear();
+  takesAway.add('cookie').add('access-control-allow-origin');
+  const { failures, find } = await runDoctor(url);
+  expect(failures).toEqual(['cors', 'login']);
+  expect(find('login').remedy).toContain('pass Cookie and Set-Cookie headers on');
+  expect(find('clients')).toMatchObject({ status: 'failure' });
+
+  front.closeAllConnections();
+  await new Promise((closed) => front.close(closed));
+});
+
+/** Says of itself what a gateway says, but for what `answer` knows. */
+async function startImpostor(answer: (path: string, base: string) => Reply | undefined) {
+  const server = createServer(({ url = '', headers }, res) => {
+    const base = `http://${headers.host}`;
+    const [path = ''] = url.split('?');
+    const { status, text = '', ...more } = answer(path, base) ?? imitateGateway(path, base);
+    res.writeHead(status, more.headers).end(text);
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  closeAfterTest({ close: () => new Promise<void>((closed) => void server.close(() => closed())) });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly text?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function imitateGateway(path: string, base: string): Reply {
+  const metadata = `${base}/.well-known/oauth-protected-resource`;
+  const challenge = { 'WWW-Authenticate': `Bearer resource_metadata="${metadata}"` };
+  if (path === '/mcp') return { status: 401, headers: challenge };
+  if (path === '/.well-known/oauth-protected-resource')
+    return toJson({ resource: `${base}/mcp`, authorization_servers: [base] });
+  if (path === '/.well-known/oauth-authorization-server')
+    return toJson({
+      issuer: base,
+      authorization_endpoint: `${base}/authorize`,
+      registration_endpoint: `${base}/register`,
+    });
+  if (path === '/register') return { ...toJson({ client_id: 'x' }), status: 201 };
+  return { status: 404 };
+}
+
+const toJson = (value: unknown): Reply => ({ status: 200, text: JSON.stringify(value) });
+
+const fill = (text: string): string => text.repeat(1_000_000 / text.length);
+
+test.each<[string, string, (path: string, base: string) => Reply | undefined]>([
+  [
+    'a page without end when a client registers',
+    'registration',
+    (path) => (path === '/register' ? { status: 500, text: fill('<') } : undefined),
+  ],
+  [
+    'one for the consent page',
+    'login',
+    (path) => (path === '/authorize' ? { status: 200, text: fill('<form ') } : undefined),
+  ],
+  [
+    'one for the login page of its provider',
+    'provider.authorization-request',
+    (path, base) =>
+      path === '/authorize'
+        ? { status: 303, headers: { Location: `${base}/login` } }
+        : path === '/login'
+          ? { status: 400, text: fill('<head ') }
+          : undefined,
+  ],
+])('§20.2 doctor URL: a hostile server cannot hold it up: %s', async (_, check, answer) => {
+  const { find } = await runDoctor(await startImpostor(answer));
+  expect(find(check).status).toBe('failure');
+});
+
+test('§20.2 doctor URL: a hostile server cannot act on the terminal', async () => {
+  const text = JSON.stringify({
+    error: 'x\u001b]0;title\u0007\u009b31m\u202e',
+    error_description: '\n✓',
+  });
+  const url = await startImpostor((path) =>
+    path === '/register' ? { status: 400, text } : undefined,
+  );
+  const { stdout } = await runPostern({}, { args: ['doctor', url] });
+  expect(stdout).toContain('Clients cannot register: 400 x ]0;title 31m');
+  expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+  const json = await runPostern({}, { args: ['doctor', '--json', url] });
+  expect(json.stdout).toContain('\\u009b31m\\u202e');
+  expect(json.stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+});
+
 test('§20.2 doctor URL: a wrong client secret of the gateway', async () => {
   const { url } = await start(
     { OAUTH_CLIENT_SECRET: 'not-the-secret' },
@@ -152,7 +305,7 @@ test('§20.2 doctor URL: a provider that is down since before the start', async 
     CIMD_ALLOWED_HOSTS: 'none',
   });
   const { failures, find } = await runDoctor(`http://localhost:${gateway.port}`);
-  expect(failures).toEqual(['gateway.ready.keySet', 'server-metadata', 'clients']);
+  expect(failures).toEqual(['gateway.ready.keySet', 'server-metadata']);
   expect(find('gateway.ready.keySet').why).toContain('The provider is down');
 });
 
@@ -176,7 +329,8 @@ test('§20.2 doctor URL: a clock of the provider that differs', async () => {
 test('§20.2 doctor URL: a gateway that calls itself by another address', async () => {
   const { gateway } = await start();
   const { failures, find } = await runDoctor(gateway.url);
-  expect(failures).toEqual(expect.arrayContaining(['gateway.base-url', 'resource-metadata']));
+  // What it would be told of the other address says nothing of this one.
+  expect(failures).toEqual(['gateway.base-url']);
   expect(find('gateway.base-url')).toMatchObject({
     setting: 'BASE_URL',
     remedy: expect.stringContaining(`set BASE_URL=${gateway.url}`),
@@ -186,8 +340,8 @@ test('§20.2 doctor URL: a gateway that calls itself by another address', async 
 test('§20.2 doctor URL: a name that the gateway does not answer to', async () => {
   const { gateway } = await start({ NODE_ENV: 'production' });
   const { failures, find } = await runDoctor(gateway.url);
-  expect(failures).toEqual(['gateway.reachable']);
-  expect(find('gateway.reachable').remedy).toContain(`set BASE_URL=${gateway.url}`);
+  expect(failures).toEqual(['gateway.endpoint']);
+  expect(find('gateway.endpoint').remedy).toContain(`set BASE_URL=${gateway.url}`);
 });
 
 test('§20.2 doctor URL: BASE_URL has a path, which the proxy in front does not remove, or only below it', async () => {
@@ -209,10 +363,11 @@ test('§20.2 doctor URL: BASE_URL has a path, which the proxy in front does not 
     BASE_URL: url,
   });
   const kept = await runDoctor(url);
-  expect(kept.failures).toEqual(['gateway.reachable']);
-  expect(kept.find('gateway.reachable')).toMatchObject({
+  expect(kept.failures).toEqual(['gateway.endpoint']);
+  expect(kept.find('gateway.endpoint')).toMatchObject({
     setting: 'BASE_URL',
-    why: expect.stringContaining('has to remove the path of BASE_URL'),
+    why: expect.stringContaining('by another path than /mcp'),
+    remedy: expect.stringContaining('remove /gateway before'),
   });
   removesPath = true;
   const removed = await runDoctor(url);
@@ -248,13 +403,13 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   ];
   await startBoth((at) => ({ REDIS_URL: redis.url, OAUTH_STATE_SECRET: secrets[at] ?? '' }));
   const { code, failures, find } = await runDoctor(url);
-  expect([code, failures]).toEqual([1, ['replicas.secret', 'clients']]);
+  expect([code, failures]).toEqual([1, ['replicas.secret']]);
   expect(find('replicas.secret').setting).toBe('OAUTH_STATE_SECRET');
 
   await endPosterns();
   await startBoth(() => ({}));
   const apart = await runDoctor(url);
-  expect(apart.failures).toEqual(['replicas.store', 'clients']);
+  expect(apart.failures).toEqual(['replicas.store']);
   expect(apart.find('replicas.store').setting).toBe('REDIS_URL');
 });
 
@@ -295,12 +450,18 @@ test('§20.2 doctor URL --token: a token of a login, what its user sees, and tok
   const opaque = await runDoctor(url, args('opaque-token-of-a-provider'));
   expect(opaque.failures).toEqual(['token.opaque']);
 
-  const other = await startPostern({
+  const pasted = await runDoctor(url, args(`Bearer ${accessToken}\n`));
+  expect(pasted.find('token').status).toBe('ok');
+
+  const port = await freePort();
+  const otherUrl = `http://localhost:${port}`;
+  await startPostern({
     OIDC_ISSUER: issuer.url,
-    BASE_URL: 'http://localhost:3000',
+    PORT: String(port),
+    BASE_URL: otherUrl,
     DATA_DIR: `${gateway.dataDir}-other`,
   });
-  const wrong = await runDoctor(other.url, args(await issuer.sign({ aud: undefined })));
+  const wrong = await runDoctor(otherUrl, args(await issuer.sign({ aud: undefined })));
   expect(wrong.failures).toContain('token.audience-missing');
 });
 
@@ -342,8 +503,8 @@ test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, an
   await writeFile(ca, cert);
 
   const untrusted = await runDoctor(url);
-  expect(untrusted.failures).toEqual(['gateway.reachable']);
-  expect(untrusted.find('gateway.reachable').what).toContain('TLS certificate');
+  expect(untrusted.failures).toEqual(['gateway.certificate']);
+  expect(untrusted.find('gateway.certificate').what).toContain('is not trusted here');
   const trusted = await runDoctor(url, { env: { NODE_EXTRA_CA_CERTS: ca } });
   expect(trusted.failures).toEqual([]);
   expect(trusted.find('gateway.certificate').what).toMatch(/valid for \d+ more days/);

@@ -102,6 +102,10 @@ describe('doctor without a URL: planted mistakes', () => {
   test('§20.2 doctor: a wrong client secret', async () => {
     const { code, failures, find } = await diagnose({ OAUTH_CLIENT_SECRET: 'another' });
     expect([code, failures]).toEqual([1, ['provider.client-secret']]);
+    expect(find('clients')).toMatchObject({
+      status: 'failure',
+      what: expect.stringContaining('No client could log in'),
+    });
     expect(find('provider.client-secret').setting).toContain('OAUTH_CLIENT_SECRET');
   });
 

@@ -6,6 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { type Env, endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { logIn } from '../support/gateway/process-login.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { startProvider } from '../support/oauth/provider.ts';
@@ -64,7 +65,17 @@ test('§20.2 doctor: a Redis that is down, one with another password, and a user
     remedy: expect.stringContaining('start Redis'),
   });
   const wrong = await examine(redis.url.replace('right', 'wrong'));
-  expect(wrong.find('store').remedy).toContain('correct the user and the password');
+  expect(wrong.find('store')).toMatchObject({
+    what: 'Redis does not accept the user or the password.',
+    remedy: expect.stringContaining('set REDIS_URL=redis://user:password@'),
+  });
+  const plain = await examine(redis.url.replace('redis:', 'rediss:'));
+  expect(plain.find('store').remedy).toContain('redis:// in place of rediss://');
+  const beyond = await examine(`${redis.url}/99`);
+  expect(beyond.find('store')).toMatchObject({
+    what: 'Redis does not have the database that the address names at its end.',
+    remedy: expect.stringContaining('redis://host:6379/0'),
+  });
 
   await redis
     .client()
@@ -129,6 +140,34 @@ test('§20.2 doctor: a running replica whose secret differs from the one at hand
   });
   expect([other.code, other.failures]).toEqual([1, ['replicas.secret']]);
   expect(other.find('replicas.secret').setting).toBe('OAUTH_STATE_SECRET');
+});
+
+test('§20.2 doctor: a gateway that runs with other settings than those at hand, and a token for both', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const client = { secret: 'the-right-secret', auth: 'post' } as const;
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url, client }));
+  const env = {
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(port),
+    HOST: '127.0.0.1',
+  };
+  await startPostern({ ...env, OAUTH_CLIENT_SECRET: 'a-secret-of-last-week' });
+  const corrected = await runDoctor(undefined, { env });
+  expect(corrected.failures).toEqual(['gateway.settings']);
+  expect(corrected.find('gateway.settings')).toMatchObject({
+    what: expect.stringContaining('does not accept'),
+    remedy: expect.stringContaining('restart the gateway'),
+  });
+  await endPosterns();
+  await startPostern(env);
+  const { accessToken } = await logIn(url, 'ann');
+  const restarted = await runDoctor(undefined, { env, args: ['--token', accessToken] });
+  expect(restarted.failures).toEqual([]);
+  expect(restarted.find('token').what).toContain('sub "ann"');
+  expect(restarted.find('tools').what).toContain('service_ping');
 });
 
 test('§20.2 doctor: servers of the configuration file, and what is wrong with the file', async () => {

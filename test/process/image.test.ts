@@ -47,6 +47,11 @@ test('§10 image: has no packages of development, and no program but Node', asyn
   expect(image.healthcheck.at(0)).toBe('node');
 });
 
+test('§18.2 image: programs behind the gateway have a home that they can write to', () => {
+  // compose.yaml and the chart let /tmp be written, and nothing else but /data.
+  expect(image.env.HOME).toBe('/tmp');
+});
+
 test.each([
   '.env',
   '.env.production',

@@ -1,6 +1,14 @@
 // postern init: what it writes starts, and nothing of the user's is overwritten unasked.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
@@ -33,7 +41,7 @@ test('§20.6 init --yes: the first tool passes its test', async () => {
   expect(stdout).toMatch(
     /^Wrote postern\.yaml, \.env, catalog\.mjs, catalog\.test\.mjs, \.gitignore\.$/m,
   );
-  for (const typed of ['node --test', 'npx postern dev', 'npx postern connect'])
+  for (const typed of ['node --test', 'npx postern dev'])
     expect(stdout).toMatch(new RegExp(`^ {2}${typed} `, 'm'));
   expect(read(cwd, 'postern.yaml')).toMatch(
     /^# yaml-language-server: \$schema=\.\/node_modules\/postern\/postern\.schema\.json\n/,
@@ -55,6 +63,20 @@ test.each(['dev', 'start'])(
   },
 );
 
+test('§20.6 init: what it says to type next works, from the installation to the first call', async () => {
+  const cwd = await makeFolder();
+  const { stdout } = await init(cwd, '--yes');
+  const [, steps = ''] = stdout.split('Next:\n');
+  const typed = steps.split('\n').map((line) => line.trim().split(/ {2,}/)[0] ?? '');
+  const install = typed.find((line) => line.startsWith('npm init -y && npm install ')) ?? '';
+  const [, path = ''] = /install (\S+)$/.exec(install) ?? [];
+  expect(join(cwd, path)).toBe(join(ROOT, '.'));
+  expect(typed).toEqual(expect.arrayContaining(['node --test', 'npx postern dev']));
+  await writeFileIn(cwd, 'package.json', '{ "scripts": { "dev": "postern dev", "test": "x" } }');
+  const scripted = await init(cwd, '--yes', '--force');
+  expect(scripted.stdout).toMatch(/^ {2}npm test +calls your first tool\n {2}npm run dev /m);
+});
+
 test('§20.6 init: without the package in the folder, the schema is written for editors', async () => {
   const cwd = await makeFolder();
   await init(cwd, '--yes');
@@ -68,6 +90,20 @@ test('§20.6 init: nothing is asked without a terminal', async () => {
   expect(code).toBe(2);
   expect(stderr).toMatch(/^postern init asks questions, and there is no terminal\. Add --yes/);
   expect(existsSync(join(cwd, '.env'))).toBe(false);
+});
+
+test('§20.6 init: nothing is written through a link, not even one that leads nowhere', async () => {
+  const cwd = await makeFolder();
+  const [elsewhere, nowhere] = [join(await makeFolder(), 'a'), join(await makeFolder(), 'b')];
+  writeFileSync(elsewhere, 'mine', { mode: 0o644 });
+  symlinkSync(nowhere, join(cwd, '.env'));
+  symlinkSync(elsewhere, join(cwd, 'postern.yaml'));
+  const refused = await init(cwd, '--yes');
+  expect(refused.stderr).toContain('postern.yaml, .env exist already');
+  expect((await init(cwd, '--yes', '--force')).code).toBe(0);
+  expect([existsSync(nowhere), readFileSync(elsewhere, 'utf8')]).toEqual([false, 'mine']);
+  expect(lstatSync(join(cwd, '.env')).mode & 0o777).toBe(0o600);
+  expect(readFileSync(join(cwd, 'postern.yaml'), 'utf8')).toContain('mcpServers');
 });
 
 test('§20.6 init: a file that exists is overwritten with --force only', async () => {
@@ -84,6 +120,30 @@ test('§20.6 init: a file that exists is overwritten with --force only', async (
   expect(forced.stdout).toContain('Add .env to .gitignore');
   expect(read(cwd, '.env')).toContain('POSTERN_CONFIG=postern.yaml');
   expect(read(cwd, '.gitignore')).toBe('mine\n');
+});
+
+test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
+  '§20.6 init: where .env is kept, the options name the files',
+  async () => {
+    const cwd = await makeFolder();
+    await writeFileIn(cwd, '.env', 'MINE=1\n');
+    const asked = openTerminal(cwd);
+    await asked.answer('Where do your users log in?', '\r');
+    await asked.answer('What is the gateway to serve?', '\r');
+    await asked.answer('Where does it keep sessions?', '\r');
+    await asked.answer('.env exists already. Overwrite it?', '\r');
+    await asked.ended;
+    expect(asked.screen()).toContain('dev --catalog catalog.mjs --config postern.yaml');
+    expect(read(cwd, '.env')).toBe('MINE=1\n');
+  },
+);
+
+test('§20.6 init: a folder that cannot be written is named', async () => {
+  const { code, stderr } = await init('/proc', '--yes');
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^A file could not be written:\n {2}- \/proc\/postern\.yaml \(E\w+\)\. Run/,
+  );
 });
 
 test('§20.6 init --servers: takes servers over, and their secrets into .env', async () => {
@@ -130,6 +190,7 @@ test.each([
     const cwd = await makeFolder();
     const { stdout } = await init(cwd, '--yes', '--provider', provider);
     expect(stdout).toContain('http://localhost:3000/oauth/callback');
+    expect(stdout).toMatch(/Fill in \.env: .*OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET/);
     const unfinished = await runPostern({}, { args: ['config'], cwd });
     expect(unfinished.code).toBe(1);
     expect(unfinished.stdout).toContain('✗ OAUTH_CLIENT_ID: … is the placeholder');

@@ -114,6 +114,7 @@ const NAUGHTY = [
   '%0a%0d%1b[31m',
   '<script>{{7*7}}</script>',
   '\u202eright to left',
+  '\u200e\u061c\u200b\ufeff\u{e0041} not seen',
 ];
 
 test('§5 log: whatever a request carries, every line stays one JSON object', async () => {
@@ -145,6 +146,7 @@ test('§5 log: whatever a request carries, every line stays one JSON object', as
   postern.kill('SIGTERM');
   await postern.ended;
   expectLogLines(postern);
+  expect(postern.stdout).not.toMatch(/(?!\n)[\p{C}\p{Zl}\p{Zp}]/u);
   // Each was seen at all: a path of each text, and the names in the bodies.
   expect(postern.log().length).toBeGreaterThan(NAUGHTY.length * 8);
   expect(postern.log().filter(({ msg }) => msg === 'forged')).toEqual([]);

@@ -1,7 +1,12 @@
 // §17: npm start and npm run dev hand signals on and leave nothing behind.
+import { spawnSync } from 'node:child_process';
+import { cp, mkdir } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
-import { endPosterns, isGroupAlive, startPostern } from '../support/gateway/process.ts';
+import { writeFileIn } from '../support/catalogs/catalog-files.ts';
+import { endPosterns, isGroupAlive, makeFolder, startPostern } from '../support/gateway/process.ts';
 import { checkSession, isRefused, openSession } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
@@ -68,4 +73,22 @@ test('§5 npm start: a start that fails fails npm, too, and says why', SLOW, asy
   const npm = await startPostern({ PORT: '0' }, { npm: true }).catch(String);
   expect(npm).toMatch(/PORT: "0" is not valid/);
   expect(npm).toMatch(/OIDC_ISSUER is missing/);
+});
+
+test('§9 npm run build: packages that are not those of package-lock.json are one line', async () => {
+  const checkout = await makeFolder();
+  const script = fileURLToPath(new URL('../../scripts/build.mjs', import.meta.url));
+  await cp(script, join(checkout, 'scripts', 'build.mjs'));
+  for (const name of ['src', 'node_modules']) await mkdir(join(checkout, name));
+  for (const tool of ['typescript', 'tsx', 'esbuild', 'vitepress'])
+    await mkdir(join(checkout, 'node_modules', tool));
+  const wanted = { '': {}, 'node_modules/a': { version: '2.0.0' }, b: { optional: true } };
+  await writeFileIn(checkout, 'package-lock.json', JSON.stringify({ packages: wanted }));
+  const installed = { packages: { 'node_modules/a': { version: '1.0.0' } } };
+  await writeFileIn(checkout, 'node_modules/.package-lock.json', JSON.stringify(installed));
+  const built = spawnSync(process.execPath, ['scripts/build.mjs'], { cwd: checkout });
+  expect(built.status).toBe(1);
+  expect(String(built.stderr)).toBe(
+    'The build failed: node_modules does not match package-lock.json (a is 1.0.0, and has to be 2.0.0). Run: npm ci\n',
+  );
 });

@@ -1,7 +1,15 @@
 // A process that is asked for several times of what it can serve.
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
-import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import {
+  endPosterns,
+  makeFolder,
+  type RunningPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
 import { openSession, rpc } from '../support/gateway/process-http.ts';
 
 const LONG = { timeout: 30_000 };
@@ -11,10 +19,10 @@ import { createLocalCatalog, defineTool } from 'postern/define';
 
 const costly = defineTool({
   name: 'costly',
-  description: 'Takes 20 ms of CPU.',
-  inputSchema: { type: 'object' },
-  run() {
-    const until = performance.now() + 20;
+  description: 'Takes so many milliseconds of CPU.',
+  inputSchema: { type: 'object', properties: { ms: { type: 'number' } }, required: ['ms'] },
+  run({ ms }) {
+    const until = performance.now() + ms;
     while (performance.now() < until);
     return { content: [] };
   },
@@ -24,20 +32,27 @@ export default createLocalCatalog({ tools: [costly] });
 
 afterEach(endPosterns);
 
-test('§12 overload: some calls are refused, the others answered, /health is served; then all is well again', async () => {
+async function start(): Promise<RunningPostern> {
   const cwd = await makeFolder();
   await writeFileIn(cwd, 'catalog.mjs', CATALOG);
   const env = {
     AUTH_REQUIRED: 'false',
     MCP_RATE_LIMIT_MAX: '1000000',
     MCP_GLOBAL_RATE_LIMIT_MAX: '1000000',
+    METRICS_ENABLED: 'true',
   };
-  const postern = await startPostern(env, { cwd, args: ['start', '--catalog', 'catalog.mjs'] });
+  return startPostern(env, { cwd, args: ['start', '--catalog', 'catalog.mjs'] });
+}
+
+const renderCall = (ms: number) => ({
+  ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+  params: { name: 'costly', arguments: { ms } },
+});
+
+test('§12 overload: some calls are refused, the others answered, /health is served; then all is well again', async () => {
+  const postern = await start();
   const session = await openSession(postern.url);
-  const call = {
-    ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
-    params: { name: 'costly', arguments: {} },
-  };
+  const call = renderCall(20);
 
   // Node.js accepts one connection in each turn of the event loop, so they are opened before.
   const health = () => fetch(`${postern.url}/health`).then((answer) => answer.arrayBuffer());
@@ -70,3 +85,45 @@ test('§12 overload: some calls are refused, the others answered, /health is ser
   const warnings = postern.log().filter(({ level }) => level === 'warn' || level === 'error');
   expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^More calls come/)]);
 });
+
+test('§12 connections that come at once do not wait until all calls of others are served', async () => {
+  const postern = await start();
+  const session = await openSession(postern.url);
+  const makeCalls = () =>
+    Array.from({ length: 200 }, async () => {
+      const answer = await rpc(postern.url, renderCall(1), { session });
+      await answer.arrayBuffer();
+      return answer.status;
+    });
+  // For the connections, which are used again.
+  await Promise.all(makeCalls());
+  const before = await countCalls(postern);
+
+  // While the process is stopped, the system takes calls and connections.
+  postern.kill('SIGSTOP');
+  const calls = makeCalls();
+  const probes = await Promise.all(Array.from({ length: 60 }, () => connectProbe(postern)));
+  postern.kill('SIGCONT');
+  const counts = await Promise.all(probes.map((readCount) => readCount()));
+
+  // Node.js accepts one connection in each turn of the event loop, and in each of these one call runs.
+  expect(Math.max(...counts) - before).toBeLessThan(2 * probes.length);
+  expect([...new Set(await Promise.all(calls))]).toEqual([200]);
+});
+
+/** Calls that have been served. */
+const countCalls = async (postern: RunningPostern): Promise<number> =>
+  (await connectProbe(postern))();
+
+/** Resolves when it is connected; what it returns resolves to the number of calls that were served before it. */
+async function connectProbe({ url }: RunningPostern): Promise<() => Promise<number>> {
+  const sent = get(`${url}/metrics`, { agent: false });
+  const answered = once(sent, 'response');
+  const [socket] = await once(sent, 'socket');
+  await once(socket, 'connect');
+  return async () => {
+    const [answer] = (await answered) as [IncomingMessage];
+    const [, count] = /^mcp_tool_invocations_total\{.*\} (\d+)/m.exec(await text(answer)) ?? [];
+    return Number(count);
+  };
+}

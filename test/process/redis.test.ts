@@ -104,6 +104,16 @@ test.each([
   },
 );
 
+test('§8.5 Redis: a database that it does not have is an outage that says so, never another database', async () => {
+  const server = await redis();
+  const postern = await startPostern({ ...env, REDIS_URL: `${server.url}/99` });
+  await expect.poll(() => errorsOf(postern).length, { timeout: 10_000 }).toBe(1);
+  expect(errorsOf(postern)[0]?.msg).toMatch(/Check .*REDIS_URL/);
+  expect(errorsOf(postern)[0]?.cause).toContain('DB index is out of range');
+  expect(await readiness(postern)).toBe(503);
+  expect(await server.client().dbsize()).toBe(0);
+});
+
 test('§3.1 Redis: two processes are one service', async () => {
   const shared = { ...env, REDIS_URL: (await redis()).url };
   const [one, two] = await Promise.all([startPostern(shared), startPostern(shared)]);

@@ -68,8 +68,8 @@ test.each<[string, readonly Edit[], RegExp]>([
   ],
   [
     'the starter takes another version',
-    [...READY, ['examples/starter/template/package.json', /"postern": ".*"/, '"postern": "0.0.1"']],
-    /dependencies.postern is 0.0.1/,
+    [...READY, ['examples/starter/package.json', /"version": ".*"/, '"version": "0.0.1"']],
+    /starter\/package.json: version is 0.0.1/,
   ],
   [
     'the lock file is of another version',

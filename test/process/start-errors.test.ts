@@ -115,15 +115,20 @@ test('§10 start-up: the development provider does not start in production', asy
 test.each(['start', 'dev'])(
   '§10 start-up: %s says in one line that the port is taken, and lets go of DATA_DIR',
   async (command) => {
-    const other = createServer();
-    await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
-    const address = other.address();
+    const taken = createServer();
+    await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening));
+    const address = taken.address();
     const port = typeof address === 'object' && address ? address.port : 0;
     const env = { HOST: '127.0.0.1', AUTH_REQUIRED: 'false', DATA_DIR: await makeFolder() };
     const postern = await runPostern({ ...env, PORT: String(port) }, { args: [command] });
-    await new Promise((closed) => other.close(closed));
+    await new Promise((closed) => taken.close(closed));
     expectCleanFailure(postern);
-    expect(problemsOf(postern)).toEqual([expect.stringMatching(`^PORT: port ${port} .*in use`)]);
+    const other = `${command} --port ${port + 10}`;
+    expect(problemsOf(postern)).toEqual([
+      expect.stringMatching(
+        `^PORT: port ${port} .*in use.* another port: node .*main.js ${other}$`,
+      ),
+    ]);
     await startPostern(env, { args: [command] });
   },
 );
@@ -146,7 +151,9 @@ test('§10 start-up: a second process on one DATA_DIR is refused, and the first 
     );
     expectCleanFailure(second);
     expect(problemsOf(second)).toEqual([
-      expect.stringMatching(`^DATA_DIR: .*${env.DATA_DIR} is in use by another process`),
+      expect.stringMatching(
+        `^DATA_DIR: .*${env.DATA_DIR} is in use by another process.* DATA_DIR=./data-2 node .* --port`,
+      ),
     ]);
     expect((await fetch(`${first.url}/health/ready`)).status).toBe(200);
   }
@@ -199,5 +206,27 @@ test('§10 start-up: a BASE_URL that ends in /mcp is one line that says what to 
     expect.stringMatching(
       /^BASE_URL: "http:\/\/localhost\/mcp" .*Set BASE_URL=http:\/\/localhost /,
     ),
+  ]);
+});
+
+test('§9 an older Node.js is told in one sentence, before anything is loaded that it cannot read', async () => {
+  const older =
+    "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.8' } });";
+  const { code, stdout, stderr } = await runPostern(
+    { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}` },
+    { args: ['start'] },
+  );
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^Postern needs Node\.js 24 .*nvm install 24.*npm ci once more\.\n$/);
+});
+
+test('§10 start-up: dev says what to set where DATA_DIR cannot be written', async () => {
+  const file = join(await makeFolder(), 'file');
+  await writeFile(file, '');
+  const env = { DATA_DIR: join(file, 'data'), HOST: '127.0.0.1' };
+  const postern = await runPostern({ ...env, PORT: String(await freePort()) }, { args: ['dev'] });
+  expectCleanFailure(postern);
+  expect(problemsOf(postern)).toEqual([
+    expect.stringMatching(/^DATA_DIR: the folder \S+\/file\/data cannot be written .* DATA_DIR=/),
   ]);
 });

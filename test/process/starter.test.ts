@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { statelessRequest } from '../support/clients/stateless.ts';
-import { npm, pack, packCheckout, QUIETLY, ROOT } from '../support/deploy/pack.ts';
+import { npm, pack, packCheckout, ROOT } from '../support/deploy/pack.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { endPosterns, launch } from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
@@ -16,14 +16,14 @@ const INSTALLATION_MS = 300_000;
 let place: string;
 let project: string;
 let starter: string;
+let made: Awaited<ReturnType<typeof create>>;
 
 beforeAll(async () => {
   place = await mkdtemp(join(tmpdir(), 'postern-starter-'));
   project = join(place, 'My Gateway');
   const postern = await packCheckout(place);
   starter = await pack(join(ROOT, 'examples', 'starter'), place);
-  await create(project, '--postern', postern);
-  await npm(project, 'install', ...QUIETLY);
+  made = await create(project, '--postern', postern);
 }, INSTALLATION_MS);
 afterEach(endPosterns);
 afterAll(() => rm(place, { recursive: true, force: true }));
@@ -32,23 +32,24 @@ afterAll(() => rm(place, { recursive: true, force: true }));
 const create = (...args: readonly string[]) =>
   npm(place, 'exec', '--yes', '--offline', '--package', starter, '--', 'create-postern', ...args);
 
-test('§9 starter: npm create makes a project of its own name, with what npm leaves out of packages', async () => {
+test('§9 starter: npm create makes a project of its own name, with what postern init writes', async () => {
   expect(await readdir(project)).toEqual(
-    expect.arrayContaining(['.gitignore', '.env.example', 'catalog.mjs', 'postern.yaml']),
+    expect.arrayContaining(['.env', '.gitignore', 'catalog.mjs', 'node_modules', 'postern.yaml']),
   );
-  const { name, private: isPrivate } = JSON.parse(
-    await readFile(join(project, 'package.json'), 'utf8'),
-  );
-  expect({ name, isPrivate }).toEqual({ name: 'my-gateway', isPrivate: true });
+  const manifest = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
+  expect(manifest).toMatchObject({
+    name: 'my-gateway',
+    private: true,
+    scripts: { dev: 'postern dev --catalog catalog.mjs --config postern.yaml' },
+  });
+  for (const typed of ['npm test', 'npm run dev', 'All of it in the folder: cd '])
+    expect(made.stdout).toContain(typed);
 });
 
 test('§9 starter: its own tests pass, and fail when the tool is wrong', async () => {
   const { stdout } = await npm(project, 'test');
   expect(stdout).toMatch(/pass 2\b/);
-  const wrong = {
-    ...process.env,
-    NODE_OPTIONS: '--import data:text/javascript,Intl.DateTimeFormat=null',
-  };
+  const wrong = { ...process.env, NODE_OPTIONS: '--import data:text/javascript,Math.random=()=>9' };
   await expect(promisify(execFile)('npm', ['test'], { cwd: project, env: wrong })).rejects.toThrow(
     'npm test',
   );
@@ -67,8 +68,8 @@ test('§5 starter: npm run dev serves its tool to a user who logs in', async () 
   await expect.poll(answers, { timeout: 30_000 }).toBe(true);
   const { accessToken } = await logIn(url, 'ada');
   const { message, headers } = statelessRequest('tools/call', {
-    name: 'time_in',
-    arguments: { zone: 'UTC' },
+    name: 'roll_dice',
+    arguments: { sides: 4 },
   });
   const answer = await fetch(`${url}/mcp`, {
     method: 'POST',
@@ -80,7 +81,7 @@ test('§5 starter: npm run dev serves its tool to a user who logs in', async () 
     body: JSON.stringify(message),
   });
   const { result } = JSON.parse(await answer.text());
-  expect(result.content[0].text).toMatch(/^ada, it is \d\d:\d\d in UTC\.$/);
+  expect(result.content[0].text).toMatch(/^ada rolled [1-4]$/);
 });
 
 test.each([

@@ -2,6 +2,7 @@
 // servers is lost.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { freePort } from '../support/gateway/ports.ts';
 import {
@@ -18,6 +19,8 @@ import { startSdk2Http } from '../support/upstreams/sdk-2-http.ts';
 
 const RESTARTS = 20;
 const CALLERS = 8;
+/** Between two calls of a caller: they are to be under way at any time, not to take all CPUs. */
+const PAUSE_MS = 20;
 const LONG = { timeout: 240_000 } as const;
 
 afterEach(endPosterns);
@@ -66,6 +69,7 @@ test(
         if (answer.id !== n || said !== text || answer.result.isError) {
           wrong.push(`${name} ${text}: ${JSON.stringify(answer)}`);
         }
+        await pause(PAUSE_MS);
       }
     }
 

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { callTool, catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
-import { endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
 import { checkSession, isRefused, openSession } from '../support/gateway/process-http.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false' } as const;
@@ -18,7 +18,8 @@ async function watch(text: string, env: Readonly<Record<string, string>> = {}) {
   const args = ['dev', '--catalog', 'catalog.mjs', '--watch'];
   const postern = await startPostern({ ...ANONYMOUS, ...env }, { args, cwd });
   const said = () => callTool(postern.url, 'say').catch(() => 'nobody answers');
-  return { ...postern, kill: postern.kill, cwd, said, stderr: () => postern.stderr };
+  const { stdout, stderr } = { stdout: () => postern.stdout, stderr: () => postern.stderr };
+  return { ...postern, kill: postern.kill, cwd, said, stdout, stderr };
 }
 
 test('§2.4 --watch: a change is served at once, and sessions live on', async () => {
@@ -27,7 +28,10 @@ test('§2.4 --watch: a change is served at once, and sessions live on', async ()
   await writeFileIn(postern.cwd, 'catalog.mjs', catalogModule('two'));
   await expect.poll(postern.said, SOON).toBe('two');
   expect(await checkSession(postern.url, { session })).toBe(200);
-  expect(postern.stderr()).toContain('[watch] catalog.mjs changed.');
+  await expect
+    .poll(postern.stdout)
+    .toMatch(/\nReloaded: catalog\.mjs changed\. 2 tools, 1 session kept\.\n$/);
+  expect(postern.stdout().split('MCP URL')).toHaveLength(2);
 });
 
 test('§2.4 dev: a catalogue of one’s own is watched without --watch, and not with --no-watch', async () => {
@@ -40,7 +44,47 @@ test('§2.4 dev: a catalogue of one’s own is watched without --watch, and not 
   const say = (url: string) => callTool(url, 'say').catch(() => 'nobody answers');
   await expect.poll(() => say(watched.url), SOON).toBe('two');
   expect(await say(alone.url)).toBe('one');
-  expect(alone.stderr).not.toContain('[watch]');
+  expect(alone.stdout).not.toMatch(/Watches|Reloaded/);
+});
+
+test('§2.4 dev: without a catalogue, .env is followed, and the files that it names', async () => {
+  const cwd = await makeFolder();
+  const postern = await startPostern(ANONYMOUS, { args: ['dev'], cwd });
+  await expect.poll(() => postern.stdout).toContain('  Watches   .env\n');
+  await mkdir(join(cwd, 'tools'));
+  await writeFileIn(cwd, 'tools/catalog.mjs', catalogModule('one'));
+  await writeFileIn(cwd, '.env', 'POSTERN_CATALOG=tools/catalog.mjs\n');
+  await expect.poll(() => postern.stdout, SOON).toContain('Reloaded: .env changed. 2 tools.\n');
+  expect(postern.stdout).toContain('\n  Catalog   tools/catalog.mjs\n');
+  expect(postern.stdout).toContain('\n  Watches   code in tools and .env\n');
+  await writeFileIn(cwd, 'tools/catalog.mjs', catalogModule('two'));
+  await expect
+    .poll(() => callTool(postern.url, 'say').catch(() => 'nobody answers'), SOON)
+    .toBe('two');
+});
+
+test('§2.4 dev: the configuration file is loaded without a restart, and repaired after one', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: {}\n');
+  const postern = await startPostern(ANONYMOUS, { args: ['dev', '--config', 'p.yaml'], cwd });
+  await expect.poll(() => postern.stdout).toContain('none in p.yaml');
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: { files: { command: "true" } }\n');
+  await expect
+    .poll(() => postern.stdout, SOON)
+    .toContain('Reloaded: p.yaml changed. 1 tool, 1 server.\n  Servers   files (runs true)\n');
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: 1\n');
+  await writeFileIn(cwd, '.env', 'METRICS_ENABLED=true\n');
+  await expect.poll(() => postern.stderr, SOON).toContain('Ended with exit code 1');
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: {}\n');
+  await expect.poll(() => postern.stdout, SOON).toContain('Reloaded: .env, p.yaml changed.');
+});
+
+test('§2.4 dev: where the first start fails, it ends', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'catalog.mjs', 'export default nothing;\n');
+  const ended = await runPostern(ANONYMOUS, { args: ['dev', '--catalog', 'catalog.mjs'], cwd });
+  expect(ended).toMatchObject({ code: 1, stdout: '' });
+  expect(ended.stderr).toContain('catalog.mjs:1:16: nothing is not defined');
 });
 
 test('§2.4 dev: of a catalogue elsewhere, .env of this folder is watched as well', async () => {
@@ -74,7 +118,7 @@ test('§2.4 --watch: a file in a folder that is new counts, the store’s own do
   await mkdir(join(postern.cwd, 'tools'));
   await writeFileIn(postern.cwd, 'tools/notes.txt', 'no code');
   await writeFileIn(postern.cwd, 'tools/text.mjs', "export const text = 'from below';\n");
-  await expect.poll(postern.stderr, SOON).toContain('[watch] tools/text.mjs changed.');
+  await expect.poll(postern.stdout, SOON).toContain('Reloaded: tools/text.mjs changed.');
   const importing = catalogModule('?').replace('"?"', 'text');
   await writeFileIn(
     postern.cwd,
@@ -84,7 +128,7 @@ test('§2.4 --watch: a file in a folder that is new counts, the store’s own do
   await expect.poll(postern.said, SOON).toBe('from below');
   await writeFileIn(postern.cwd, 'tools/text.mjs', "export const text = 'from below, again';\n");
   await expect.poll(postern.said, SOON).toBe('from below, again');
-  expect(postern.stderr()).not.toMatch(/store\/|notes/);
+  expect(postern.stdout()).not.toMatch(/store\/|notes/);
 });
 
 test('§4.3 --watch: when it is killed, what it runs ends as well', async () => {

@@ -2,6 +2,7 @@
 import type { CommanderError } from 'commander';
 import { findNearestName } from '../../core/nearest-name.ts';
 import { PACKAGE_NAME } from '../../core/version.ts';
+import { describeCommand } from '../invocation.ts';
 import { type Command, toFlag } from './command.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -89,13 +90,20 @@ function describeExcess(parsed: ParsedSoFar): string {
   const [first = ''] = excess;
   const says = `Too many arguments: ${excess.join(' ')}.`;
   if (commands.some(({ name }) => name === excess.join(' ')))
-    return `${says} The command comes first: postern ${excess.join(' ')}, then its options.`;
+    return `${says} The command comes first: ${describeFirst(excess)}`;
   // npm keeps the options for itself that stand before `--`, and passes on their values.
   if (/^\d+$/.test(first))
     return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
   // A file that stands alone was meant for an option.
   if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says}${suggest(`--config ${first}`)}`;
   return `${says}${suggest(/\.[cm]?[jt]s$/.test(first) ? `--catalog ${first}` : undefined)}`;
+}
+
+/** The command line with these words at its beginning. */
+function describeFirst(words: readonly string[]): string {
+  const args = process.argv.slice(2);
+  const options = args.filter((arg) => !words.includes(arg));
+  return describeCommand([...words, ...options]);
 }
 
 /** A word that is none, or the first of two without the second. */

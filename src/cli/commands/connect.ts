@@ -1,4 +1,5 @@
 import { CLIENT_SETUPS } from '../../core/client-setups.ts';
+import { baseUrl } from '../../core/config/rules.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
 
@@ -21,9 +22,9 @@ export const connectCommand = defineCommand({
       summary: 'the public address of the gateway, instead of BASE_URL',
       example: '--url https://mcp.example.com',
       findProblem: (url) =>
-        /^https?:\/\//.test(url) && URL.canParse(url)
-          ? undefined
-          : `${JSON.stringify(url)} is not a URL that begins with https:// or http://.`,
+        baseUrl.parse(url) === undefined
+          ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
+          : undefined,
     },
     name: {
       kind: 'text',

@@ -6,7 +6,7 @@ export const devCommand = defineCommand({
   summary: 'run it for development: anybody can log in, with any name',
   description: [
     'Starts the gateway with the embedded store, limits that nobody reaches by hand and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
-    'With a catalogue of your own it watches the folder of that file, and .env, and starts again after each change. Sessions and logins survive. The configuration file and its lock are loaded anew while it runs.',
+    'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions and logins survive. The configuration file and its lock are loaded anew while it runs.',
   ],
   options: {
     catalog: CATALOG,
@@ -14,7 +14,7 @@ export const devCommand = defineCommand({
     port: PORT,
     watch: {
       kind: 'switch',
-      summary: 'start again when code changes (the default with a catalogue of your own)',
+      summary: 'in a checkout: start again when its code changes, too',
       negatedSummary: 'do not start again by itself',
     },
   },
@@ -31,10 +31,7 @@ export const devCommand = defineCommand({
     },
   ],
   async run(options) {
-    const { findSetting } = await import('../env-file.ts');
-    const catalog = options.catalog ?? findSetting('POSTERN_CATALOG');
-    if (options.watch ?? catalog !== undefined)
-      await (await import('../watch/watch.ts')).watch(process.argv.slice(2), { catalog });
-    else await (await import('../dev.ts')).dev(options);
+    if (options.watch === false) await (await import('../dev.ts')).dev(options);
+    else await (await import('../watch/watch.ts')).watch(process.argv.slice(2), options);
   },
 });

@@ -7,6 +7,8 @@ export interface DescribedFile {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
   readonly builtIn?: boolean;
+  /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
+  readonly catalog?: string;
   readonly servers: readonly DescribedServer[];
   readonly rules: number;
   /** Whether there is a `postern.lock`. */
@@ -24,7 +26,7 @@ interface DescribedServer {
 
 /** Undefined where there is none. */
 export async function describeFile(config: Config): Promise<DescribedFile | undefined> {
-  const { configFile: path } = config.server;
+  const { configFile: path, catalogFile: catalog } = config.server;
   if (path === undefined) return undefined;
   const { readSetup } = await import('../config-file/read-setup.ts');
   const parsed = await readSetup(path, config);
@@ -35,7 +37,8 @@ export async function describeFile(config: Config): Promise<DescribedFile | unde
     path,
     problems: [],
     warnings: parsed.warnings,
-    builtIn: file.builtIn,
+    builtIn: file.builtIn && catalog === undefined,
+    ...(file.builtIn && catalog !== undefined && { catalog }),
     servers: file.servers.map(describeServer),
     rules: file.rules.length,
     isLocked: lock !== undefined,

@@ -1,5 +1,6 @@
 // Each setting: its value, and who says so.
 import { createHash } from 'node:crypto';
+import { hideSecrets } from '../../core/config/hide-secrets.ts';
 import { createReader, type Env, findVariable } from '../../core/config/read-env.ts';
 import type { Read, Setting } from '../../core/config/setting.ts';
 import { SETTING_GROUPS } from '../../core/config/settings.ts';
@@ -7,10 +8,10 @@ import { SETTING_GROUPS } from '../../core/config/settings.ts';
 export interface DescribedSetting {
   readonly variable: string;
   readonly group: string;
-  /** As it would be written; null where it is not set, or secret. */
+  /** As it would be written, with … for what may be secret; null where it is not set, or secret as a whole. */
   readonly value: string | null;
   readonly source: Source;
-  /** Of a secret: the first 8 hexadecimal digits of its SHA-256. */
+  /** Where something is hidden: the first 8 hexadecimal digits of the SHA-256 of the whole. */
   readonly fingerprint?: string;
   /** The start ends because of it. */
   readonly hasProblem: boolean;
@@ -38,7 +39,7 @@ export function describeSettings(env: Env, origins: Origins): readonly Described
         group: title,
         ...(given === undefined
           ? { value: describeDefault(setting, read) }
-          : hideSecret(given.text, setting)),
+          : describeGiven(given.text, setting)),
         source: given === undefined ? 'default' : findSource(given.name, origins),
         hasProblem: broken.has(given?.name ?? setting.variable),
       };
@@ -49,16 +50,13 @@ export function describeSettings(env: Env, origins: Origins): readonly Described
 const findSource = (name: string, { fromFile, fromOptions }: Origins): Source =>
   fromOptions[name] ?? (Object.hasOwn(fromFile, name) ? '.env' : 'environment');
 
-/** A URL with user info may hold a password, too. */
-function hideSecret(
+function describeGiven(
   text: string,
-  { isSecret }: Setting<unknown>,
+  setting: Setting<unknown>,
 ): Pick<DescribedSetting, 'value' | 'fingerprint'> {
-  if (!isSecret && !/:\/\/[^/]*@/.test(text)) return { value: text };
-  return {
-    value: null,
-    fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8),
-  };
+  const value = hideSecrets(text, setting);
+  if (value === text) return { value };
+  return { value, fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8) };
 }
 
 /** One that follows from a secret is secret. */

@@ -51,7 +51,8 @@ function renderRow(
 }
 
 function describeValue({ value, fingerprint }: DescribedSetting): string {
-  if (fingerprint !== undefined) return `(secret, ${fingerprint})`;
+  if (fingerprint !== undefined)
+    return `${value === null ? '' : `${value} `}(secret, ${fingerprint})`;
   return (value ?? '(not set)') || '(none)';
 }
 
@@ -62,7 +63,7 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
       ? [`${named} was not read: the settings have problems.`]
       : ['No configuration file (--config FILE, or POSTERN_CONFIG).'];
   }
-  const { path, builtIn, servers, rules, isLocked, problems } = file;
+  const { path, builtIn, catalog, servers, rules, isLocked, problems } = file;
   const head = styleText('bold', path);
   if (problems.length > 0) return [head, `${styleText('red', '✗')} has problems`];
   return [
@@ -71,6 +72,7 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
       ({ name, kind, target, auth = 'none' }) =>
         `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${auth === 'none' ? '' : `, ${auth}`}`,
     ),
+    ...(catalog === undefined ? [] : [`  your own tools: ${catalog}`]),
     `  built-in tools: ${builtIn ? 'yes' : 'no'}, rules: ${rules}, postern.lock: ${isLocked ? 'yes' : 'no'}`,
   ];
 }

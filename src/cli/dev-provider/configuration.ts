@@ -1,4 +1,4 @@
-import type { ClientMetadata, Configuration, errors } from 'oidc-provider';
+import type { ClientMetadata, Configuration, errors, ResourceServer } from 'oidc-provider';
 import type { ProviderKeys } from './keys.ts';
 import { LOGIN_PATH } from './login.ts';
 
@@ -18,7 +18,7 @@ export interface DevProviderSettings {
 
 const ONE_DAY_SECONDS = 86_400;
 
-const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
+export const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 
 export function createProviderConfiguration(
   settings: DevProviderSettings,
@@ -95,9 +95,10 @@ const createClientMetadata = ({
 });
 
 function createResourceIndicators(
-  { gatewayUrl, audience, accessTokenTtlSeconds }: DevProviderSettings,
+  settings: DevProviderSettings,
   InvalidTarget: typeof errors.InvalidTarget,
 ): NonNullable<Configuration['features']>['resourceIndicators'] {
+  const { gatewayUrl } = settings;
   return {
     enabled: true,
     defaultResource: () => `${gatewayUrl}/mcp`,
@@ -106,16 +107,22 @@ function createResourceIndicators(
       if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`)) {
         throw new InvalidTarget(`tokens are made for ${gatewayUrl} only`);
       }
-      return {
-        scope: SCOPES.join(' '),
-        audience: audience.includes(resource) ? resource : audience[0],
-        accessTokenFormat: 'jwt',
-        accessTokenTTL: accessTokenTtlSeconds,
-        jwt: { sign: { alg: 'RS256' } },
-      };
+      return describeResource(settings, resource);
     },
   };
 }
+
+/** What tokens for the gateway, or for one of its servers, look like. */
+export const describeResource = (
+  { audience, accessTokenTtlSeconds }: DevProviderSettings,
+  resource: string,
+): ResourceServer => ({
+  scope: SCOPES.join(' '),
+  audience: audience.includes(resource) ? resource : audience[0],
+  accessTokenFormat: 'jwt',
+  accessTokenTTL: accessTokenTtlSeconds,
+  jwt: { sign: { alg: 'RS256' } },
+});
 
 const createClaims = (name: string) => ({
   name,

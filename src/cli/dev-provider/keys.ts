@@ -2,7 +2,9 @@ import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { getErrorCode } from '../../core/errors/error-code.ts';
 import { isObject } from '../../core/json.ts';
+import { StartError } from '../start-error.ts';
 
 /** What the development provider signs tokens and cookies with. */
 export interface ProviderKeys {
@@ -11,14 +13,24 @@ export interface ProviderKeys {
   readonly cookie: string;
 }
 
-/** The keys kept in `folder`, created at the first start: tokens outlive a restart. */
+/**
+ * The keys kept in `folder`, created at the first start: tokens outlive a restart.
+ *
+ * @throws StartError where the folder cannot be written.
+ */
 export async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
   const file = join(folder, 'dev-provider-keys.json');
   const kept = await readKeyFile(file);
   if (kept !== undefined) return kept;
   const keys = await generateProviderKeys();
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
+  } catch (error) {
+    throw new StartError([
+      `DATA_DIR: the folder ${folder} cannot be written (${getErrorCode(error) ?? String(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
+    ]);
+  }
   return keys;
 }
 

@@ -32,7 +32,7 @@ async function run(): Promise<void> {
   );
   const port = Number(new URL(issuer).port || 80);
   server.once('error', (error) => {
-    endWithError(new StartError([describeListenError(error, gateway.host, port)]));
+    endWithError(new StartError([describeListenError(error, { host: gateway.host, port })]));
   });
   server.listen(port, gateway.host);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));

@@ -1,8 +1,9 @@
 // An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
 import { isLoopbackHost } from '../../core/loopback.ts';
 import { createProviderConfiguration, type DevProviderSettings } from './configuration.ts';
+import { issueToken, TOKEN_PATH } from './issue-token.ts';
 import type { ProviderKeys } from './keys.ts';
 import { LOGIN_PATH, logIn } from './login.ts';
 
@@ -48,6 +49,11 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
         .end(
           'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
         );
+    } else if (req.url?.startsWith(TOKEN_PATH)) {
+      const name = req.url.slice(TOKEN_PATH.length);
+      answerToken(res, issueToken(provider, options, name)).catch(() => {
+        res.writeHead(500, TEXT).end('The token could not be made.\n');
+      });
     } else if (req.url?.startsWith(LOGIN_PATH)) {
       logIn(provider, req, res).catch(() => {
         res.writeHead(400, TEXT).end('This login has expired. Start again from your client.');
@@ -57,6 +63,18 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
       handleRequest(req, res);
     }
   };
+}
+
+async function answerToken(
+  res: ServerResponse,
+  issuing: Promise<string | undefined>,
+): Promise<void> {
+  const token = await issuing;
+  if (token === undefined) {
+    res.writeHead(404, TEXT).end(`${TOKEN_PATH}NAME gives an access token for NAME.\n`);
+  } else {
+    res.writeHead(200, { ...TEXT, 'Cache-Control': 'no-store' }).end(`${token}\n`);
+  }
 }
 
 /** RFC 6749 §3.3: a client may leave the scope to the server, which this one refuses as "none". */
@@ -69,7 +87,10 @@ function addDefaultScope(target: string): string {
 const replaceUnknownPrompt = (target: string): string =>
   target.replace(/([?&]prompt=)[^&]*\bselect_account\b[^&]*/, '$1login');
 
-const TEXT = { 'Content-Type': 'text/plain; charset=utf-8' } as const;
+const TEXT = {
+  'Content-Type': 'text/plain; charset=utf-8',
+  'X-Content-Type-Options': 'nosniff',
+} as const;
 
 /** And to the gateway's own callback, wherever it is. */
 function allowLocalRedirects({ Client }: Provider, callback: string): void {

@@ -1,4 +1,5 @@
 // Prints findings as they come, or all at once as JSON.
+import { systemClock } from '../../core/clock.ts';
 import type { Finding } from './finding.ts';
 import { renderFinding, renderSummary, toJson } from './render.ts';
 import type { Report } from './run-checks.ts';
@@ -18,15 +19,43 @@ export function createPrinter(subject: string, isJson: boolean): Printer {
   // `postern doctor | head` closes the pipe while more is to come.
   process.stdout.on('error', () => process.exit());
   const hasColours = wantsColours(process.env, process.stdout.isTTY === true);
+  const progress = process.stdout.isTTY === true ? showProgress() : undefined;
   let current: string | undefined;
   console.log(`Checking ${subject}`);
   return {
     report(section, finding) {
+      progress?.clear();
       if (section !== current) console.log(`\n${section}`);
       current = section;
       console.log(renderFinding(finding, hasColours));
     },
-    finish: (findings) => console.log(`\n${renderSummary(findings)}`),
+    finish(findings) {
+      progress?.end();
+      console.log(`\n${renderSummary(findings)}`);
+    },
+  };
+}
+
+const SECOND_MS = 1000;
+const ERASE_LINE = '\r\u001b[2K';
+
+/** On a terminal: a last line that counts the seconds while an answer is awaited. */
+function showProgress() {
+  let since = systemClock.monotonic();
+  const timer = setInterval(() => {
+    const seconds = Math.round((systemClock.monotonic() - since) / SECOND_MS);
+    process.stdout.write(`${ERASE_LINE}  … waiting for an answer, ${seconds} s`);
+  }, SECOND_MS).unref();
+  function clear(): void {
+    process.stdout.write(ERASE_LINE);
+    since = systemClock.monotonic();
+  }
+  return {
+    clear,
+    end() {
+      clearInterval(timer);
+      clear();
+    },
   };
 }
 

@@ -26,7 +26,8 @@ export interface DoctorOptions {
  *
  * @throws UsageError, StartError
  */
-export async function doctor(url: string | undefined, options: DoctorOptions): Promise<void> {
+export async function doctor(url: string | undefined, given: DoctorOptions): Promise<void> {
+  const options = { ...given, token: given.token?.trim().replace(/^Bearer\s+/i, '') };
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   prepareEnvironment({ config: options.config });
   const printer = createPrinter(baseUrl ?? 'the settings at hand', options.json);

@@ -58,7 +58,7 @@ const mentionUrl = (findings: readonly Finding[]): readonly Finding[] =>
       ? {
           ...finding,
           remedy:
-            'set it, or run this where the settings of the gateway are. To check a gateway that runs, name it: postern doctor http://localhost:3000',
+            "run this in the folder that has the gateway's .env. To check a gateway that runs elsewhere, name it: postern doctor https://mcp.example.com",
         }
       : finding,
   );

@@ -1,4 +1,5 @@
 // What `postern doctor` prints: a line for each finding, and a summary.
+import { escapeInvisible } from '../../core/visible-json.ts';
 import type { Finding, Status } from './finding.ts';
 
 const MARKS: Readonly<Record<Status, string>> = {
@@ -19,31 +20,36 @@ const COLOURS: Readonly<Record<Status, string>> = {
 const WIDTH = 96;
 
 export function renderFinding(finding: Finding, hasColours: boolean): string {
-  const { status, what, why, remedy, setting } = finding;
+  const { status, what, why, remedy } = finding;
   const mark = hasColours ? `\u001b[${COLOURS[status]}m${MARKS[status]}\u001b[0m` : MARKS[status];
   const said = status === 'unknown' ? `Not known: ${what}` : what;
-  const fix =
-    remedy === undefined ? '' : [setting && `${setting}:`, remedy].filter(Boolean).join(' ');
+  const fix = [nameSetting(finding), remedy].filter(Boolean).join(' ');
   return [
     `  ${mark} ${wrap(said, 4)}`,
     ...(why === undefined ? [] : [`      ${wrap(why, 6)}`]),
-    ...(fix === '' ? [] : [`      → ${wrap(fix, 8)}`]),
+    ...(remedy === undefined ? [] : [`      → ${wrap(fix, 8)}`]),
   ].join('\n');
 }
+
+/** Before what to do, unless the line begins with it anyway. */
+const nameSetting = ({ setting, what }: Finding): string =>
+  setting === undefined || what.startsWith(setting) ? '' : `${setting}:`;
 
 export function renderSummary(findings: readonly Finding[]): string {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
   const parts = [
-    plural(count('failure'), 'failure'),
     plural(count('warning'), 'warning'),
     `${count('unknown')} not known`,
     `${count('ok')} fine`,
-  ];
-  return `${parts.join(', ')}.`;
+  ].filter((part) => !part.startsWith('0 '));
+  const failures = count('failure') === 0 ? 'No failures' : plural(count('failure'), 'failure');
+  return `${[failures, ...parts].join(', ')}.`;
 }
 
 export const toJson = (subject: string, findings: readonly Finding[]): string =>
-  JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2);
+  escapeInvisible(
+    JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2),
+  );
 
 export const hasFailure = (findings: readonly Finding[]): boolean =>
   findings.some(({ status }) => status === 'failure');

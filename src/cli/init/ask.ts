@@ -28,7 +28,7 @@ export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
 }
 
 const askForProvider = async (): Promise<Answers['provider']> =>
-  answered(
+  requireAnswer(
     await select({
       message: 'Where do your users log in?',
       options: PROVIDER_CHOICES.map((value) => ({
@@ -62,7 +62,7 @@ async function askForLogin(choice: Answers['provider'], given: Login): Promise<L
 
 async function askForSecret(): Promise<string | undefined> {
   const message = 'Client secret (Enter to fill it in later)';
-  return answered(await password({ message })) || undefined;
+  return requireAnswer(await password({ message })) || undefined;
 }
 
 /** Where other programs keep what can be taken over. */
@@ -72,7 +72,7 @@ async function askForContent(given: GivenAnswers): Promise<Pick<Answers, 'tool' 
   if (given.tool !== undefined || given.servers !== undefined)
     return { tool: given.tool ?? false, servers: given.servers };
   const found = SERVER_FILES.find((file) => existsSync(file));
-  const what = answered(
+  const what = requireAnswer(
     await select({
       message: 'What is the gateway to serve?',
       options: [
@@ -85,7 +85,7 @@ async function askForContent(given: GivenAnswers): Promise<Pick<Answers, 'tool' 
   const servers =
     what === 'tool'
       ? undefined
-      : answered(
+      : requireAnswer(
           await text({
             message: 'File with their mcpServers to take over (Enter for none)',
             ...(found === undefined ? { placeholder: 'mcp.json' } : { initialValue: found }),
@@ -96,7 +96,7 @@ async function askForContent(given: GivenAnswers): Promise<Pick<Answers, 'tool' 
 }
 
 const askForStore = async (): Promise<Answers['store']> =>
-  answered(
+  requireAnswer(
     await select({
       message: 'Where does it keep sessions?',
       options: [
@@ -108,16 +108,16 @@ const askForStore = async (): Promise<Answers['store']> =>
 
 /** @throws CommandError when the user gives up. */
 export const askToOverwrite = async (file: string): Promise<boolean> =>
-  answered(
+  requireAnswer(
     await confirm({ message: `${file} exists already. Overwrite it?`, initialValue: false }),
   );
 
 async function askLater(what: string, placeholder: string): Promise<string | undefined> {
   const message = `${what} (Enter to fill it in later)`;
-  return answered(await text({ message, placeholder, defaultValue: '' })) || undefined;
+  return requireAnswer(await text({ message, placeholder, defaultValue: '' })) || undefined;
 }
 
-function answered<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
+function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
   if (isCancel(answer))
     throw new CommandError('Nothing was written:', ['You ended the questions.']);
   return answer;

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
+import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE } from './file-names.ts';
 import { importServers, NO_SERVERS } from './import-servers.ts';
 import { describeNextSteps } from './next-steps.ts';
 import { renderConfig } from './render-config.ts';
@@ -17,10 +18,6 @@ export interface InitOptions extends GivenAnswers {
   readonly force: boolean;
 }
 
-const CONFIG_FILE = 'postern.yaml';
-/** A first tool and its test, in the folder templates of the package. */
-const CATALOG_FILE = 'catalog.mjs';
-const CATALOG_TEST_FILE = 'catalog.test.mjs';
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 

@@ -1,7 +1,15 @@
-// What `postern init` says at its end.
+// What `postern init` says at its end: what works when it is typed here.
 import { readFileSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { styleText } from 'node:util';
+import { isObject, type JsonObject } from '../../core/json.ts';
+import { PACKAGE_ROOT } from '../../core/own-files.ts';
+import { PACKAGE_NAME } from '../../core/version.ts';
+import { SOURCE_FOLDER } from '../checkout.ts';
+import { describeCommand, isRunByNpx } from '../invocation.ts';
 import type { Answers } from './answers.ts';
+import { CATALOG_FILE, CONFIG_FILE } from './file-names.ts';
 import { findProvider } from './providers.ts';
 
 export interface InitResult {
@@ -15,41 +23,99 @@ export interface InitResult {
 export function describeNextSteps({ answers, written, isInstalled }: InitResult): string {
   const { provider: choice, tool } = answers;
   const provider = findProvider(choice);
-  const command = runsByNpx() || isInstalled ? 'npx postern' : 'postern';
+  // The test imports it, and npx would look for it in the registry.
+  const isToInstall = !isInstalled && (tool || isRunByNpx());
+  const manifest = readManifest('package.json');
+  const scripts = manifest?.scripts;
+  const describe = (command: string): string => {
+    if (isObject(scripts) && command in scripts) return `npm run ${command}`;
+    return isInstalled || isToInstall ? `npx postern ${command}` : describeCommand([command]);
+  };
+  // Without one, npm would install into a project further up.
+  const prepare = manifest === undefined ? 'npm init -y && ' : '';
+  // A .env that the user has kept names no files.
+  const options = written.includes('.env')
+    ? []
+    : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
+  const missing = listPlaceholders();
   const steps = [
     ...(provider === undefined
       ? []
       : [
           ['', `Register a client at ${provider.title}, with the redirect URI`],
-          ['', 'http://localhost:3000/oauth/callback, and replace each … in .env'],
-          [`${command} doctor`, 'says whether provider and settings fit together'],
+          ['', 'http://localhost:3000/oauth/callback'],
         ]),
-    ...(tool && !isInstalled
-      ? [['npm install PACKAGE', 'Postern itself, for the test and for your editor']]
+    ...(missing.length === 0 ? [] : [['', `Fill in .env: ${missing.join(', ')}`]]),
+    ...(isToInstall
+      ? [[`${prepare}npm install ${findPackage()}`, 'Postern itself, for the test and your editor']]
       : []),
-    ...(tool ? [['node --test', 'calls your first tool']] : []),
-    [`${command} dev`, 'starts the gateway on http://localhost:3000'],
-    [`${command} connect`, 'says how to add it to Claude, Cursor, VS Code and others'],
+    ...(provider === undefined
+      ? []
+      : [[describe('doctor'), 'says whether provider and settings fit together']]),
+    ...(tool
+      ? [[isObject(scripts) && scripts.test ? 'npm test' : 'node --test', 'calls your first tool']]
+      : []),
+    [
+      [describe('dev'), ...options].join(' '),
+      'starts the gateway, and says how to connect a client',
+    ],
   ];
-  const width = Math.max(...steps.map(([typed = '']) => typed.length));
-  const lines = steps.map(([typed = '', does = '']) =>
-    typed === '' ? `  ${does}` : `  ${styleText('bold', typed.padEnd(width))}  ${does}`,
-  );
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
     ...(isEnvIgnored() ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),
     '',
     'Next:',
-    ...lines,
+    ...renderSteps(steps),
   ].join('\n');
 }
 
-const runsByNpx = (): boolean => process.env.npm_command === 'exec';
+/** Explained beside it, or below it where that would be far to the right. */
+const WIDE = 40;
 
-function isEnvIgnored(): boolean {
+function renderSteps(steps: readonly (readonly string[])[]): readonly string[] {
+  const lengths = steps.map(([typed = '']) => typed.length);
+  const width = Math.max(0, ...lengths.filter((length) => length <= WIDE));
+  return steps.flatMap(([typed = '', does = '']) => {
+    if (typed === '') return [`  ${does}`];
+    const command = styleText('bold', typed.padEnd(width));
+    return typed.length > WIDE ? [`  ${command}`, `      ${does}`] : [`  ${command}  ${does}`];
+  });
+}
+
+/** What `npm install` takes: the checkout or the file from which this process came, or the registry's package. */
+function findPackage(): string {
+  const root = fileURLToPath(PACKAGE_ROOT);
+  if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);
+  // Of npx, or of the project in which it was installed.
+  const project = resolve(root, '..', '..');
+  const dependencies = readManifest(resolve(project, 'package.json'))?.dependencies;
+  const spec = isObject(dependencies) ? dependencies[PACKAGE_NAME] : undefined;
+  return typeof spec === 'string' && spec.startsWith('file:')
+    ? relative(process.cwd(), resolve(project, spec.slice('file:'.length)))
+    : PACKAGE_NAME;
+}
+
+/** Undefined where there is none. */
+function readManifest(path: string): JsonObject | undefined {
   try {
-    return /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readFileSync('.gitignore', 'utf8'));
+    const content: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    return isObject(content) ? content : undefined;
   } catch {
-    return false;
+    return undefined;
+  }
+}
+
+const isEnvIgnored = (): boolean =>
+  /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
+
+/** The settings in `.env` that have a placeholder for their value. */
+const listPlaceholders = (): readonly string[] =>
+  [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name = '']) => name);
+
+function readIfPresent(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
   }
 }

@@ -1,5 +1,7 @@
-import { existsSync } from 'node:fs';
-import { chmod, writeFile } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { getErrorCode } from '../../core/errors/error-code.ts';
 import { CommandError } from '../command-error.ts';
 
 export interface NewFile {
@@ -26,7 +28,7 @@ export async function writeFiles(
   files: readonly NewFile[],
   { force, confirm }: WriteOptions,
 ): Promise<readonly string[]> {
-  const present = force ? [] : files.filter(({ name }) => existsSync(name));
+  const present = force ? [] : files.filter(({ name }) => isPresent(name));
   const kept = new Set<string>();
   if (present.length > 0 && confirm === undefined) {
     throw new CommandError('Nothing was written:', [
@@ -36,10 +38,19 @@ export async function writeFiles(
   for (const { name } of present) if (!(await confirm?.(name))) kept.add(name);
   const wanted = files.filter(({ name }) => !kept.has(name));
   for (const { name, text, isSecret } of wanted) {
-    const mode = isSecret ? 0o600 : 0o644;
-    await writeFile(name, text, { mode });
-    // Of a file that was there already it is not changed by writing.
-    if (isSecret) await chmod(name, mode);
+    try {
+      // A new file in its place: others may read the old one, or it is a link to somewhere else.
+      await rm(name, { force: true });
+      await writeFile(name, text, { mode: isSecret ? 0o600 : 0o644, flag: 'wx' });
+    } catch (error) {
+      throw new CommandError('A file could not be written:', [
+        `${resolve(name)} (${getErrorCode(error) ?? String(error)}). Run postern init in a folder that this user can write.`,
+      ]);
+    }
   }
   return wanted.map(({ name }) => name);
 }
+
+/** A link that leads nowhere is there, too. */
+const isPresent = (name: string): boolean =>
+  lstatSync(name, { throwIfNoEntry: false }) !== undefined;

@@ -13,6 +13,7 @@ import {
 } from '../../features/upstreams/upstream.ts';
 import { CommandError } from '../command-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import { showSpinner } from '../spinner.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 import { findLockPath, readLockFile, saveLockFile } from './lock-file-on-disk.ts';
 import { type OpenServers, openServers } from './open-servers.ts';
@@ -103,6 +104,7 @@ async function readServers(
   const opened = await openServers({ servers, ...file });
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
+  const endSpinner = showSpinner('Asking');
   try {
     return await Promise.all(
       servers.map((config) =>
@@ -114,6 +116,7 @@ async function readServers(
       ),
     );
   } finally {
+    endSpinner();
     clearInterval(staying);
     await opened.close();
   }

@@ -13,6 +13,7 @@ import { createUpstreamCatalogs } from '../../features/upstreams/catalog/upstrea
 import { createLock } from '../../features/upstreams/lock/lock.ts';
 import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
 import { openServers } from '../lock/open-servers.ts';
+import { showSpinner } from '../spinner.ts';
 
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
 export async function listItems(path: string, file: GatewayFile): Promise<readonly RuledItem[]> {
@@ -44,10 +45,12 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
       metrics: noMetrics,
     },
   );
+  const endSpinner = showSpinner('Asking');
   try {
     for (const list of listsOf(catalogs.all)) await readAll(list);
     return [...found.values()];
   } finally {
+    endSpinner();
     await catalogs.close(0);
     await servers.close();
   }

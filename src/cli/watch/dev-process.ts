@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { BUILD_SCRIPT } from '../checkout.ts';
+import { type Announcement, isAnnouncement } from './announcement.ts';
 
 export interface DevProcess {
   /** Resolves when it has ended, to its exit code; 0 when a signal ended it. */
@@ -15,11 +16,17 @@ export interface DevProcess {
 const SHUTDOWN_MS = 2000;
 
 /** Runs `postern` with these arguments, in this terminal. */
-export function startDevProcess(args: readonly string[]): DevProcess {
+export function startDevProcess(
+  args: readonly string[],
+  onAnnouncement: (announcement: Announcement) => void,
+): DevProcess {
   const [, script = ''] = process.argv;
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
-    // Over the channel it notices when this process is killed, and ends as well (dev.ts).
+    // Over the channel it says what it serves, and notices when this process is killed (dev.ts).
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+  });
+  child.on('message', (message) => {
+    if (isAnnouncement(message)) onAnnouncement(message);
   });
   const exitCode = waitForExit(child);
   return {

@@ -2,7 +2,7 @@
 import { type Dirent, existsSync, type FSWatcher, readdirSync, watch } from 'node:fs';
 import { basename, join } from 'node:path';
 
-const CODE = /(^\.env|\.([cm]?[jt]sx?|json))$/;
+const CODE = /\.([cm]?[jt]sx?|json)$/;
 
 /** Packages, hidden folders and the store are not watched. */
 const isIgnored = (folder: string, dataDir: string): boolean =>

@@ -9,7 +9,9 @@ export type AuditEvent =
   | 'tool_call'
   | 'prompt_get'
   | 'resource_read'
-  | 'admin';
+  | 'admin'
+  /** Lines before it could not be written. */
+  | 'gap';
 
 export type AuditOutcome =
   /** With `AUDIT_REQUIRED`: it is about to run; a second line says what came of it. */
@@ -68,6 +70,8 @@ export interface Audit {
     work: () => Promise<Result>,
     judge?: (end: WorkEnd<Result>) => AuditedEnd,
   ): Promise<Result>;
+  /** With `AUDIT_REQUIRED`, rejects while lines cannot be written: then calls are refused. */
+  checkIsWritable(): Promise<void>;
   close(): void;
 }
 
@@ -75,5 +79,6 @@ export interface Audit {
 export const noAudit: Audit = {
   write() {},
   run: (_action, work) => work(),
+  async checkIsWritable() {},
   close() {},
 };

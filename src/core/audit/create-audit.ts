@@ -1,10 +1,11 @@
 // §21.1: one line of JSON for each event, written before what it tells of is answered.
 import type { Clock } from '../clock.ts';
 import { fail } from '../errors/gateway-error.ts';
-import { escapeUnprintable, type Log } from '../log.ts';
+import type { Log } from '../log.ts';
 import { createWarnThrottle } from '../log-throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { stripUri } from '../strip-uri.ts';
+import { toVisibleJson } from '../visible-json.ts';
 import type { Audit, AuditedAction, AuditedEnd, WorkEnd } from './audit.ts';
 import { judgeWork } from './judge-work.ts';
 import type { LineSink } from './line-sink.ts';
@@ -19,8 +20,9 @@ export interface AuditDeps {
 }
 
 export function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps): Audit {
-  /** Lines that were lost since the last that could be written. */
+  /** Lines since the last that could be written. */
   let lost = 0;
+  let isWritable = true;
   const sayLost = createWarnThrottle(clock, (cause: unknown) =>
     log.error(
       isRequired
@@ -30,19 +32,53 @@ export function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps
     ),
   );
 
-  function tryWrite(action: AuditedAction, end: AuditedEnd, seconds: number | undefined): boolean {
-    try {
-      sink.write(renderLine(clock.now(), action, end, seconds));
-    } catch (cause) {
-      lost += 1;
-      metrics.recordAuditLine(action.event, 'error');
-      sayLost(cause);
-      return false;
-    }
-    if (lost > 0) log.warn('The audit log can be written again.', { lostLines: lost });
+  /** What goes before the next line. Whoever takes it writes it, or gives it back by `recordFailure`. */
+  function takeLost(): { readonly count: number; readonly line: string } {
+    const count = lost;
     lost = 0;
+    const line =
+      count === 0
+        ? ''
+        : renderLine(clock.now(), { event: 'gap', lost: count }, { outcome: 'failure' });
+    return { count, line };
+  }
+
+  function recordSuccess(taken: number): void {
+    isWritable = true;
+    if (taken > 0) log.warn('The audit log can be written again.', { lostLines: taken });
+  }
+
+  function recordFailure(taken: number, cause: unknown): void {
+    isWritable = false;
+    lost += taken;
+    sayLost(cause);
+  }
+
+  function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
+    const taken = takeLost();
+    try {
+      sink.write(taken.line + renderLine(clock.now(), action, end, seconds));
+    } catch (cause) {
+      recordFailure(taken.count + 1, cause);
+      metrics.recordAuditLine(action.event, 'error');
+      return;
+    }
+    recordSuccess(taken.count);
     metrics.recordAuditLine(action.event, 'success');
-    return true;
+  }
+
+  /** @throws GatewayError `audit_unavailable`. */
+  async function writeStart(action: AuditedAction): Promise<void> {
+    const taken = takeLost();
+    try {
+      await sink.writeThrough(taken.line + renderLine(clock.now(), action, { outcome: 'started' }));
+    } catch (cause) {
+      recordFailure(taken.count + 1, cause);
+      metrics.recordAuditLine(action.event, 'error');
+      fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
+    }
+    recordSuccess(taken.count);
+    metrics.recordAuditLine(action.event, 'success');
   }
 
   /** Apart from the work, so that nothing of it is kept while it runs. */
@@ -52,43 +88,76 @@ export function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps
     working: Promise<Result>,
     judge: (end: WorkEnd<Result>) => AuditedEnd,
   ): Promise<Result> {
-    const write = (end: WorkEnd<Result>) =>
-      tryWrite(action, judge(end), (clock.monotonic() - startedAt) / 1000);
+    const writeJudged = (end: WorkEnd<Result>) =>
+      write(action, judge(end), (clock.monotonic() - startedAt) / 1000);
     return working.then(
       (result) => {
-        write({ result });
+        writeJudged({ result });
         return result;
       },
       (thrown: unknown) => {
-        write({ thrown });
+        writeJudged({ thrown });
         throw thrown;
       },
     );
   }
 
   return {
-    write: tryWrite,
+    write,
     async run(action, work, judge = judgeWork) {
       const startedAt = clock.monotonic();
-      if (isRequired && !tryWrite(action, { outcome: 'started' }, undefined)) {
-        fail('audit_unavailable', { headers: { 'Retry-After': '5' } });
-      }
+      if (isRequired) await writeStart(action);
       return writeEnd(action, startedAt, work(), judge);
+    },
+    async checkIsWritable() {
+      if (!isRequired || isWritable) return;
+      // Without it nobody would notice that there is room again: a replica that is not ready gets no calls.
+      const taken = takeLost();
+      try {
+        await sink.writeThrough(taken.line);
+      } catch (cause) {
+        recordFailure(taken.count, cause);
+        throw cause;
+      }
+      recordSuccess(taken.count);
     },
     close: sink.close,
   };
 }
 
-/** Of each text, in characters: a whole line stays within what a pipe takes in one piece. */
+/** Of each text, in characters. */
 const MAX_TEXT = 255;
+/** What a pipe takes in one piece (PIPE_BUF). Longer ones are of callers who choose what has to be escaped. */
+const MAX_LINE_BYTES = 4096;
 
-/** JSON leaves out what is undefined. */
 function renderLine(
   now: number,
-  action: AuditedAction,
+  action: AuditedAction | Gap,
+  end: AuditedEnd,
+  seconds?: number,
+): string {
+  for (let maxText = MAX_TEXT; ; maxText = Math.floor(maxText / 2)) {
+    const text = renderLineWithin(maxText, now, action, end, seconds);
+    if (maxText === 0 || Buffer.byteLength(text) <= MAX_LINE_BYTES) return text;
+  }
+}
+
+/** Says in the audit log itself that it is not complete. */
+interface Gap extends AuditedAction {
+  readonly event: 'gap';
+  readonly lost: number;
+}
+
+/** JSON leaves out what is undefined. */
+function renderLineWithin(
+  maxText: number,
+  now: number,
+  action: AuditedAction | Gap,
   end: AuditedEnd,
   seconds: number | undefined,
 ): string {
+  const cut = (text: string | undefined): string | undefined =>
+    text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
   const line = {
     time: new Date(now).toISOString(),
     event: action.event,
@@ -103,11 +172,9 @@ function renderLine(
     resource: cut(action.resource && stripUri(action.resource)),
     action: action.action,
     target: cut(action.target),
+    lost: 'lost' in action ? action.lost : undefined,
     duration: seconds === undefined ? undefined : Math.round(seconds * 1e6) / 1000,
     trace: action.trace,
   };
-  return `${escapeUnprintable(JSON.stringify(line))}\n`;
+  return `${toVisibleJson(line)}\n`;
 }
-
-const cut = (text: string | undefined): string | undefined =>
-  text !== undefined && text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;

@@ -1,15 +1,22 @@
 // §21.1: where the lines go: appended to a file, or to standard output, where the log goes, too.
-import { closeSync, fstatSync, openSync, statSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 import { getErrorCode } from '../errors/error-code.ts';
+import { createLineOutput, type LineOutput, standardOutput } from '../line-output.ts';
 
 export interface LineSink {
   /**
-   * In one piece, because several processes may write to the same place.
+   * In one piece, because several processes may write to the same place. Where somebody reads, lines may wait a while.
    *
    * @throws Error of the system, also where only a part of the line was written.
    */
   write(line: string): void;
+  /**
+   * Until the system has it.
+   *
+   * @throws Error as `write` does, at once or by the promise.
+   */
+  writeThrough(line: string): undefined | Promise<void>;
   close(): void;
 }
 
@@ -18,54 +25,79 @@ export class AuditLogError extends Error {
   override readonly name = 'AuditLogError';
 }
 
-const STDOUT = 1;
+/** Lines that nobody read yet. The log may have a little more, so that it can say that lines are lost. */
+const MAX_WAITING_BYTES = 1_048_576;
+
+export const openStdoutSink = (): LineSink => createOutputSink(standardOutput, () => {});
+
+const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
+  write: (line) => output.write(line, MAX_WAITING_BYTES),
+  writeThrough: (line) => output.writeThrough(line, MAX_WAITING_BYTES),
+  close() {
+    output.flush();
+    close();
+  },
+});
+
 /** How long lines may still go to a file that was renamed. */
 const RENAMED_MS = 1000;
-const MODE = 0o640;
-
-export function openStdoutSink(): LineSink {
-  const writeLine = createWriteLine();
-  return { write: (line) => writeLine(STDOUT, line), close() {} };
-}
 
 /**
  * Goes on in a new file once this one was renamed or removed (log rotation).
  *
  * @throws AuditLogError
  */
-export function openFileSink(path: string, clock: Clock): LineSink {
-  let file = openFirst(path);
+export function openPathSink(path: string, clock: Clock): LineSink {
+  let open = openFirst(path, clock);
   let checkedAt = clock.monotonic();
-  const writeLine = createWriteLine();
 
-  function followRename(): void {
+  function followRename(): LineSink {
     const now = clock.monotonic();
-    if (now - checkedAt < RENAMED_MS) return;
-    if (!isAt(path, file)) {
-      const next = openSync(path, 'a', MODE);
-      closeSync(file);
-      file = next;
+    if (now - checkedAt < RENAMED_MS) return open.sink;
+    if (!isAt(path, open.file)) {
+      const next = openPath(path, clock);
+      open.sink.close();
+      open = next;
     }
     checkedAt = now;
+    return open.sink;
   }
 
   return {
-    write(line) {
-      followRename();
-      writeLine(file, line);
-    },
-    close: () => closeSync(file),
+    write: (line) => followRename().write(line),
+    writeThrough: (line) => followRename().writeThrough(line),
+    close: () => open.sink.close(),
   };
 }
 
-function openFirst(path: string): number {
+interface OpenPath {
+  readonly file: number;
+  readonly sink: LineSink;
+}
+
+function openFirst(path: string, clock: Clock): OpenPath {
   try {
-    return openSync(path, 'a', MODE);
+    return openPath(path, clock);
   } catch (error) {
     throw new AuditLogError(
-      `AUDIT_LOG: ${path} cannot be opened for writing (${getErrorCode(error) ?? String(error)}). Its folder must exist, and this user must be allowed to write there.`,
+      `AUDIT_LOG: ${path} cannot be opened for writing (${getErrorCode(error) ?? String(error)}). Its folder must exist, and this user must be allowed to read and write there.`,
     );
   }
+}
+
+const MODE = 0o640;
+
+/** A file, or a pipe or a device that has a path. */
+function openPath(path: string, clock: Clock): OpenPath {
+  const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
+  const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
+  const file = isFile
+    ? openSync(path, 'a+', MODE)
+    : openSync(path, O_WRONLY | O_APPEND | O_NONBLOCK);
+  const close = () => closeSync(file);
+  if (!isFile) return { file, sink: createOutputSink(createLineOutput(file, clock), close) };
+  const write = createAppendLine(file);
+  return { file, sink: { write, writeThrough: write, close } };
 }
 
 function isAt(path: string, file: number): boolean {
@@ -74,34 +106,33 @@ function isAt(path: string, file: number): boolean {
   return found !== undefined && found.ino === open.ino && found.dev === open.dev;
 }
 
-/** After a part of a line, which a full disk leaves, the next begins on a line of its own. */
-function createWriteLine(): (file: number, line: string) => void {
-  let isTorn = false;
+/**
+ * A full disk leaves a part of a line at the end of the file, perhaps of another process. The next line, of whichever
+ * process, begins on a line of its own. Nothing is written between the look at the end and the write: after a part of
+ * a line there is no room for it.
+ */
+function createAppendLine(file: number): (line: string) => undefined {
+  /** Of the file, after the last line of this process. */
+  let end = 0;
 
-  return function writeLine(file, line) {
-    const bytes = Buffer.from(isTorn ? `\n${line}` : line);
-    let written = 0;
-    try {
-      while (written < bytes.length) written += writeSome(file, bytes.subarray(written));
-    } finally {
-      if (written > 0) isTorn = bytes[written - 1] !== NEWLINE;
+  return function appendLine(line) {
+    const { size } = fstatSync(file);
+    const endsWithLine = size === 0 || size === end || readByte(file, size - 1) === NEWLINE;
+    const bytes = Buffer.from(endsWithLine ? line : `\n${line}`);
+    const written = writeSync(file, bytes);
+    if (written === bytes.length) {
+      end = size + written;
+      return;
     }
+    // The system says why at the next byte. If that has room, it ends what was begun.
+    writeSync(file, '\n');
+    throw new Error(`Only ${written} of ${bytes.length} bytes could be written`);
   };
 }
 
 const NEWLINE = 0x0a;
-/** How often, and how long each time, a pipe is waited for whose reader is slow. */
-const TRIES = 100;
-const WAIT_MS = 10;
-const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-function writeSome(file: number, bytes: Uint8Array): number {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return writeSync(file, bytes);
-    } catch (error) {
-      if (getErrorCode(error) !== 'EAGAIN' || tries === TRIES) throw error;
-      Atomics.wait(sleeper, 0, 0, WAIT_MS);
-    }
-  }
+function readByte(file: number, position: number): number | undefined {
+  const byte = new Uint8Array(1);
+  return readSync(file, byte, 0, 1, position) === 1 ? byte[0] : undefined;
 }

@@ -2,7 +2,7 @@ import type { AuditDestination } from '../config/audit-destination.ts';
 import type { AuditConfig } from '../config/groups/audit.ts';
 import type { Audit } from './audit.ts';
 import { type AuditDeps, createAudit } from './create-audit.ts';
-import { type LineSink, openFileSink, openStdoutSink } from './line-sink.ts';
+import { type LineSink, openPathSink, openStdoutSink } from './line-sink.ts';
 
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
@@ -14,4 +14,4 @@ export function openAudit(
 }
 
 const openSink = (destination: AuditDestination, { clock }: Pick<AuditDeps, 'clock'>): LineSink =>
-  destination.kind === 'stdout' ? openStdoutSink() : openFileSink(destination.path, clock);
+  destination.kind === 'stdout' ? openStdoutSink() : openPathSink(destination.path, clock);

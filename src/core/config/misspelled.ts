@@ -41,7 +41,11 @@ function findNearestSetting(variable: string): string | undefined {
   const whole = NAMES.find((name) => isWithoutLastWord(upper, name));
   if (whole !== undefined) return whole;
   const [ours = ''] = OURS.exec(variable) ?? [];
-  const [best] = NAMES.filter((name) => name.startsWith(ours))
+  // Comparing all of them with each variable of a crowded environment would be a tenth of the start.
+  const candidates = NAMES.filter((name) =>
+    ours === '' ? isNear(variable, countMissing(variable, name)) : name.startsWith(ours),
+  );
+  const [best] = candidates
     .map((name) => ({ name, edits: computeEditDistance(upper, name) }))
     .sort((a, b) => a.edits - b.edits);
   return best && (ours !== '' || isNear(variable, best)) ? best.name : undefined;
@@ -50,6 +54,12 @@ function findNearestSetting(variable: string): string | undefined {
 /** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; one word alone says too little. */
 const isWithoutLastWord = (variable: string, name: string): boolean =>
   variable.includes('_') && name.replace(/_[A-Z]+$/, '') === variable;
+
+/** The fewest edits that there can be between the two. */
+const countMissing = (variable: string, name: string) => ({
+  name,
+  edits: Math.abs(variable.length - name.length),
+});
 
 /** One edit in four characters. Short names such as HOST have too many neighbours. */
 const isNear = (variable: string, { name, edits }: { name: string; edits: number }): boolean =>

@@ -1,5 +1,6 @@
 // What is wrong with the settings, one sentence each: values that are not allowed, and settings that
 // do not go together.
+import { REGISTERED_CLIENT_PREFIX } from '../ids.ts';
 import { isLoopbackHost } from '../loopback.ts';
 import { adminSettings } from './groups/admin.ts';
 import { auditSettings } from './groups/audit.ts';
@@ -8,11 +9,13 @@ import { consentSettings } from './groups/consent.ts';
 import { isBrokerMode, mode } from './groups/oauth-mode.ts';
 import { outboundSettings } from './groups/outbound.ts';
 import { providerSettings } from './groups/provider.ts';
+import { providerClientSettings } from './groups/provider-client.ts';
 import { clientId } from './groups/provider-client-id.ts';
 import { serverSettings } from './groups/server.ts';
 import { siteSettings } from './groups/site.ts';
 import { needsStateSecret, stateSecrets } from './groups/state-secret.ts';
 import { storeSettings } from './groups/store.ts';
+import { hideSecrets } from './hide-secrets.ts';
 import { PROVIDER_PROBLEM_FINDERS } from './provider-problems.ts';
 import { type Env, findVariable } from './read-env.ts';
 import type { Read, Setting } from './setting.ts';
@@ -30,14 +33,13 @@ export function findProblems(read: Read, env: Env): readonly string[] {
 const PLACEHOLDER = '…';
 
 function describeInvalidValue(setting: Setting<unknown>, env: Env): string | undefined {
-  const { rule, isSecret } = setting;
+  const { rule } = setting;
   const given = findVariable(setting, env);
   if (given?.text === PLACEHOLDER)
     return `${given.name}: ${PLACEHOLDER} is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`;
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
-  // A URL with user info may hold a password, too.
-  const isHidden = isSecret || given.text.includes('@');
-  const shown = isHidden ? 'the value given (not shown)' : JSON.stringify(given.text);
+  const visible = hideSecrets(given.text, setting);
+  const shown = visible === null ? 'the value given (not shown)' : JSON.stringify(visible);
   const explanation = rule.explain?.(given.text);
   const problem = `${given.name}: ${shown} is not valid.`;
   const allowed = `It must be ${rule.allowed}.`;
@@ -121,6 +123,31 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   function findAdminProblem(read) {
     return read(adminSettings.groups).length > 0 && !read(serverSettings.authRequired)
       ? "ADMIN_GROUPS: the operators' page needs a log-in, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true."
+      : undefined;
+  },
+
+  function findAdminLoginProblem(read) {
+    const isOffered =
+      isBrokerMode(read) ||
+      [providerClientSettings.authorizationUrl, providerClientSettings.tokenUrl, clientId].every(
+        (setting) => read<string | undefined>(setting) !== undefined,
+      );
+    return read(adminSettings.groups).length > 0 &&
+      read(adminSettings.clients).length === 0 &&
+      !isOffered
+      ? "ADMIN_GROUPS: nobody can log in at the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API takes."
+      : undefined;
+  },
+
+  function findAdminClientsProblem(read) {
+    const own = read(clientId);
+    const wrong = read(adminSettings.clients).find(
+      (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
+    );
+    if (wrong !== undefined)
+      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client that all MCP clients log in by (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients of the provider that only operators use.`;
+    return read(adminSettings.clients).length > 0 && read(adminSettings.groups).length === 0
+      ? 'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are.'
       : undefined;
   },
 

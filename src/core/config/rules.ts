@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { extname } from 'node:path';
 import { IMAGE_TYPES } from '../image-types.ts';
+import { isStringArray, parseObject } from '../json.ts';
 import { isScopeToken } from '../scope.ts';
 import { type AuditDestination, parseAuditDestination } from './audit-destination.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
@@ -106,6 +107,30 @@ export const list = (item: Rule<string>, allowed: string): Rule<readonly string[
   },
   allowed,
 });
+
+/** The names of something that others named: a JSON array where one of them has a comma. */
+export const names = (what: string): Rule<readonly string[]> => {
+  const plain = list(anyText, '');
+  return {
+    parse(text) {
+      if (text.startsWith('[')) return parseNames(text);
+      return isDistinguishedName(text) ? undefined : plain.parse(text);
+    },
+    allowed: `a comma-separated list of ${what}, or a JSON array of them where one has a comma, such as ["CN=ops,OU=groups","admins"]`,
+    explain: (text) =>
+      isDistinguishedName(text)
+        ? 'It looks like one name that has commas: write that as a JSON array.'
+        : undefined,
+  };
+};
+
+function parseNames(text: string): readonly string[] | undefined {
+  const { names: value } = parseObject(`{"names":${text}}`) ?? {};
+  return isStringArray(value) && value.length > 0 && !value.includes('') ? value : undefined;
+}
+
+/** RFC 4514: LDAP and Active Directory name groups so. Split at its commas, it would be three groups of no use. */
+const isDistinguishedName = (text: string): boolean => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
 
 /** An empty variable counts as unset: this word stands for an empty list. */
 export const NONE = 'none';

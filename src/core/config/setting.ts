@@ -15,6 +15,8 @@ export interface Setting<T> {
   readonly mode?: 'broker' | 'proxy';
   /** Never printed, not even when it is wrong. */
   readonly isSecret?: true;
+  /** Pairs `name=value` of which only the names are printed. */
+  readonly hidesValues?: true;
 }
 
 /** The value of a setting: what the environment says, or the default. */

@@ -4,6 +4,7 @@ import { isOnThisMachine } from '../loopback.ts';
 import { NODE_VERSION, PACKAGE_VERSION } from '../version.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
+import { hideQueries } from './hide-secrets.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from './sentinel-url.ts';
 
 /** That the service runs, and where. */
@@ -23,7 +24,7 @@ export function logListening(config: Config, port: number, log: Log, facts: Fact
 /** The configuration in a few words. Nothing secret. */
 export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   mode: auth.required ? oauth.mode : 'without authentication',
-  ...(oauth.provider && { issuer: oauth.provider.issuer }),
+  ...(oauth.provider && { issuer: hideQueries(oauth.provider.issuer) }),
   store: store.kind === 'embedded' ? `embedded in ${store.dataDir}` : describeRedis(store.url),
 });
 

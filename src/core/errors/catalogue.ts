@@ -128,6 +128,12 @@ export const catalogue = {
     details:
       'This is for operators. The claim groups of your access token names none of the groups in ADMIN_GROUPS.',
   }),
+  operators_client_only: defineError({
+    status: 403,
+    jsonrpc: { code: -32000, message: 'Forbidden', reason: 'operators_client_only' },
+    details:
+      "This access token was issued to another client than the operators' page. Log in at /admin, or use a token of a client that ADMIN_CLIENTS names.",
+  }),
   client_not_found: defineError({
     status: 404,
     jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
@@ -346,12 +352,12 @@ export const catalogue = {
   unknown_client: defineOAuthError(
     400,
     'invalid_client',
-    'The client is unknown or its registration has expired. Register again.',
+    'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.',
   ),
   unauthenticated_client: defineOAuthError(
     401,
     'invalid_client',
-    'The client is unknown or its registration has expired. Register again.',
+    'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.',
   ),
   unregistered_redirect_uri: defineOAuthError(
     400,

@@ -3,7 +3,6 @@ import {
   type Span as ApiSpan,
   type Context,
   context,
-  createContextKey,
   createTraceState,
   ROOT_CONTEXT,
   SpanKind,
@@ -20,25 +19,14 @@ import type { RequestTrace, Span, TraceParent, Tracing } from './tracing.ts';
 
 const KINDS = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
-/** A request, and the span that it gets once it is needed. */
-interface TracedRequest extends RequestTrace {
-  getApiSpan(): ApiSpan;
-}
-
-/** One storage for all: on Node.js 20 each costs time for every promise of the process. */
-const REQUEST = createContextKey('postern.request');
-
-/** A context says nothing of the types of its values. */
-const REQUESTS = new WeakMap<object, TracedRequest>();
-
-function getActiveRequest(): TracedRequest | undefined {
-  const key = context.active().getValue(REQUEST);
-  return typeof key === 'object' && key !== null ? REQUESTS.get(key) : undefined;
+export interface TracingDeps extends ProviderDeps {
+  /** Whether there are tools that may make spans by OpenTelemetry's API. */
+  readonly hasOwnTools: boolean;
 }
 
 export async function createOpenTelemetry(
   config: CollectorConfig,
-  deps: ProviderDeps,
+  deps: TracingDeps,
 ): Promise<Tracing> {
   const { provider, close } = await createProvider(config, deps);
   // Global, so that spans which tools make by the API have their parents, and are sent. The first in a process stays.
@@ -46,29 +34,28 @@ export async function createOpenTelemetry(
   const isGlobal = trace.setGlobalTracerProvider(provider);
   const tracer = provider.getTracer(PACKAGE_NAME, PACKAGE_VERSION);
 
-  /** That of the request has to be made first. */
-  const getActiveSpan = (): ApiSpan | undefined =>
-    trace.getActiveSpan() ?? getActiveRequest()?.getApiSpan();
+  /** Whether any request had a context yet. */
+  let hasContexts = false;
+
+  // What is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
+  // the first context makes every promise of the process dearer.
+  function runBelow<Result>(span: ApiSpan, work: () => Result): Result {
+    if (!(span.isRecording() || deps.hasOwnTools)) return work();
+    hasContexts = true;
+    return context.with(trace.setSpan(ROOT_CONTEXT, span), work);
+  }
 
   return {
-    traceRequest(parent, work) {
-      const request = createRequest(tracer, parent);
-      const key = {};
-      REQUESTS.set(key, request);
-      return context.with(ROOT_CONTEXT.setValue(REQUEST, key), () => work(request));
+    startRequest: (parent) => createRequest({ tracer, runBelow, parent }),
+    getActiveSpan() {
+      const span = trace.getActiveSpan();
+      return span?.isRecording() === true ? toSpan(span) : undefined;
     },
-    getRequest: getActiveRequest,
     startChild({ name, kind, attributes }) {
-      const parent = getActiveSpan();
-      if (parent?.isRecording() !== true) return undefined;
-      const below = trace.setSpan(context.active(), parent);
-      return toSpan(tracer.startSpan(name, { kind: KINDS[kind], attributes }, below));
+      if (trace.getActiveSpan()?.isRecording() !== true) return undefined;
+      return toSpan(tracer.startSpan(name, { kind: KINDS[kind], attributes }));
     },
-    bind: (work) => context.bind(context.active(), work),
-    getTraceContext() {
-      const span = getActiveSpan();
-      return span === undefined ? {} : renderTraceContext(span);
-    },
+    bind: (work) => (hasContexts ? context.bind(context.active(), work) : work),
     async close() {
       if (isGlobal) trace.disable();
       await close();
@@ -76,11 +63,16 @@ export async function createOpenTelemetry(
   };
 }
 
-function createRequest(tracer: Tracer, fromHeaders: TraceParent): TracedRequest {
+interface RequestParts {
+  readonly tracer: Tracer;
+  readonly runBelow: <Result>(span: ApiSpan, work: () => Result) => Result;
+  readonly parent: TraceParent;
+}
+
+function createRequest({ tracer, runBelow, parent: fromHeaders }: RequestParts): RequestTrace {
   const startTime = systemClock.monotonic();
   let parent = readParent(fromHeaders);
   let apiSpan: ApiSpan | undefined;
-  let span: Span | undefined;
   let chosenName: string | undefined;
 
   function getApiSpan(): ApiSpan {
@@ -92,10 +84,11 @@ function createRequest(tracer: Tracer, fromHeaders: TraceParent): TracedRequest 
     offerParent(offered) {
       if (parent === ROOT_CONTEXT) parent = readParent(offered);
     },
-    getApiSpan,
+    run: (work) => runBelow(getApiSpan(), work),
+    getContext: () => renderTraceContext(getApiSpan()),
     getSpan() {
-      span ??= toSpan(getApiSpan());
-      return span;
+      const made = getApiSpan();
+      return made.isRecording() ? toSpan(made) : undefined;
     },
     setName(name) {
       chosenName = name;

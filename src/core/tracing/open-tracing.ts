@@ -1,7 +1,9 @@
 import type { TracingConfig } from '../config/groups/tracing.ts';
 import { getErrorCode } from '../errors/error-code.ts';
-import type { ProviderDeps } from './provider.ts';
+import type { TracingDeps } from './open-telemetry.ts';
 import type { Tracing } from './tracing.ts';
+
+export type { TracingDeps };
 
 /** OpenTelemetry cannot be loaded: one line for the operator, no stack. */
 export class TracingError extends Error {
@@ -15,7 +17,7 @@ export class TracingError extends Error {
  */
 export async function openTracing(
   config: TracingConfig,
-  deps: ProviderDeps,
+  deps: TracingDeps,
 ): Promise<Tracing | undefined> {
   if (config.collector === undefined) return undefined;
   try {

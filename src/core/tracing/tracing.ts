@@ -2,18 +2,16 @@
 
 export interface Tracing {
   /**
-   * Runs the work of a request. Its span begins now, but is made only when something of it is to be recorded: who is
-   * the parent may be said until then. All that the work starts belongs to it.
+   * A request has come. Its span begins now, but is made only when it is asked for: who is the parent may be said
+   * until then.
    */
-  traceRequest<Result>(parent: TraceParent, work: (request: RequestTrace) => Result): Result;
-  /** Of the request for which this runs; undefined for what runs for none. */
-  getRequest(): RequestTrace | undefined;
-  /** A span below the one that is active now. Undefined where there is none, or it is not recorded. */
+  startRequest(parent: TraceParent): RequestTrace;
+  /** The one that this runs for; undefined where nothing is recorded. */
+  getActiveSpan(): Span | undefined;
+  /** A span below the one that is active now; undefined where nothing is recorded. */
   startChild(description: SpanDescription): Span | undefined;
   /** The work, for the request for which this runs now, whoever calls it later. */
   bind<Result>(work: () => Result): () => Result;
-  /** What a request to another service says of this one. */
-  getTraceContext(): TraceParent;
   /** Sends what was not sent yet, for 2 s at most, and ends. */
   close(): Promise<void>;
 }
@@ -47,7 +45,12 @@ export interface Span {
 export interface RequestTrace {
   /** Counts where the request's headers have no parent, and the span is not made yet. */
   offerParent(parent: TraceParent): void;
-  getSpan(): Span;
+  /** Runs work for the request: where that is recorded, all that the work starts belongs to it. */
+  run<Result>(work: () => Result): Result;
+  /** What a request to another service says of it, be it recorded or not. */
+  getContext(): TraceParent;
+  /** Undefined where it is not recorded. */
+  getSpan(): Span | undefined;
   /** A better name than `end` has. */
   setName(name: string): void;
   /** The span is named so unless it was named. */

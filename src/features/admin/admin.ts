@@ -1,6 +1,7 @@
 // §22: what operators see and do: the data of each endpoint.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitsConfig } from '../../core/config/groups/limits.ts';
+import { hideQueries } from '../../core/config/hide-secrets.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
@@ -74,9 +75,10 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     };
   },
   describeKeySet() {
-    const { fetchedAt, nextFetchAt, ...facts } = sources.describeKeySet();
+    const { url, fetchedAt, nextFetchAt, ...facts } = sources.describeKeySet();
     return {
       issuer: sources.issuer,
+      url: url && hideQueries(url),
       ...facts,
       fetchedAt: fetchedAt === undefined ? undefined : renderTime(fetchedAt),
       nextFetchAt: nextFetchAt === undefined ? undefined : renderTime(nextFetchAt),

@@ -1,27 +1,26 @@
 // §22: the endpoints of the operators' page. There are none without ADMIN_GROUPS.
-import type { Audit, AuditedAction } from '../../core/audit/audit.ts';
+import type { Audit } from '../../core/audit/audit.ts';
 import type { ProtectedCall, ProtectedEndpoint } from '../../core/endpoint.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC } from '../../core/errors/render.ts';
 import { isRegisteredClientId, isSessionId } from '../../core/ids.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { createJsonReply, type GatewayRequest, type Reply } from '../../core/message.ts';
-import type { UserContext } from '../../core/user-context.ts';
 import type { ClientOf } from '../rules/client-of.ts';
 import type { Admin } from './admin.ts';
+import type { Operators } from './operators.ts';
 import { readPageRequest } from './read-page-request.ts';
 
 export interface AdminEndpointsDeps {
   readonly admin: Admin;
-  /** `ADMIN_GROUPS`. */
-  readonly groups: readonly string[];
+  readonly operators: Operators;
   /** False when there is none. */
   endSession(id: string): Promise<boolean>;
   /** False when there is none. */
   deleteClient(id: string): Promise<boolean>;
   readonly audit: Audit;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
-  /** The OAuth client of a token; undefined where it is not known. */
+  /** The OAuth client of a token that is refused; undefined where it is not known. */
   readonly clientOf: ClientOf;
 }
 
@@ -42,8 +41,7 @@ interface Act {
 }
 
 export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly ProtectedEndpoint[] {
-  const { admin, audit, getTraceId, clientOf } = deps;
-  const groups = new Set(deps.groups);
+  const { admin, operators, audit, getTraceId, clientOf } = deps;
 
   const shown: readonly (readonly [path: string, show: Show])[] = [
     [
@@ -74,67 +72,81 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     },
   ];
 
-  const isOperator = (user: UserContext | undefined): boolean =>
-    user?.groups?.some((group) => groups.has(group)) === true;
+  /** For the front page, which links to that of operators. It tells callers nothing but their own groups. */
+  const access: ProtectedEndpoint = {
+    ...GUARDED,
+    method: 'GET',
+    path: `${API}/access`,
+    judge: ({ user }) => ({
+      access: undefined,
+      run: async () => createJsonReply(200, { isOperator: operators.isOperator(user) }),
+    }),
+  };
 
   const createShowEndpoint = ([path, show]: (typeof shown)[number]): ProtectedEndpoint => ({
     ...GUARDED,
     method: 'GET',
     path: API + path,
-    judge: ({ request, user }) => ({
+    judge: (call) => ({
       access: undefined,
-      async run() {
-        if (!isOperator(user))
-          await refuse(request, user, { action: 'show', target: path.slice(1) });
-        return createJsonReply(200, await show(new URLSearchParams(request.query)));
+      run() {
+        const query = new URLSearchParams(call.request.query);
+        return runAudited(call, describeShow(path, query), async () =>
+          createJsonReply(200, await show(query)),
+        );
       },
     }),
   });
 
-  const createActEndpoint = ({ path, isId, ...act }: Act): ProtectedEndpoint => ({
+  const createActEndpoint = ({ path, isId, action, act, notFound }: Act): ProtectedEndpoint => ({
     ...GUARDED,
     method: 'DELETE',
     path: API + path,
     hasParameter: isId,
-    judge: (call) => ({ access: undefined, run: () => runAct(call, act) }),
+    judge: (call) => ({
+      access: undefined,
+      run() {
+        const target = call.request.path.slice(call.request.path.lastIndexOf('/') + 1);
+        return runAudited(call, { action, target }, async () => {
+          if (!(await act(target))) fail(notFound);
+          return { status: 204 };
+        });
+      },
+    }),
   });
 
-  async function runAct(
+  /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
+  async function runAudited(
     { request, user }: ProtectedCall,
-    { action, act, notFound }: Omit<Act, 'path' | 'isId'>,
+    what: What,
+    work: () => Promise<Reply>,
   ): Promise<Reply> {
-    const target = request.path.slice(request.path.lastIndexOf('/') + 1);
-    if (!isOperator(user)) return refuse(request, user, { action, target });
-    await audit.run(await describeAction(request, user, { action, target }), async () => {
-      if (!(await act(target))) fail(notFound);
-    });
-    return { status: 204 };
+    const action = {
+      event: 'admin',
+      ...what,
+      user: user?.sub,
+      ip: request.clientIp,
+      trace: getTraceId(request),
+    } as const;
+
+    async function refuse(reason: 'operators_only' | 'operators_client_only'): Promise<never> {
+      audit.write({ ...action, client: await clientOf({ user }) }, { outcome: 'denied', reason });
+      return fail(reason);
+    }
+
+    if (user === undefined || !operators.isOperator(user)) return refuse('operators_only');
+    const client = await operators.findClient(user);
+    if (client === undefined) return refuse('operators_client_only');
+    return audit.run({ ...action, client }, work);
   }
 
-  async function refuse(
-    request: GatewayRequest,
-    user: UserContext | undefined,
-    what: What,
-  ): Promise<never> {
-    const reason = 'operators_only';
-    audit.write(await describeAction(request, user, what), { outcome: 'denied', reason });
-    return fail(reason);
-  }
+  return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
+}
 
-  const describeAction = async (
-    request: GatewayRequest,
-    user: UserContext | undefined,
-    what: What,
-  ): Promise<AuditedAction> => ({
-    event: 'admin',
-    ...what,
-    user: user?.sub,
-    client: await clientOf({ user }),
-    ip: request.clientIp,
-    trace: getTraceId(request),
-  });
-
-  return [...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
+/** Also whose sessions were looked at. */
+function describeShow(path: string, query: URLSearchParams): What {
+  const user = query.get('user');
+  return { action: 'show', target: path.slice(1) + (user === null ? '' : ` of ${user}`) };
 }
 
 interface What {

@@ -34,10 +34,21 @@ const isOnCurve =
 const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
   type === 'ed25519' || type === 'ed448';
 
-const createRsaPkcs1 = (bits: number) => createAlgorithm(isRsa, `sha${bits}`);
+/** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
+function createRsa(hash: string, options?: SigningOptions): Algorithm {
+  const rsa = createAlgorithm(isRsa, hash, options);
+  return {
+    ...rsa,
+    verify: (signingInput, key, signature) =>
+      signature.length === Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8) &&
+      rsa.verify(signingInput, key, signature),
+  };
+}
+
+const createRsaPkcs1 = (bits: number) => createRsa(`sha${bits}`);
 
 const createRsaPss = (bits: number) =>
-  createAlgorithm(isRsa, `sha${bits}`, {
+  createRsa(`sha${bits}`, {
     padding: constants.RSA_PKCS1_PSS_PADDING,
     // RFC 7518 §3.5: the salt is as long as the hash.
     saltLength: bits / 8,

@@ -111,6 +111,8 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
   }
 
   async function fetchFirstKeys(): Promise<void> {
+    // They may have come while the caller was counted: then there is nothing to wait for.
+    if (keys !== undefined) return;
     const outcome = await (refresher.running ?? refresher.refreshLater());
     if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
   }

@@ -138,7 +138,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   });
 
   return {
-    endpoints: tracing === undefined ? endpoints : traceMcpEndpoints(endpoints, tracing),
+    endpoints: tracing === undefined ? endpoints : traceMcpEndpoints(endpoints),
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       // Servers behind the gateway name arguments to repeat at any time.

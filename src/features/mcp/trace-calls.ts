@@ -7,7 +7,7 @@ import type { RunMethod } from './calls/run-method.ts';
 
 export const traceCalls = (runMethod: RunMethod, tracing: Tracing): RunMethod =>
   function runTraced(...call) {
-    const span = tracing.getRequest()?.getSpan();
+    const span = tracing.getActiveSpan();
     const work = runMethod(...call);
     return span === undefined ? work : watchWork(work, span);
   };

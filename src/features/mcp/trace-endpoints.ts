@@ -9,39 +9,31 @@ import { isObject, type JsonObject } from '../../core/json.ts';
 import { truncateForLog } from '../../core/log.ts';
 import { type GatewayRequest, getHeader, getJson, type Reply } from '../../core/message.ts';
 import { stripUri } from '../../core/strip-uri.ts';
-import type { Attributes, RequestTrace, Tracing } from '../../core/tracing/tracing.ts';
+import type { Attributes, RequestTrace } from '../../core/tracing/tracing.ts';
 import { isRequestId, readMeta } from './protocol/json-rpc.ts';
 import { readTraceContext } from './protocol/trace-context.ts';
 
 /** The same endpoints. Whatever a message is passed on to belongs to its span from here on. */
-export const traceMcpEndpoints = (
-  endpoints: readonly Endpoint[],
-  tracing: Tracing,
-): readonly Endpoint[] =>
+export const traceMcpEndpoints = (endpoints: readonly Endpoint[]): readonly Endpoint[] =>
   endpoints.map((endpoint) =>
     endpoint.kind === 'protected' && endpoint.body === 'json'
-      ? { ...endpoint, judge: traceJudge(endpoint.judge, tracing) }
+      ? { ...endpoint, judge: traceJudge(endpoint.judge) }
       : endpoint,
   );
 
-function traceJudge(judge: ProtectedEndpoint['judge'], tracing: Tracing) {
+function traceJudge(judge: ProtectedEndpoint['judge']) {
   return function judgeTraced(call: ProtectedCall): JudgedCall {
-    const trace = tracing.getRequest();
+    const { trace } = call.request;
     const message = getJson(call.body);
     if (trace === undefined || !isObject(message)) return judge(call);
     trace.offerParent(readTraceContext(readMeta(message.params)));
-    trace.getSpan().setAttributes(describeMessage(message, call.request));
-    const { access, run } = judge(passTrace(call, message, trace));
+    const traced = passTrace(call, message, trace);
+    const span = trace.getSpan();
+    if (span === undefined) return judge(traced);
+    span.setAttributes(describeMessage(message, call.request));
+    const { access, run } = judge(traced);
     const name = nameMessage(message);
-    return {
-      access,
-      run: (session) =>
-        nameAtEnd(
-          trace,
-          name,
-          trace.getSpan().run(() => run(session)),
-        ),
-    };
+    return { access, run: (session) => nameAtEnd(trace, name, run(session)) };
   };
 }
 
@@ -50,7 +42,7 @@ function passTrace(call: ProtectedCall, message: JsonObject, trace: RequestTrace
   const { params = {}, method } = message;
   if (typeof method !== 'string' || !isObject(params) || call.body.type !== 'json') return call;
   const { tracestate: _, ...meta } = readMeta(params);
-  const traced = { ...params, _meta: { ...meta, ...trace.getSpan().context } };
+  const traced = { ...params, _meta: { ...meta, ...trace.getContext() } };
   return { ...call, body: { ...call.body, value: { ...message, params: traced } } };
 }
 

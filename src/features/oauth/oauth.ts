@@ -1,11 +1,13 @@
 // §4.6–§4.8: the OAuth endpoints, put together for the mode.
 import type { Clock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { AdminConfig } from '../../core/config/groups/admin.ts';
 import type { BrokerConfig, ProxyConfig } from '../../core/config/groups/oauth.ts';
 import type { ServerConfig } from '../../core/config/groups/server.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
+import { OPERATORS_CLIENT_ID } from '../../core/own-clients.ts';
 import type { ProviderEndpoints } from '../../core/provider/provider-endpoints.ts';
 import { parseScope } from '../../core/scope.ts';
 import type { Seal } from '../../core/seal/seal.ts';
@@ -15,7 +17,6 @@ import type { Store } from '../../core/store/store.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import { createBroker } from './broker/broker.ts';
-import { createNoteClient } from './broker/note-client.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { type ClientsDeps, createClients } from './clients/clients.ts';
 import { findClientId, findClientIdInBody, logClient } from './clients/log-client.ts';
@@ -26,6 +27,7 @@ import { createBrowsers } from './consent/browser.ts';
 import { createConsent, type RedirectToProvider } from './consent/consent.ts';
 import { createPendingConsents } from './consent/pending-consents.ts';
 import { createLoginLog } from './provider/login-log.ts';
+import { createNoteClient } from './provider/note-client.ts';
 import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy/proxy.ts';
@@ -89,16 +91,18 @@ interface ClientPolicy extends Pick<ClientsDeps, 'renewal'> {
   readonly listScopes: (scope: string | undefined) => readonly string[];
 }
 
-type WithBaseUrl<Group> = Group & OwnResources & Pick<ServerConfig, 'displayName'>;
+type WithBaseUrl<Group> = Group &
+  OwnResources &
+  Pick<ServerConfig, 'displayName'> & { readonly admin: AdminConfig };
 
 const ONE_DAY_SECONDS = 86_400;
 
 /** @throws Error without what the mode and the consent page need: they are never left out in silence. */
 export function createOAuth(
-  { server: { baseUrl, displayName }, oauth }: Pick<Config, 'server' | 'oauth'>,
+  { server: { baseUrl, displayName }, oauth, admin }: Pick<Config, 'server' | 'oauth' | 'admin'>,
   deps: OAuthDeps,
 ): OAuthHandlers {
-  const own = { baseUrl, displayName, serverUrls: deps.serverUrls };
+  const own = { baseUrl, displayName, serverUrls: deps.serverUrls, admin };
   return oauth.mode === 'broker'
     ? createBrokerHandlers({ ...oauth, ...own }, deps)
     : createProxyHandlers({ ...oauth, ...own }, deps);
@@ -114,7 +118,10 @@ function createBrokerHandlers(config: WithBaseUrl<BrokerConfig>, deps: OAuthDeps
     listScopes: (scope) => parseScope(buildAuthorizationParameters(config, scope, []).scope),
   });
   const records = requireRecords(deps, 'Broker mode');
-  const noteClient = createNoteClient({ ...deps, isNeeded: deps.needsClients });
+  const noteClient = createNoteClient({
+    ...deps,
+    isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID || deps.needsClients(),
+  });
   const broker = createBroker(config, {
     ...parts,
     records,
@@ -133,7 +140,11 @@ function createProxyHandlers(config: WithBaseUrl<ProxyConfig>, deps: OAuthDeps):
     unusedTtlSeconds: ttlSeconds,
     listScopes: parseScope,
   });
-  const proxy = createProxy(config, parts);
+  const noteClient = createNoteClient({
+    ...deps,
+    isNeeded: (clientId) => clientId === OPERATORS_CLIENT_ID,
+  });
+  const proxy = createProxy(config, { ...parts, noteClient });
   return createHandlers(config, deps, parts, { ...proxy, callback: undefined, issuer: undefined });
 }
 
@@ -159,6 +170,7 @@ function createParts(
       allowsAnyLoopbackPort: redirectUris.allowsAnyLoopbackPort,
       renewal,
       baseUrl,
+      hasOperatorsPage: config.admin.groups.length > 0,
     }),
     api: createProviderApi(fetch),
     logLogin: createLoginLog({ log, inspectToken }),

@@ -1,6 +1,6 @@
 // §18.5: which OAuth client a token was made for.
+import { readClaimedClient } from '../../core/claimed-client.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { JsonObject } from '../../core/json.ts';
 import type { Log } from '../../core/log.ts';
 import { createWarnThrottle } from '../../core/log-throttle.ts';
 import { hashSha256 } from '../../core/sha256.ts';
@@ -22,9 +22,6 @@ export interface ClientOfDeps {
 export type ClientOf = (caller: {
   readonly user: UserContext | undefined;
 }) => string | undefined | Promise<string | undefined>;
-
-/** RFC 9068 §2.2, OpenID Connect Core §2, and what Okta and Microsoft Entra call it. */
-const CLIENT_CLAIMS = ['azp', 'client_id', 'cid', 'appid'] as const;
 
 const MAX_TOKENS = 10_000;
 
@@ -86,12 +83,4 @@ export function createClientOf({
     remember(digest, client, Number.POSITIVE_INFINITY);
     return client;
   };
-}
-
-export function readClaimedClient(claims: JsonObject): string | undefined {
-  for (const name of CLIENT_CLAIMS) {
-    const value = Object.hasOwn(claims, name) ? claims[name] : undefined;
-    if (typeof value === 'string' && value !== '') return value;
-  }
-  return undefined;
 }

@@ -23,12 +23,14 @@ export function compileWho(who: RuleConfig['who']): Subject {
   if (claims !== undefined) {
     tests.push(({ user }) => user !== undefined && hasClaims(user.claims, claims));
   }
+  // Nobody who is not logged in can ask for a scope.
+  if (scopes !== undefined) tests.push(({ user }) => user !== undefined);
   if (clients !== undefined) {
     const globs = clients.map(compileGlob);
     tests.push(({ clientId }) => clientId !== undefined && globs.some((fits) => fits(clientId)));
   }
   // Nobody is meant by nothing.
-  const isEmpty = tests.length === 0 && scopes === undefined;
+  const isEmpty = tests.length === 0;
   return { fits: (caller) => !isEmpty && tests.every((test) => test(caller)), scopes };
 }
 

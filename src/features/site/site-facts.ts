@@ -1,7 +1,11 @@
 // §19.2: what the pages know of this gateway.
 import type { Config } from '../../core/config/config.ts';
 import type { OAuthConfig } from '../../core/config/groups/oauth.ts';
-import { buildPlaygroundCallbackUrl, PLAYGROUND_CLIENT_ID } from '../../core/playground.ts';
+import {
+  buildPlaygroundCallbackUrl,
+  OPERATORS_CLIENT_ID,
+  PLAYGROUND_CLIENT_ID,
+} from '../../core/own-clients.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
 
 /** Public, and the same until the next start. Members that are undefined are left out. */
@@ -22,6 +26,8 @@ export interface LoginFacts {
   /** False where the gateway only checks tokens that clients got elsewhere. */
   readonly isOffered: boolean;
   readonly clientId: string;
+  /** Undefined where there is no operators' page. */
+  readonly operatorsClientId: string | undefined;
   readonly redirectUri: string;
 }
 
@@ -33,13 +39,11 @@ export const listSiteFacts = (config: Config, logo: string | undefined): SiteFac
     baseUrl,
     mcpUrl: `${baseUrl}/mcp`,
     logo,
-    login: config.auth.required
-      ? listLoginFacts(config.oauth, config.auth.provider.issuer, baseUrl)
-      : undefined,
+    login: config.auth.required ? listLoginFacts(config, config.auth.provider.issuer) : undefined,
   };
 };
 
-function listLoginFacts(oauth: OAuthConfig, issuer: string, baseUrl: string): LoginFacts {
+function listLoginFacts({ server, oauth, admin }: Config, issuer: string): LoginFacts {
   const { mode, endpoints, providerClient } = oauth;
   return {
     provider: new URL(endpoints.authorizationUrl ?? issuer).host,
@@ -48,6 +52,7 @@ function listLoginFacts(oauth: OAuthConfig, issuer: string, baseUrl: string): Lo
       mode === 'broker' ||
       [endpoints.authorizationUrl, endpoints.tokenUrl, providerClient.id].every(Boolean),
     clientId: PLAYGROUND_CLIENT_ID,
-    redirectUri: buildPlaygroundCallbackUrl(baseUrl),
+    operatorsClientId: admin.groups.length > 0 ? OPERATORS_CLIENT_ID : undefined,
+    redirectUri: buildPlaygroundCallbackUrl(server.baseUrl),
   };
 }

@@ -79,12 +79,24 @@ export async function createSite({
 
 const NOT_FOUND_PATH = '/404';
 const OPERATORS_PATH = '/admin';
+const CALLBACK_PATH = '/playground/callback';
 
-/** Names of files change with their content, yet not with BASE_URL, which is filled into it. */
+/** Its address has a code, which nothing that it loads need be told. */
+const WITHOUT_REFERRER = { 'Referrer-Policy': 'no-referrer' } as const;
+
 const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
 
+/**
+ * For what never changes under its name. The name has the hash of what was built: what is filled in later, such as
+ * BASE_URL, is not in it.
+ */
+const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' } as const;
+const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css)$/;
+
 interface Page {
+  /** Weak: the same whatever coding it is sent in. */
   readonly etag: string;
+  readonly caching: ReplyHeaders;
   readonly reply: Reply & { readonly headers: ReplyHeaders };
 }
 
@@ -94,19 +106,28 @@ function createPage(
   logoOrigin: string | undefined,
 ): Page {
   const body = isText ? Buffer.from(fillSlots(bytes.toString('utf8'))) : bytes;
-  const etag = `"${hashSha256(body).slice(0, 27)}"`;
+  const isFinal = NAME_WITH_HASH.test(path) && body.equals(bytes);
+  const etag = `W/"${hashSha256(body).slice(0, 27)}"`;
   const policy = type === HTML && {
     'Content-Security-Policy': createPolicy(getPageKind(path), body.toString('utf8'), logoOrigin),
   };
-  const headers = { ...policy, 'Content-Type': type, ...CACHING, ETag: etag };
-  return { etag, reply: { status: 200, headers, body } };
+  const caching = isFinal ? FOR_EVER : CACHING;
+  const headers = {
+    ...policy,
+    ...(path === CALLBACK_PATH && WITHOUT_REFERRER),
+    'Content-Type': type,
+    ...caching,
+    ETag: etag,
+  };
+  return { etag, caching, reply: { status: 200, headers, body } };
 }
 
 /** RFC 9110 §13.1.2: weak comparison with each entry of the list. */
 const matchesEtag = (ifNoneMatch: string | undefined, { etag }: Page): boolean =>
-  ifNoneMatch?.split(',').some((entry) => ['*', etag, `W/${etag}`].includes(entry.trim())) ?? false;
+  ifNoneMatch?.split(',').some((entry) => ['*', etag, etag.slice(2)].includes(entry.trim())) ??
+  false;
 
-const createNotModifiedReply = ({ etag }: Page): Reply => ({
+const createNotModifiedReply = ({ etag, caching }: Page): Reply => ({
   status: 304,
-  headers: { ...CACHING, ETag: etag },
+  headers: { ...caching, ETag: etag },
 });

@@ -22,15 +22,12 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
         kind: 'client',
         attributes: { ...place, ...describeRequest(request) },
       });
-      // What is not recorded is passed on all the same: the server follows.
-      const own = span?.context ?? tracing.getTraceContext();
+      // What is not recorded is passed on all the same, as it came: the server follows.
+      if (span === undefined) return upstream.request(caller, request);
       const { baggage } = request.trace;
-      const trace =
-        own.traceparent === undefined
-          ? request.trace
-          : { ...own, ...(baggage !== undefined && { baggage }) };
+      const trace = { ...span.context, ...(baggage !== undefined && { baggage }) };
       const send = () => upstream.request(caller, { ...request, trace });
-      return span === undefined ? send() : watchRequest(span.run(send), span);
+      return watchRequest(span.run(send), span);
     },
     describe: (caller) => upstream.describe(caller),
     listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),

@@ -307,7 +307,7 @@ test.each([
 ])('§18.1 file: the URL %s is refused, and not shown', async (url) => {
   const problems = await findServerProblems({ url });
   expect(problems).toEqual([
-    'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info and fragment.',
+    'url: The value given (not shown) is not valid. It must be an absolute http or https URL in ASCII, without user info and fragment, for example https://wiki.example.com/mcp.',
   ]);
 });
 
@@ -462,6 +462,10 @@ test.each([
     rule: { who: { claims: { a: { b: [null] } } }, may: ['*'] },
     says: 'who.claims.a.b[0]: This is not valid.',
   },
+  {
+    rule: { who: { claims: { id: [2 ** 53] } }, may: ['*'] },
+    says: 'who.claims.id[0]: This number is too large: tokens with other numbers would fit, too.',
+  },
   { rule: { when: ' ', may: ['*'] }, says: 'when: " " is not valid. It must be a CEL expression.' },
   {
     rule: { who: 'everyone', may: ['*'], deny: ['x'] },
@@ -471,6 +475,12 @@ test.each([
   const problems = await findProblems({ rules: [rule] });
   expect(problems[0]).toContain(says);
   expect(problems.length).toBeLessThanOrEqual(2);
+});
+
+test('§18.1 file: a list of no rules is refused, as it would allow everybody everything', async () => {
+  expect(await findProblems({ rules: [] })).toEqual([
+    expect.stringMatching(/rules: The list is empty\. .* leave "rules" out/),
+  ]);
 });
 
 test('§18.1 file: what is wrong with the patterns and the expression of a rule stands at the rule', async () => {

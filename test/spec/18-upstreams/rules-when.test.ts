@@ -221,6 +221,27 @@ describe('attacks: values', () => {
     ).toBe(true);
   });
 
+  test.each([
+    ['!has(args.force)', '{"force": null}', false],
+    ["!('force' in args)", '{"force": null}', false],
+    ['has(args.force) && args.force == null', '{"force": null}', true],
+    ["!('force' in args.options)", '{"options": {}}', true],
+    ["'force' in args.options", '{"options": ["force"]}', true],
+    ['!has(args.options.force)', '{"options": {}}', true],
+    ['!has(args.options.force)', '{"options": [{"force": 1}]}', false],
+    ['!has(args.options.force)', '{"options": "force"}', false],
+    ['!has(args.options.force)', '{"options": null}', false],
+    ['!has(args.options) || !has(args.options.force)', '{"options": ["force"]}', false],
+    ['user.groups.all(g, !has(user.claims.realm_access.roles.x))', '{}', false],
+    ['args.count < 100', '{"count": -1e400}', false],
+    ['args.count < 100', '{"count": -0}', true],
+  ])(
+    '§18.5 a member that is null is there, and what has no members is no object: %s with %s',
+    async (when, args, expected) => {
+      expect(await holds(when, call(parse(args)))).toBe(expected);
+    },
+  );
+
   test('§18.5 an expression sees so much of the arguments, and fails beyond', async () => {
     const long = 'a'.repeat(20_000);
     expect(await holds("args.path == 'x'", call({ path: 'x', content: long }))).toBe(true);

@@ -237,7 +237,7 @@ describe('who', () => {
     expect((await judge('everyone')).kind).toBe('allowed');
     expect((await judge({ groups: ['a'] })).kind).toBe('denied');
     expect((await judge({ claims: { a: 'x' } })).kind).toBe('denied');
-    expect((await judge({ scopes: ['a'] })).kind).toBe('scopes_missing');
+    expect((await judge({ scopes: ['a'] })).kind).toBe('denied');
   });
 });
 

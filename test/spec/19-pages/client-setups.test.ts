@@ -1,7 +1,11 @@
 // §19.4: the one table of how clients are told of the gateway.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { CLIENT_SETUPS, type ClientSetup } from '../../../src/core/client-setups.ts';
+import {
+  CLIENT_SETUPS,
+  type ClientSetup,
+  MORE_CLIENT_SETUPS,
+} from '../../../src/core/client-setups.ts';
 
 const ENTRY = { name: 'postern', url: 'https://mcp.example.com/tools/mcp' };
 
@@ -12,14 +16,17 @@ function requireSetup(id: string): ClientSetup {
 }
 
 describe('what clients are given', () => {
-  test.each(CLIENT_SETUPS)('§19.4 $title: the address of the gateway', (setup) => {
-    const text = setup.render(ENTRY);
-    expect(text).toContain(ENTRY.url);
-    if (setup.language === 'json') expect(() => JSON.parse(text)).not.toThrow();
-  });
+  test.each([...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS])(
+    '§19.4 $title: the address of the gateway',
+    (setup) => {
+      const text = setup.render(ENTRY);
+      expect(text).toContain(ENTRY.url);
+      if (setup.language === 'json') expect(() => JSON.parse(text)).not.toThrow();
+    },
+  );
 
   test('§19.4 each has an id of its own', () => {
-    const ids = CLIENT_SETUPS.map(({ id }) => id);
+    const ids = [...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS].map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
@@ -41,11 +48,19 @@ describe('what clients are given', () => {
     });
   });
 
-  test('§19.4 the documentation says the same commands', () => {
-    const page = readFileSync(new URL('../../../docs/clients.md', import.meta.url), 'utf8');
-    const entry = { name: 'postern', url: '{base_url}/mcp' };
-    for (const id of ['claude-code', 'codex', 'gemini']) {
-      expect(page).toContain(requireSetup(id).render(entry));
+  test('§19.4 the documentation has no command or file of these but those of the table', () => {
+    const entry = { name: 'postern', url: 'https://a.example/mcp' };
+    const known = [...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS].flatMap(({ render, instead }) =>
+      [render, instead?.render ?? render].map((one) =>
+        one(entry).replaceAll('https://a.example', '{base_url}'),
+      ),
+    );
+    for (const name of ['clients.md', 'connect.md']) {
+      const page = readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8');
+      const blocks = [...page.matchAll(/^```\w+\n([\s\S]*?)\n```$/gm)].map(([, text = '']) => text);
+      const added = blocks.filter((text) => / mcp add |"mcpServers"|"servers"/.test(text));
+      const others = added.filter((text) => !known.includes(text) && !text.includes('"headers"'));
+      expect(others, name).toEqual([]);
     }
   });
 });

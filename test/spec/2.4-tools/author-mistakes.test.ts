@@ -296,6 +296,12 @@ test.each([
   [sides({ type: 'x', items: {} }), '.properties.sides.type is "x"; allowed are string,'],
   [sides({ required: true }), '.properties.sides.required is true; it must be array.'],
   [sides({ minimum: '1' }), '.properties.sides.minimum is "1"; it must be number.'],
+  [sides({ minLength: -1 }), '.properties.sides.minLength is -1; it must be >= 0.'],
+  [sides({ title: 1 }), '.properties.sides.title is 1; it must be string.'],
+  [
+    sides({ type: 'object', required: ['a', 'a'] }),
+    '.properties.sides.required is ["a","a"]; it must NOT have duplicate items',
+  ],
   [
     { type: 'object', properties: { 'two words': 'string' } },
     '.properties["two words"] is "string"; it must be object,boolean.',

@@ -106,9 +106,44 @@ describe('a full disk', () => {
     rmSync(path);
     clock.advance(1_000);
     await stateless(gateway, 'tools/call', CALL);
-    expect(parseAuditLines(readFileSync(path, 'utf8'))).toMatchObject([{ outcome: 'success' }]);
+    expect(parseAuditLines(readFileSync(path, 'utf8'))).toMatchObject([
+      { event: 'gap', lost: 2 },
+      { event: 'tool_call', outcome: 'success' },
+    ]);
     expect(gateway.log.filter(({ level }) => level === 'warn')).toMatchObject([{ lostLines: 2 }]);
   });
+});
+
+test('§4.3 ready: not while AUDIT_REQUIRED=true lets no call run; and again by itself', async () => {
+  const { catalog } = createCountingCatalog();
+  const folder = closeAfterTest(await createTemporaryFolder());
+  const path = join(folder.path, 'audit.log');
+  symlinkSync('/dev/full', path);
+  const clock = manualClock();
+  const env = { AUDIT_LOG: `file:${path}`, ...REQUIRED };
+  const gateway = closeAfterTest(await startGateway({ env, deps: { catalog, clock } }));
+  const ready = async () => {
+    const { status, json } = await gateway.request({ path: '/health/ready' });
+    return [status, json.checks.audit];
+  };
+  // With a key set at hand.
+  await gateway.open();
+  expect(await ready()).toEqual([200, { status: 'ok' }]);
+  expect((await stateless(gateway, 'tools/call', CALL)).status).toBe(503);
+  expect(await ready()).toEqual([503, { status: 'unavailable' }]);
+  rmSync(path);
+  clock.advance(1_000);
+  expect(await ready()).toEqual([200, { status: 'ok' }]);
+  expect(await ready()).toEqual([200, { status: 'ok' }]);
+  expect(parseAuditLines(readFileSync(path, 'utf8'))).toMatchObject([{ event: 'gap', lost: 1 }]);
+});
+
+test('§4.3 ready: an audit log that is not required is no check', async () => {
+  const gateway = closeAfterTest(await startGateway({ env: FULL }));
+  await stateless(gateway, 'tools/call', CALL);
+  const { status, json } = await gateway.request({ path: '/health/ready' });
+  expect(status).toBe(200);
+  expect(json.checks).not.toHaveProperty('audit');
 });
 
 test('§21.1 audit: with AUDIT_REQUIRED a line says that a call starts, and one what came of it', async () => {
@@ -164,10 +199,14 @@ test('§21.1 audit: what callers choose is cut, and escaped where a terminal wou
   const audit = await createAuditLog();
   const gateway = closeAfterTest(await startGateway({ env: audit.env }));
   const session = await gateway.open();
-  await gateway.call(session, 'tools/call', { name: `\u001b[31m\u202e${'x'.repeat(5_000)}\n{}` });
+  await gateway.call(session, 'tools/call', {
+    name: `\u001b[31m\u202e\u200e\u{e0041}${'x'.repeat(5_000)}\n{}`,
+  });
   expect(audit.lines()).toHaveLength(1);
   expect(audit.lines()[0]?.tool).toHaveLength(256);
   expect(audit.text()).toMatch(/^[\x20-\x7e…]+\n$/);
+  await gateway.call(session, 'tools/call', { name: '\u202e'.repeat(5_000) });
+  expect(Buffer.byteLength(audit.text().split('\n')[1] ?? '')).toBeLessThan(4_096);
 });
 
 describe('settings that are refused', () => {

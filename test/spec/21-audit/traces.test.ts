@@ -1,5 +1,7 @@
 // §21.2: what a collector gets of a request: its span, those below it, and whose child it is.
+import { trace as tracesOfTools } from '@opentelemetry/api';
 import { describe, expect, test } from 'vitest';
+import { createLocalCatalog, defineTool } from '../../../src/define.ts';
 import { stateless } from '../../support/clients/stateless.ts';
 import { type Collector, startCollector } from '../../support/gateway/collector.ts';
 import {
@@ -148,6 +150,36 @@ test('§21.2 traces: a request to a server is a span below, and the parent of wh
   expect(JSON.parse(sent?.body ?? '').params._meta).toMatchObject({
     traceparent: `00-${TRACE}-${below.spanId}-01`,
     baggage: 'tenant=blue',
+  });
+});
+
+test('§21.2 traces: spans that a tool makes by the API are below its call, and recorded only where that is', async () => {
+  const spanning = defineTool({
+    name: 'spanning',
+    description: 'Makes a span.',
+    inputSchema: { type: 'object' },
+    async run() {
+      await Promise.resolve();
+      tracesOfTools.getTracer('tool').startSpan('work').end();
+      return { content: [] };
+    },
+  });
+  const gateway = await startGateway({
+    env: collector.env,
+    deps: { catalog: createLocalCatalog({ tools: [spanning] }) },
+  });
+  for (const flags of ['00', '01']) {
+    await stateless(
+      gateway,
+      'tools/call',
+      { name: 'spanning', arguments: {} },
+      { headers: { traceparent: `00-${TRACE}-${PARENT}-${flags}` } },
+    );
+  }
+  await gateway.close();
+  expect(collector.only('work')).toMatchObject({
+    traceId: TRACE,
+    parentSpanId: collector.only('tools/call spanning').spanId,
   });
 });
 

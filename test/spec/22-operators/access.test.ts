@@ -74,6 +74,8 @@ test('§22.1 operators: whoever is none ends no session and deletes no client, a
     { ...denied, action: 'end_session', target: session },
     { ...denied, action: 'delete_client', target: id },
     { ...denied, action: 'show', target: 'sessions' },
+    { outcome: 'success', action: 'show', target: 'sessions of ada' },
+    { outcome: 'success', action: 'show', target: 'clients' },
   ]);
 });
 
@@ -138,7 +140,10 @@ describe('settings', () => {
   });
 
   test('§22.1 operators: nor may a configuration made by hand have them', async () => {
-    const config = { ...loadConfig({ AUTH_REQUIRED: 'false' }), admin: { groups: ['operators'] } };
+    const config = {
+      ...loadConfig({ AUTH_REQUIRED: 'false' }),
+      admin: { groups: ['operators'], clients: [] },
+    };
     await expect(createGateway(config)).rejects.toThrow(ConfigError);
   });
 });

@@ -11,10 +11,10 @@ test('§22.4 operators: servers behind the gateway: up with their tools, or down
   );
   const gateway = await startForTest({
     file: { mcpServers: { up: up.url, down: `http://127.0.0.1:${await freePort()}/mcp` } },
-    env: { ADMIN_GROUPS: 'operators' },
+    env: { ADMIN_GROUPS: 'operators', ADMIN_CLIENTS: 'ops-script' },
   });
   await gateway.listNames('tools/list');
-  const token = await gateway.issuer.sign({ groups: ['operators'] });
+  const token = await gateway.issuer.sign({ groups: ['operators'], azp: 'ops-script' });
   const answer = await gateway.request({
     path: '/admin/api/servers',
     headers: { authorization: `Bearer ${token}` },

@@ -6,6 +6,7 @@ import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
@@ -273,14 +274,30 @@ describe('documentation pages', () => {
 
   test('§4.1 a page that the caller has is answered with 304', () => {
     const etag = site.findPage('/')?.headers?.ETag ?? '';
-    expect(etag).toMatch(/^"[\w-]{27}"$/);
-    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+    expect(etag).toMatch(/^W\/"[\w-]{27}"$/);
+    for (const known of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
       const reply = site.findPage('/', known);
       expect(reply).toMatchObject({ status: 304, headers: { ETag: etag } });
       expect(reply?.body).toBeUndefined();
     }
     expect(site.findPage('/', '"other"')?.status).toBe(200);
     expect(site.findPage('/settings')?.headers?.ETag).not.toBe(etag);
+  });
+
+  test('§4.1 a file whose name has the hash of all that is in it is kept for ever, and no other is', async () => {
+    const below = await open('https://example.com/tools');
+    const immutable = 'public, max-age=31536000, immutable';
+    const names = readdirSync(join(folder, 'assets'), { recursive: true, encoding: 'utf8' });
+    const kept = names.filter((name) => {
+      const [here, there] = [site, below].map((one) => one.findPage(`/assets/${name}`));
+      if (here?.headers?.['Cache-Control'] !== immutable) return false;
+      expect(textOf(there), name).toBe(textOf(here));
+      const known = site.findPage(`/assets/${name}`, here.headers.ETag);
+      expect(known).toMatchObject({ status: 304, headers: { 'Cache-Control': immutable } });
+      return true;
+    });
+    expect(kept.some((name) => name.startsWith('style.'))).toBe(true);
+    expect(kept).not.toContain('icon.svg');
   });
 
   test.each([
@@ -359,9 +376,42 @@ describe('documentation pages over HTTP', () => {
     const { reply, route } = await ask('GET', '/settings');
     expect(reply).toMatchObject({
       status: 200,
-      headers: { 'X-Frame-Options': 'DENY', Vary: 'Origin' },
+      headers: { 'X-Frame-Options': 'DENY', Vary: 'Origin, Accept-Encoding' },
     });
     expect(route).toBe('/**');
+  });
+
+  test.each([
+    { accepted: 'gzip, deflate, br, zstd', coding: 'br', open: brotliDecompressSync },
+    { accepted: 'br;q=0, GZIP;q=0.5', coding: 'gzip', open: gunzipSync },
+    { accepted: 'zstd, identity', coding: undefined, open: (body: Uint8Array) => body },
+    { accepted: undefined, coding: undefined, open: (body: Uint8Array) => body },
+  ])(
+    '§4.1 a page in the coding that the caller accepts ($accepted)',
+    async ({ accepted, coding, open: decode }) => {
+      const headers = accepted === undefined ? {} : { 'accept-encoding': accepted };
+      const plain = site.findPage('/settings')?.body as Uint8Array;
+      for (const method of ['GET', 'HEAD']) {
+        const { reply } = await ask(method, '/settings', headers);
+        expect(reply.headers['Content-Encoding']).toBe(coding);
+        expect(reply.headers.Vary).toBe('Origin, Accept-Encoding');
+        const body = reply.body as Uint8Array;
+        expect(Buffer.from(decode(body)).equals(plain)).toBe(true);
+        if (coding !== undefined) expect(body.byteLength * 3).toBeLessThan(plain.byteLength);
+      }
+      const { reply: first } = await ask('GET', '/settings', headers);
+      const known = { ...headers, 'if-none-match': first.headers.ETag ?? '' };
+      const { reply } = await ask('GET', '/settings', known);
+      expect(reply).toMatchObject({ status: 304, headers: { Vary: 'Origin, Accept-Encoding' } });
+      expect(reply.headers).not.toHaveProperty('Content-Encoding');
+    },
+  );
+
+  test('§4.1 what is no text, or small, is sent as it is', async () => {
+    const { reply } = await ask('GET', '/favicon.ico', { 'accept-encoding': 'br' });
+    expect(reply.headers).not.toHaveProperty('Content-Encoding');
+    const page = await ask('GET', '/nowhere', { accept: 'text/html', 'accept-encoding': 'br' });
+    expect(page.reply).toMatchObject({ status: 404, headers: { 'Content-Encoding': 'br' } });
   });
 
   test('§4.1 HEAD is GET; any other method is 405 with Allow', async () => {
@@ -376,7 +426,7 @@ describe('documentation pages over HTTP', () => {
     expect(browser.reply.headers).toMatchObject({
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Security-Policy': expect.stringContaining("script-src 'self' 'sha256-"),
-      Vary: 'Origin, Accept',
+      Vary: 'Origin, Accept, Accept-Encoding',
     });
     expect(browser.reply.headers).not.toHaveProperty('ETag');
     expect(textOf(browser.reply)).toContain('Page not found');

@@ -6,13 +6,19 @@ import {
   randomInt,
   sign,
 } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Fetch } from '../../../src/core/fetch-with-limits.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
-import { INITIALIZE_REQUEST, type TestResponse } from '../../support/gateway/gateway.ts';
+import {
+  INITIALIZE_REQUEST,
+  startGateway,
+  type TestResponse,
+} from '../../support/gateway/gateway.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { useFreshGateway } from '../../support/gateway/use-gateway.ts';
 import { AUDIENCE } from '../../support/oauth/issuer.ts';
+import { wrapStore } from '../../support/stores/wrapped-store.ts';
 
 let clock: ManualClock;
 /** The provider's key set waits for it. */
@@ -74,6 +80,36 @@ async function publish(...keys: readonly never[]): Promise<void> {
   await expect.poll(() => gateway.issuer.fetches.keys, { interval: 5 }).toBe(before + 1);
   await gateway.open();
 }
+
+test('§5 keys that come while the first caller is counted: it waits no longer', async () => {
+  const steps = new EventEmitter();
+  gate = once(steps, 'keys').then(() => {});
+  let isHeld = false;
+  const wrapped = await wrapStore((store) => ({
+    async admitRequest(...args) {
+      if (!isHeld) {
+        isHeld = true;
+        await once(steps, 'count');
+      }
+      return store.admitRequest(...args);
+    },
+  }));
+  const early = await startGateway({
+    deps: { clock: manualClock(), fetch: fetchThroughGate, store: wrapped.store },
+  });
+  try {
+    const answering = early.rpc(INITIALIZE_REQUEST);
+    await expect.poll(() => isHeld).toBe(true);
+    steps.emit('keys');
+    const isReady = async () => (await early.request({ path: '/health/ready' })).status;
+    await expect.poll(isReady).toBe(200);
+    steps.emit('count');
+    expect((await answering).status).toBe(200);
+  } finally {
+    await early.close();
+    await wrapped.remove();
+  }
+});
 
 test('§5 a key set that cannot be fetched: a token of an unknown key waits for one fetch, not for two', async () => {
   let failFetch = (_error: Error) => {};

@@ -1,4 +1,5 @@
 import {
+  constants,
   createHmac,
   createPublicKey,
   generateKeyPairSync,
@@ -266,6 +267,26 @@ describe('the signature of a token', () => {
       await expectRefusedAtOnce(`${text}.${signature('der')}`);
     },
   );
+
+  test('§7.1 an RSA signature without its leading zero: invalid_token', async () => {
+    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const kid = 'leading-zero';
+    gateway.issuer.keys = [
+      ...gateway.issuer.keys,
+      { ...publicKey.export({ format: 'jwk' }), kid } as never,
+    ];
+    const text = `${base64url({ alg: 'PS256', kid })}.${base64url(claims())}`;
+    const padding = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
+    const create = () => signBytes('sha256', Buffer.from(text), { key: privateKey, ...padding });
+    // The salt makes each another one: one in 256 begins with a zero.
+    let signature = create();
+    while (signature[0] !== 0) signature = create();
+    expectRefused(
+      await afterRefresh(send(`${text}.${base64url(signature.subarray(1))}`)),
+      'invalid_token',
+    );
+    expect((await send(`${text}.${base64url(signature)}`)).status).toBe(200);
+  });
 
   test('§7.1 a foreign key under a known kid: invalid_token, and nothing is fetched', async () => {
     await expectRefusedAtOnce(made(OWN, claims(), foreign.privateKey));

@@ -12,6 +12,7 @@ const NPM_LIMIT_MS = 300_000;
 export const PACKED = [
   'dist',
   'scripts',
+  'templates',
   'package.json',
   'package-lock.json',
   'README.md',

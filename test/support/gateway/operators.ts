@@ -21,6 +21,9 @@ interface ShowOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** The client of the provider that operators' scripts are. */
+export const SCRIPT = 'ops-script';
+
 /** Closed after the test. */
 export async function startOperators(
   env: Readonly<Record<string, string>> = {},
@@ -28,11 +31,20 @@ export async function startOperators(
 ): Promise<Operators> {
   const audit = await createAuditLog();
   const broker = closeAfterTest(
-    await startBroker({ ADMIN_GROUPS: 'operators, /sre', ...audit.env, ...env }, deps),
+    await startBroker(
+      { ADMIN_GROUPS: 'operators, /sre', ADMIN_CLIENTS: SCRIPT, ...audit.env, ...env },
+      deps,
+    ),
   );
   const { gateway } = broker;
   const sign: Operators['sign'] = (claims) =>
-    broker.sign({ sub: 'olga', groups: ['staff', 'operators'], aud: MCP, ...claims });
+    broker.sign({
+      sub: 'olga',
+      groups: ['staff', 'operators'],
+      aud: MCP,
+      azp: SCRIPT,
+      ...claims,
+    });
   const request = async (method: string, path: string, { claims, headers }: ShowOptions = {}) =>
     gateway.request({
       method,

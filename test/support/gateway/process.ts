@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { endProcess } from '../tools/server-process.ts';
 import type { LogLine } from './log.ts';
 import { freePort } from './ports.ts';
 
@@ -22,6 +23,8 @@ export interface Postern {
   readonly ended: Promise<End>;
   readonly hasEnded: boolean;
   kill(signal: NodeJS.Signals): void;
+  /** Stops reading what it prints, and goes on. */
+  readonly reading: { stop(): void; goOn(): void };
 }
 
 export interface End {
@@ -109,6 +112,7 @@ export function launch(env: Env, how: LaunchOptions = {}): Postern {
       return hasEnded;
     },
     kill: (signal) => void child.kill(signal),
+    reading: { stop: () => void child.stdout.pause(), goOn: () => void child.stdout.resume() },
   };
 }
 
@@ -162,10 +166,7 @@ export async function endPosterns(): Promise<void> {
   for (const [child, leads] of started) {
     const { pid } = child;
     if (leads && pid !== undefined && isGroupAlive(pid)) process.kill(-pid, 'SIGKILL');
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    const exited = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGKILL');
-    await exited;
+    await endProcess(child);
   }
   started.clear();
   for (const path of folders.splice(0)) await rm(path, { recursive: true, force: true });

@@ -11,6 +11,8 @@ export interface ProviderOptions {
   readonly accessTokenTtlSeconds?: number;
   /** False leaves RFC 9207's `iss` out of the redirect, as most providers do. */
   readonly sendsIssuer?: boolean;
+  /** Redirect URIs that its client was not registered with. */
+  readonly unknownRedirectUri?: RegExp;
   /** By how much its answers say that its clock is ahead. */
   readonly clockOffsetSeconds?: number;
 }
@@ -34,6 +36,7 @@ export async function startProvider(options: ProviderOptions): Promise<Provider>
     client,
     accessTokenTtlSeconds = 3600,
     sendsIssuer = true,
+    unknownRedirectUri,
     clockOffsetSeconds,
   } = options;
   const server = createServer();
@@ -53,7 +56,8 @@ export async function startProvider(options: ProviderOptions): Promise<Provider>
     if (clockOffsetSeconds !== undefined) {
       res.setHeader('Date', new Date(Date.now() + clockOffsetSeconds * 1000).toUTCString());
     }
-    serve(req, res);
+    if (unknownRedirectUri?.test(readRedirectUri(req.url))) refuseRedirectUri(res);
+    else serve(req, res);
   });
 
   return {
@@ -71,6 +75,17 @@ export async function startProvider(options: ProviderOptions): Promise<Provider>
       await new Promise((closed) => server.close(closed));
     },
   };
+}
+
+const readRedirectUri = (target = '/'): string =>
+  new URL(target, 'http://provider.invalid').searchParams.get('redirect_uri') ?? '';
+
+/** On a page of its own, as oidc-provider and others do: it must not redirect there. */
+function refuseRedirectUri(res: ServerResponse): void {
+  res.writeHead(400, { 'Content-Type': 'text/plain' });
+  res.end(
+    "invalid_redirect_uri: redirect_uri did not match any of the client's registered redirect_uris",
+  );
 }
 
 function leaveIssuerOut(res: ServerResponse): void {

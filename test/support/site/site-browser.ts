@@ -77,3 +77,14 @@ export async function callTool(
   }
   await page.getByRole('button', { name: 'Call the tool' }).click();
 }
+
+export const chooseEra = (page: Page, era: string): Promise<void> =>
+  page.getByRole('radio', { name: new RegExp(`^${era}`) }).check();
+
+/** The first text of the result. */
+export const resultOf = (page: Page) =>
+  page.getByRole('region', { name: 'Result' }).locator('pre').first();
+
+/** The requests that the playground shows. */
+export const steps = (page: Page): Promise<string[]> =>
+  page.locator('.pg-step > span:first-child').allInnerTexts();

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { freePort } from '../gateway/ports.ts';
+import { endProcess } from '../tools/server-process.ts';
 import {
   type Certificate,
   newCertificate,
   type RedisServer,
   start,
   startRedis,
-  stop,
   writeCertificate,
 } from './redis.ts';
 
@@ -147,7 +147,7 @@ async function startSentinel(
 
   return {
     port,
-    kill: () => stop(child, 'SIGKILL'),
+    kill: () => endProcess(child),
     freeze: () => void child.kill('SIGSTOP'),
     async restart() {
       child = await run();
@@ -168,7 +168,7 @@ async function startSentinel(
     },
     async close() {
       client.disconnect();
-      await stop(child, 'SIGKILL');
+      await endProcess(child);
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { generate } from 'selfsigned';
 import { freePort } from '../gateway/ports.ts';
+import { endProcess } from '../tools/server-process.ts';
 
 export interface RedisOptions {
   readonly password?: string;
@@ -64,7 +65,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       clients.push(client);
       return client;
     },
-    kill: () => stop(child, 'SIGKILL'),
+    kill: () => endProcess(child),
     freeze: () => void child.kill('SIGSTOP'),
     thaw: () => void child.kill('SIGCONT'),
     async restart() {
@@ -72,7 +73,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     },
     async close() {
       for (const client of clients) client.disconnect();
-      await stop(child, 'SIGKILL');
+      await endProcess(child);
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -147,14 +148,5 @@ export function start(
     });
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}:\n${output}`)));
-  });
-}
-
-export function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
-  return new Promise((resolve) => {
-    child.once('exit', () => resolve());
-    child.kill('SIGCONT');
-    child.kill(signal);
   });
 }

@@ -43,7 +43,7 @@ export async function startConformanceGateway(
       await gateway.listen();
     } catch (error) {
       await close();
-      throw new StartError([describeListenError(error, config.server.host, config.server.port)]);
+      throw new StartError([describeListenError(error, config.server)]);
     }
     return { mcpUrl: `${config.server.baseUrl}/mcp`, close };
   } catch (error) {

@@ -1,8 +1,11 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** What takes long: fuzzing, real browsers and clients, processes, Redis servers. */
+/** What takes long, the longest first; most wait for what they started, so the order is by time and not by CPU. */
 const LONG = [
-  /4\.4-mcp\/(mutations)\.test/,
+  /clients\/browser-(site|playground|pages)\.test/,
+  /4\.4-mcp\/mutations\.test/,
+  /process\/(upstream-restarts|package|image|doctor-gateway|starter|workers)\.test/,
+  /contract\/upstream-stdio\.test/,
   /clients\/browser/,
   /process\//,
   /clients\//,

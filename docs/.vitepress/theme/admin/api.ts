@@ -1,7 +1,7 @@
 // §22: the operators' API, with the token of this tab.
 import { withBase } from 'vitepress';
 import { parseObject } from '../playground/json.ts';
-import { fetchAsUser } from '../playground/state.ts';
+import { fetchAsOperator, logOutOperator } from './operator.ts';
 
 export interface Session {
   readonly id: string;
@@ -104,9 +104,12 @@ export async function remove(path: string): Promise<void> {
 }
 
 async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response> {
-  const answer = await fetchAsUser(withBase(`/admin/api${path}`), method);
+  const answer = await fetchAsOperator(withBase(`/admin/api${path}`), method);
   if (answer.ok) return answer;
-  if (answer.status === 401) throw new Error('Your login has expired. Log in again.');
+  if (answer.status === 401) {
+    logOutOperator('Your login has expired. Log in again.');
+    throw new Error('Your login has expired.');
+  }
   const error = parseObject(await answer.text())?.error;
   const data = typeof error === 'object' && error !== null && 'data' in error ? error.data : {};
   const details =
@@ -116,7 +119,18 @@ async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response
   throw new Error(details ?? `The gateway answered ${answer.status}.`);
 }
 
-const TIMES = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const TIMES = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
 export const formatTime = (time: string | undefined): string =>
   time === undefined ? '–' : TIMES.format(new Date(time));
+
+const MAX_TEXT = 200;
+
+/** Characters that are not seen, or turn the direction of others: a name with them could look like another one. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** What others chose, such as the name of a client: as much as one can read, and nothing that hides. */
+export function showText(text: string): string {
+  const short = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  return short.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+}

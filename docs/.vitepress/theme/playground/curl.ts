@@ -1,19 +1,29 @@
-import { type ShownRequest, WITH_TOKEN } from './exchange.ts';
+import { quoteForShell, toShellWord } from '../../../../src/core/shell-word.ts';
+import { REFRESH_TOKEN, type ShownRequest, WITH_TOKEN } from './exchange.ts';
 
 /** The same request for a terminal. `$TOKEN` stays a variable. */
 export function toCurl({ method, url, headers, body }: ShownRequest): string {
   const isImplied = method === (body === undefined ? 'GET' : 'POST');
   const lines = [
-    `curl ${isImplied ? '' : `-X ${method} `}${quoteWord(url)}`,
+    `curl ${isImplied ? '' : `-X ${method} `}${toShellWord(url)}`,
     ...Object.entries(headers).map(([name, value]) => `-H ${quoteHeader(name, value)}`),
-    ...(body === undefined ? [] : [`-d ${quote(body)}`]),
+    ...listData(headers, body),
   ];
   return lines.join(' \\\n  ');
 }
 
-const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+function listData(headers: ShownRequest['headers'], body: string | undefined): string[] {
+  if (body === undefined) return [];
+  return isForm(headers)
+    ? [...new URLSearchParams(body)].map((pair) => `--data-urlencode ${quotePair(pair)}`)
+    : [`-d ${quoteForShell(body)}`];
+}
 
-const quoteWord = (text: string): string => (/^[\w./:@%+=-]+$/.test(text) ? text : quote(text));
+export const isForm = (headers: ShownRequest['headers']): boolean =>
+  headers['Content-Type'] === 'application/x-www-form-urlencoded';
+
+const quotePair = ([name, value]: readonly [string, string]): string =>
+  value === REFRESH_TOKEN ? `"${name}=${value}"` : quoteForShell(`${name}=${value}`);
 
 /**
  * In double quotes a shell fills in the variable, and runs what stands between `$(` and `)`: only for the text that the
@@ -22,4 +32,4 @@ const quoteWord = (text: string): string => (/^[\w./:@%+=-]+$/.test(text) ? text
 const quoteHeader = (name: string, value: string): string =>
   name === 'Authorization' && value === WITH_TOKEN.Authorization
     ? `"${name}: ${value}"`
-    : quote(`${name}: ${value}`);
+    : quoteForShell(`${name}: ${value}`);

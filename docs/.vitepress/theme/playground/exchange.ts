@@ -36,6 +36,8 @@ export interface Step {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** In place of `body`, where that holds secrets: `body` is what is shown then. */
+  readonly sentBody?: string;
   readonly signal?: AbortSignal;
   /** What is shown of the answer, where it holds secrets. */
   readonly hide?: (body: string) => string;
@@ -56,20 +58,20 @@ export interface SenderDeps {
   /** Shows a step, and returns it as what is written to from then on. */
   show(exchange: Exchange): Exchange;
   /** Undefined before the login. */
-  getToken(): string | undefined;
+  getToken(): Promise<string | undefined>;
+  /** The gateway refused the token: whether there is another one by now. */
+  replaceToken(token: string): Promise<boolean>;
 }
 
 let lastId = 0;
 
 /** The sender knows the token; steps do not, and nothing that is shown has it. */
-export function createSend({ show, getToken }: SenderDeps): Send {
-  return async function send({ title, note = '', hide = (body) => body, ...step }) {
-    const token = getToken();
+export function createSend({ show, getToken, replaceToken }: SenderDeps): Send {
+  async function sendOnce(step: Step, token: string | undefined): Promise<Answer> {
+    const { title, note = '', hide = (body: string) => body } = step;
     const shown: Record<string, string> = { ...step.headers };
     const headers = new Headers(step.headers);
-    if (shown.Authorization !== undefined && token !== undefined) {
-      headers.set('Authorization', `Bearer ${token}`);
-    }
+    if (token !== undefined) headers.set('Authorization', `Bearer ${token}`);
     lastId += 1;
     const exchange = show({
       id: lastId,
@@ -83,7 +85,7 @@ export function createSend({ show, getToken }: SenderDeps): Send {
     const response = await fetch(step.url, {
       method: step.method,
       headers,
-      body: step.body ?? null,
+      body: step.sentBody ?? step.body ?? null,
       signal: step.signal ?? null,
       cache: 'no-store',
       credentials: 'omit',
@@ -125,6 +127,17 @@ export function createSend({ show, getToken }: SenderDeps): Send {
       },
       chunks,
     };
+  }
+
+  return async function send(step) {
+    const needsToken = step.headers?.Authorization === WITH_TOKEN.Authorization;
+    const token = needsToken ? await getToken() : undefined;
+    const answer = await sendOnce(step, token);
+    if (answer.status !== 401 || token === undefined) return answer;
+    // A call that is refused has not run, so it can be sent again.
+    if (!(await replaceToken(token))) return answer;
+    await answer.text();
+    return sendOnce(step, await getToken());
   };
 }
 
@@ -135,3 +148,6 @@ const describeFailure = (cause: unknown): string =>
 
 /** For the header of a step that needs the token. */
 export const WITH_TOKEN = { Authorization: 'Bearer $TOKEN' } as const;
+
+/** What is shown of a refresh token. */
+export const REFRESH_TOKEN = '$REFRESH_TOKEN';

@@ -7,6 +7,8 @@ export interface LogInFacts {
   /** False where the gateway only checks tokens from elsewhere. */
   readonly isOffered: boolean;
   readonly clientId: string;
+  /** Undefined where there is no operators' page. */
+  readonly operatorsClientId?: string;
   readonly redirectUri: string;
 }
 

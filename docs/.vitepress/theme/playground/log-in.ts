@@ -1,8 +1,10 @@
 // §19.3: a login as MCP clients make it: found out, sent to the provider, and back with a code. Tokens stay in memory.
+import { type Draft, readDraft } from './draft.ts';
 import type { Exchange, Send } from './exchange.ts';
 import { type JsonObject, parseObject, readText } from './json.ts';
 import type { Era } from './messages.ts';
 import { createPkce, createRandomText } from './pkce.ts';
+import { describeError, redeemCode, type TokenServer, type Tokens } from './tokens.ts';
 
 export interface LogInSettings {
   readonly mcpUrl: string;
@@ -10,17 +12,13 @@ export interface LogInSettings {
   readonly redirectUri: string;
 }
 
-export interface Tokens {
-  readonly accessToken: string;
-  /** Epoch milliseconds; undefined where the provider does not say. */
-  readonly expiresAt: number | undefined;
-}
-
 /** What has to survive the way over the provider. None of it is worth anything without the tab that has it. */
 interface PendingLogIn {
+  readonly clientId: string;
   readonly state: string;
   readonly verifier: string;
   readonly tokenEndpoint: string;
+  readonly revocationEndpoint: string | undefined;
   /** `iss` that the answer has to carry (RFC 9207); undefined where none is promised. */
   readonly issuer: string | undefined;
   /** The page to show then. */
@@ -28,6 +26,7 @@ interface PendingLogIn {
   /** The revision of MCP that was chosen before. */
   readonly era: Era;
   readonly exchanges: readonly Exchange[];
+  readonly draft: Draft | undefined;
 }
 
 const STORAGE_KEY = 'postern-playground-login';
@@ -36,16 +35,18 @@ const SCOPE = 'openid profile email';
 /** Ends with the browser on its way to the provider. @throws Error in words for the user. */
 export async function beginLogIn(
   { mcpUrl, clientId, redirectUri }: LogInSettings,
-  { send, listExchanges, returnTo, era }: BeginDeps,
+  { send, listExchanges, returnTo, era, draft }: BeginDeps,
 ): Promise<void> {
   requireSecureContext();
   const metadata = await discover(mcpUrl, send);
   const endpoint = requireText(metadata, 'authorization_endpoint');
   const { verifier, challenge } = await createPkce();
   const pending: PendingLogIn = {
+    clientId,
     state: createRandomText(),
     verifier,
     tokenEndpoint: requireText(metadata, 'token_endpoint'),
+    revocationEndpoint: readText(metadata, 'revocation_endpoint'),
     issuer:
       metadata.authorization_response_iss_parameter_supported === true
         ? requireText(metadata, 'issuer')
@@ -53,6 +54,7 @@ export async function beginLogIn(
     returnTo,
     era,
     exchanges: listExchanges(),
+    draft,
   };
   sessionStorage.setItem(STORAGE_KEY, JSON.stringify(pending));
   const url = new URL(endpoint);
@@ -77,6 +79,8 @@ export interface BeginDeps {
   listExchanges(): readonly Exchange[];
   readonly returnTo: string;
   readonly era: Era;
+  /** What was being entered. */
+  readonly draft: Draft | undefined;
 }
 
 /** As every MCP client finds its way: refused, told where to look, and there told where to log in. */
@@ -131,8 +135,23 @@ async function getJson(
 /** A login that this tab began. */
 export interface FinishedLogIn {
   readonly tokens: Tokens;
+  readonly server: TokenServer;
   readonly returnTo: string;
   readonly era: Era;
+  readonly draft: Draft | undefined;
+}
+
+/** A login that this tab began and never came back from; none is kept after that. */
+export interface UnfinishedLogIn {
+  readonly exchanges: readonly Exchange[];
+  readonly era: Era;
+  readonly draft: Draft | undefined;
+}
+
+export function takeUnfinishedLogIn(): UnfinishedLogIn | undefined {
+  const pending = readPending();
+  sessionStorage.removeItem(STORAGE_KEY);
+  return pending;
 }
 
 /** The steps that were shown before the browser left; none where no login began in this tab. */
@@ -141,42 +160,20 @@ export const listEarlierExchanges = (): readonly Exchange[] => readPending()?.ex
 /** `query` is that of the page that the provider, or the gateway, came back to. @throws Error in words for the user. */
 export async function finishLogIn(
   query: string,
-  { clientId, redirectUri }: LogInSettings,
+  { mcpUrl, redirectUri }: Pick<LogInSettings, 'mcpUrl' | 'redirectUri'>,
   send: Send,
 ): Promise<FinishedLogIn> {
   const pending = readPending();
   sessionStorage.removeItem(STORAGE_KEY);
-  const parameters = new URLSearchParams(query);
-  const code = checkAnswer(parameters, pending);
-  const answer = await send({
-    title: 'Redeem the code',
-    note: 'With the verifier only this tab has (PKCE): whoever saw the code alone gets nothing.',
-    method: 'POST',
-    url: code.tokenEndpoint,
-    headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
-    body: new URLSearchParams({
-      grant_type: 'authorization_code',
-      code: code.value,
-      redirect_uri: redirectUri,
-      client_id: clientId,
-      code_verifier: code.verifier,
-    }).toString(),
-    hide: hideTokens,
-  });
-  const body = parseObject(await answer.text());
-  const accessToken = readText(body, 'access_token');
-  if (answer.status !== 200 || accessToken === undefined) {
-    throw new Error(`The login was not completed: ${describeError(body)}`);
-  }
-  const seconds = body?.expires_in;
-  return {
-    tokens: {
-      accessToken,
-      expiresAt: typeof seconds === 'number' ? Date.now() + seconds * 1000 : undefined,
+  const { value, ...begun } = checkAnswer(new URLSearchParams(query), pending);
+  const { clientId, tokenEndpoint, revocationEndpoint, verifier, returnTo, era, draft } = begun;
+  const server = { tokenEndpoint, revocationEndpoint, clientId, resource: mcpUrl };
+  const tokens = await redeemCode(server, { value, verifier, redirectUri }, send).catch(
+    (error: Error) => {
+      throw new Error(`The login was not completed: ${error.message}`);
     },
-    returnTo: code.returnTo,
-    era: code.era,
-  };
+  );
+  return { tokens, server, returnTo, era, draft };
 }
 
 /** RFC 6749 §10.12, RFC 9207: the answer to what this tab asked, and from whom it asked. */
@@ -200,36 +197,30 @@ function checkAnswer(parameters: URLSearchParams, pending: PendingLogIn | undefi
 
 function readPending(): PendingLogIn | undefined {
   const stored = parseObject(sessionStorage.getItem(STORAGE_KEY) ?? '');
+  const clientId = readText(stored, 'clientId');
   const state = readText(stored, 'state');
   const verifier = readText(stored, 'verifier');
   const tokenEndpoint = readText(stored, 'tokenEndpoint');
-  if (state === undefined || verifier === undefined || tokenEndpoint === undefined)
+  if (
+    clientId === undefined ||
+    state === undefined ||
+    verifier === undefined ||
+    tokenEndpoint === undefined
+  )
     return undefined;
   return {
+    clientId,
     state,
     verifier,
     tokenEndpoint,
+    revocationEndpoint: readText(stored, 'revocationEndpoint'),
     issuer: readText(stored, 'issuer'),
     returnTo: readText(stored, 'returnTo') ?? '/playground',
     era: readText(stored, 'era') === 'stateless' ? 'stateless' : 'session',
     exchanges: Array.isArray(stored?.exchanges) ? stored.exchanges : [],
+    draft: readDraft(stored?.draft),
   };
 }
-
-const SECRET_MEMBERS: Readonly<Record<string, string>> = {
-  access_token: '$TOKEN',
-  refresh_token: '$REFRESH_TOKEN',
-  id_token: '$ID_TOKEN',
-};
-
-function hideTokens(text: string): string {
-  const body = parseObject(text);
-  if (body === undefined) return text;
-  return JSON.stringify(body, (name, value: unknown) => SECRET_MEMBERS[name] ?? value);
-}
-
-const describeError = (body: JsonObject | undefined): string =>
-  readText(body, 'error_description') ?? readText(body, 'error') ?? 'no reason was given.';
 
 function requireText(metadata: JsonObject, name: string): string {
   const value = readText(metadata, name);

@@ -6,9 +6,9 @@ import {
   CallError,
   type CallListener,
   type Era,
-  type QuestionAnswer,
+  REFUSALS,
+  react,
   readMessages,
-  readQuestion,
   tellListener,
 } from './messages.ts';
 
@@ -45,13 +45,14 @@ export interface McpClientDeps {
 
 const SESSION_VERSION = '2025-11-25';
 const STATELESS_VERSION = '2026-07-28';
-const CAPABILITIES = { elicitation: {} };
+const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
 const MAX_ROUNDS = 20;
 
 const deafListener: CallListener = {
   progress() {},
   log() {},
-  ask: async () => ({ action: 'cancel' }),
+  ask: async () => undefined,
+  listRoots: () => [],
 };
 
 export const createMcpClient = (era: Era, deps: McpClientDeps): McpClient =>
@@ -133,12 +134,20 @@ function createSessionClient(deps: McpClientDeps): McpClient {
     const id = nextId();
     const message = { jsonrpc: '2.0', id, method, params: withProgress(params, id) };
     const answer = await post({ message, headers: session, title, note, signal });
+    signal?.addEventListener('abort', () => tellCancelled(id), { once: true });
     const opened = answer.headers.get('mcp-session-id');
     if (opened !== null) session = toSessionHeaders(opened);
-    for await (const received of readMessages(answer)) {
-      if (received.method === undefined) return readResult(received, answer.status);
-      if (received.id === undefined) tellListener(received, listener);
-      else await answerQuestion(received, listener, signal);
+    // Questions wait for people, and the call may end before they answer: it is read on all the while.
+    const running = new AbortController();
+    const whileRunning = signal ? AbortSignal.any([signal, running.signal]) : running.signal;
+    try {
+      for await (const received of readMessages(answer)) {
+        if (received.method === undefined) return readResult(received, answer.status);
+        if (received.id === undefined) tellListener(received, listener);
+        else answerQuestion(received, listener, whileRunning).catch(() => {});
+      }
+    } finally {
+      running.abort();
     }
     throw new CallError(answer.status, { message: 'The answer ended without a result' });
   }
@@ -146,21 +155,28 @@ function createSessionClient(deps: McpClientDeps): McpClient {
   async function answerQuestion(
     { id, method, params }: JsonObject,
     listener: CallListener,
-    signal: AbortSignal | undefined,
+    signal: AbortSignal,
   ): Promise<void> {
-    const question = readQuestion(method, params);
-    const outcome =
-      question === undefined
-        ? { error: { code: -32601, message: 'The playground only answers forms.' } }
-        : { result: await listener.ask(question) };
+    const reaction = await react(method, params, listener);
+    signal.throwIfAborted();
     const answer = await post({
-      message: { jsonrpc: '2.0', id, ...outcome },
+      message: { jsonrpc: '2.0', id, ...reaction },
       headers: session,
       title: 'Answer the question',
       note: 'A request of its own: the call waits for it on its stream.',
-      signal,
     });
     await answer.text();
+  }
+
+  /** A stream that breaks off is no cancellation: the server would go on. */
+  function tellCancelled(requestId: number): void {
+    post({
+      message: { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } },
+      headers: session,
+      title: 'Cancel the call',
+    })
+      .then((answer) => answer.text())
+      .catch(() => {});
   }
 
   return {
@@ -258,6 +274,7 @@ function createStatelessClient(deps: McpClientDeps): McpClient {
       const result = await callOnce(next, listener, signal);
       if (result.resultType !== 'input_required') return result;
       const inputResponses = await answerAll(result.inputRequests, listener);
+      signal?.throwIfAborted();
       next = {
         ...request,
         title: `${request.title}, with the answer`,
@@ -286,15 +303,20 @@ function createStatelessClient(deps: McpClientDeps): McpClient {
 async function answerAll(
   inputRequests: unknown,
   listener: CallListener,
-): Promise<Record<string, QuestionAnswer>> {
-  const answers: Record<string, QuestionAnswer> = {};
-  if (!isObject(inputRequests)) return answers;
-  for (const [key, request] of Object.entries(inputRequests)) {
-    const question = isObject(request) ? readQuestion(request.method, request.params) : undefined;
-    if (question === undefined) {
-      throw new Error('The tool asks for something else than a form, which a page cannot answer.');
-    }
-    answers[key] = await listener.ask(question);
+): Promise<Record<string, JsonObject>> {
+  const answers: [key: string, answer: JsonObject][] = [];
+  for (const [key, request] of Object.entries(isObject(inputRequests) ? inputRequests : {})) {
+    const reaction = isObject(request)
+      ? await react(request.method, request.params, listener)
+      : { error: REFUSALS.unknown };
+    // This revision has no way to say no: the call is left as it is, and ends at the server by itself.
+    if ('error' in reaction) throw new Error(describeStop(reaction.error));
+    answers.push([key, reaction.result]);
   }
-  return answers;
+  return Object.fromEntries(answers);
 }
+
+const describeStop = (refusal: (typeof REFUSALS)[keyof typeof REFUSALS]): string =>
+  refusal === REFUSALS.declined
+    ? 'You declined to answer, so the call did not go on.'
+    : 'The tool asks for something that a page cannot answer.';

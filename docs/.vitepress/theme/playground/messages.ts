@@ -5,23 +5,33 @@ import { isObject, type JsonObject, parseObject, readText } from './json.ts';
 
 export type Era = 'session' | 'stateless';
 
-/** A question that a tool asks while it runs, and how the user answers it. */
-export interface Question {
+/** What a server asks a person while it works. */
+export type Question = FormQuestion | SampleQuestion;
+
+/** Elicitation: to fill in a form. */
+export interface FormQuestion {
+  readonly kind: 'form';
   readonly message: string;
   /** JSON Schema of the form. */
   readonly schema: JsonObject;
 }
 
-export interface QuestionAnswer {
-  readonly action: 'accept' | 'decline' | 'cancel';
-  readonly content?: JsonObject;
+/** Sampling: to go on with a conversation, in place of the model that other clients have. */
+export interface SampleQuestion {
+  readonly kind: 'sample';
+  readonly messages: readonly JsonObject[];
+  readonly systemPrompt: string | undefined;
+  /** How long the answer may be. */
+  readonly maxTokens: number | undefined;
 }
 
-/** What a call tells while it runs. */
+/** What a call tells, and asks, while it runs. */
 export interface CallListener {
   progress(progress: Progress): void;
   log(line: LogLine): void;
-  ask(question: Question): Promise<QuestionAnswer>;
+  /** The result of the request that asks; undefined where nobody answers it. */
+  ask(question: Question): Promise<JsonObject | undefined>;
+  listRoots(): readonly string[];
 }
 
 export interface Progress {
@@ -92,10 +102,44 @@ export function tellListener({ method, params }: JsonObject, listener: CallListe
   }
 }
 
-/** Undefined for what is no form: the playground cannot answer it. */
-export function readQuestion(method: unknown, params: unknown): Question | undefined {
-  if (method !== 'elicitation/create' || !isObject(params)) return undefined;
-  return isObject(params.requestedSchema)
-    ? { message: readText(params, 'message') ?? '', schema: params.requestedSchema }
-    : undefined;
+/** How the answer to a request of the server says that there is none. */
+export const REFUSALS = {
+  unknown: { code: -32601, message: 'The playground cannot answer this.' },
+  declined: { code: -1, message: 'The user declined to answer.' },
+} as const;
+
+export type Reaction =
+  | { readonly result: JsonObject }
+  | { readonly error: (typeof REFUSALS)[keyof typeof REFUSALS] };
+
+/** What comes of a request of the server. */
+export async function react(
+  method: unknown,
+  params: unknown,
+  listener: CallListener,
+): Promise<Reaction> {
+  if (method === 'roots/list') {
+    return { result: { roots: listener.listRoots().map((uri) => ({ uri })) } };
+  }
+  const question = readQuestion(method, isObject(params) ? params : {});
+  if (question === undefined) return { error: REFUSALS.unknown };
+  const result = await listener.ask(question);
+  return result === undefined ? { error: REFUSALS.declined } : { result };
+}
+
+/** Undefined for what no person can be asked. */
+function readQuestion(method: unknown, params: JsonObject): Question | undefined {
+  if (method === 'elicitation/create' && isObject(params.requestedSchema)) {
+    const message = readText(params, 'message') ?? '';
+    return { kind: 'form', message, schema: params.requestedSchema };
+  }
+  if (method === 'sampling/createMessage' && Array.isArray(params.messages)) {
+    return {
+      kind: 'sample',
+      messages: params.messages.filter(isObject),
+      systemPrompt: readText(params, 'systemPrompt'),
+      maxTokens: typeof params.maxTokens === 'number' ? params.maxTokens : undefined,
+    };
+  }
+  return undefined;
 }

@@ -58,12 +58,16 @@ interface JsonField extends FieldBase {
 export type FieldInput = string | FieldInput[] | { [member: string]: FieldInput };
 
 const MAX_DEPTH = 6;
+/** How many fields a form may have. Beyond, JSON is entered: schemas come from servers, and may refer to themselves. */
+const MAX_FIELDS = 500;
 const LONG_TEXT = 200;
 
 interface Place {
   readonly label: string;
   readonly isRequired: boolean;
   readonly depth: number;
+  /** How many fields it may consist of. */
+  readonly share: number;
   /** References are looked up in it. */
   readonly root: JsonObject;
 }
@@ -71,7 +75,10 @@ interface Place {
 /** The form of a tool's arguments, or of a question. */
 export function createForm(schema: unknown): Field {
   const root = isObject(schema) ? schema : {};
-  return createField(root, { label: '', isRequired: true, depth: 0, root });
+  const place = { label: '', isRequired: true, depth: 0, share: MAX_FIELDS, root };
+  const form = createField(root, place);
+  // Too large for fields, or of no known kind: arguments are an object all the same.
+  return form.kind === 'json' ? { ...form, label: 'Arguments', initial: '{}' } : form;
 }
 
 function createField(given: unknown, place: Place): Field {
@@ -89,54 +96,56 @@ function createField(given: unknown, place: Place): Field {
     return { ...base, kind: 'choice', options, initial: at === -1 ? '' : String(at) };
   }
   if (place.depth > MAX_DEPTH) return { ...base, kind: 'json' };
-  return (CREATORS[readType(schema)] ?? createJsonField)(schema, base, place);
+  return (CREATORS.get(readType(schema)) ?? createJsonField)(schema, base, place);
 }
 
 type CreateField = (schema: JsonObject, base: FieldBase, place: Place) => Field;
 
 const createJsonField: CreateField = (_schema, base) => ({ ...base, kind: 'json' });
 
-const CREATORS: Readonly<Record<string, CreateField>> = {
-  string: ({ format, maxLength }, base) => ({
-    ...base,
-    kind: 'text',
-    inputType: INPUT_TYPES[String(format)] ?? 'text',
-    isLong: typeof maxLength === 'number' && maxLength > LONG_TEXT,
-  }),
-  number: createNumberField,
-  integer: createNumberField,
-  boolean: (_schema, base) => ({ ...base, kind: 'boolean' }),
-  array(schema, base, place) {
-    if (Array.isArray(schema.items)) return createJsonField(schema, base, place);
-    const depth = place.depth + 1;
-    const item = createField(schema.items, { ...place, label: '', isRequired: true, depth });
-    const isInitial = Array.isArray(schema.default) && item.kind === 'text';
-    const items = isInitial ? (schema.default as unknown[]).map(toInput) : [];
-    return { ...base, kind: 'list', item, initial: items };
-  },
-  object(schema, base, place) {
-    const properties = isObject(schema.properties) ? schema.properties : {};
-    const isOpen = Object.keys(properties).length === 0 && schema.additionalProperties !== false;
-    // Of the arguments as a whole nothing is known: most such tools take none.
-    if (isOpen && place.depth > 0) return createJsonField(schema, base, place);
-    const required = Array.isArray(schema.required) ? schema.required : [];
-    const members = Object.fromEntries(
-      Object.entries(properties).map(([name, member]) => [
-        name,
-        createField(member, {
-          label: name,
-          isRequired: required.includes(name),
-          depth: place.depth + 1,
-          root: place.root,
-        }),
-      ]),
-    );
-    const initial = Object.fromEntries(
-      Object.entries(members).map(([name, member]) => [name, member.initial]),
-    );
-    return { ...base, kind: 'group', members, initial };
-  },
+const createTextField: CreateField = ({ format, maxLength }, base) => ({
+  ...base,
+  kind: 'text',
+  inputType: INPUT_TYPES.get(format) ?? 'text',
+  isLong: typeof maxLength === 'number' && maxLength > LONG_TEXT,
+});
+
+const createListField: CreateField = (schema, base, place) => {
+  if (Array.isArray(schema.items)) return createJsonField(schema, base, place);
+  const depth = place.depth + 1;
+  const item = createField(schema.items, { ...place, label: '', isRequired: true, depth });
+  const isInitial = Array.isArray(schema.default) && item.kind === 'text';
+  const items = isInitial ? (schema.default as unknown[]).map(toInput) : [];
+  return { ...base, kind: 'list', item, initial: items };
 };
+
+const createGroupField: CreateField = (schema, base, { depth, share, root }) => {
+  const properties = Object.entries(isObject(schema.properties) ? schema.properties : {});
+  const isOpen = properties.length === 0 && schema.additionalProperties !== false;
+  // Of the arguments as a whole nothing is known: most such tools take none.
+  if ((isOpen && depth > 0) || properties.length > share) {
+    return { ...base, kind: 'json' };
+  }
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const members = properties.map(([name, member]): [string, Field] => [
+    name,
+    createField(member, {
+      label: name,
+      isRequired: required.includes(name),
+      depth: depth + 1,
+      share: Math.floor(share / properties.length),
+      root,
+    }),
+  ]);
+  return {
+    ...base,
+    kind: 'group',
+    members: Object.fromEntries(members),
+    initial: Object.fromEntries(members.map(([name, { initial }]) => [name, initial])),
+  };
+};
+
+const createBooleanField: CreateField = (_schema, base) => ({ ...base, kind: 'boolean' });
 
 function createNumberField({ type, minimum, maximum }: JsonObject, base: FieldBase): NumberField {
   const types = Array.isArray(type) ? type : [type];
@@ -149,12 +158,21 @@ function createNumberField({ type, minimum, maximum }: JsonObject, base: FieldBa
   };
 }
 
-const INPUT_TYPES: Readonly<Record<string, TextField['inputType']>> = {
-  email: 'email',
-  uri: 'url',
-  date: 'date',
-  password: 'password',
-};
+const CREATORS: ReadonlyMap<string, CreateField> = new Map<string, CreateField>([
+  ['string', createTextField],
+  ['number', createNumberField],
+  ['integer', createNumberField],
+  ['boolean', createBooleanField],
+  ['array', createListField],
+  ['object', createGroupField],
+]);
+
+const INPUT_TYPES: ReadonlyMap<unknown, TextField['inputType']> = new Map([
+  ['email', 'email'],
+  ['uri', 'url'],
+  ['date', 'date'],
+  ['password', 'password'],
+] as const);
 
 /** Its one type, `null` aside; `other` where there are several, or none. */
 function readType(schema: JsonObject): string {
@@ -179,12 +197,24 @@ function resolve(given: unknown, root: JsonObject, seen = 0): JsonObject {
   return schema;
 }
 
+/** RFC 6901; undefined where it leads nowhere. */
 const followPointer = (pointer: string, root: JsonObject): unknown =>
   pointer
     .split('/')
     .slice(1)
-    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<unknown>((value, part) => (isObject(value) ? value[part] : undefined), root);
+    .map((part) => decode(part).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>(
+      (value, part) => (isObject(value) && Object.hasOwn(value, part) ? value[part] : undefined),
+      root,
+    );
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
 
 /** `enum`, with `enumNames` of elicitation, or constants with titles. */
 function listOptions(schema: JsonObject): ChoiceField['options'] | undefined {
@@ -192,23 +222,37 @@ function listOptions(schema: JsonObject): ChoiceField['options'] | undefined {
   if (Array.isArray(schema.enum)) {
     return schema.enum.map((value, at) => ({
       value,
-      label: String(Array.isArray(names) ? (names[at] ?? value) : value),
+      label: toLabel(Array.isArray(names) ? (names[at] ?? value) : value),
     }));
   }
   const choices = schema.oneOf ?? schema.anyOf;
   if (!Array.isArray(choices) || choices.length === 0) return undefined;
   const options = choices.flatMap((one) =>
     isObject(one) && 'const' in one
-      ? [{ value: one.const, label: String(one.title ?? one.const) }]
+      ? [{ value: one.const, label: toLabel(one.title ?? one.const) }]
       : [],
   );
   return options.length === choices.length ? options : undefined;
 }
 
+const toLabel = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value);
+
 const toInput = (value: unknown): FieldInput => {
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 };
+
+export const isGroupInput = (
+  input: FieldInput,
+): input is Exclude<FieldInput, string | FieldInput[]> =>
+  typeof input === 'object' && !Array.isArray(input);
+
+/** A member of its own: names come from servers, and may be `constructor`. */
+export const readMember = <Value>(
+  object: Readonly<Record<string, Value>>,
+  name: string,
+): Value | undefined => (Object.hasOwn(object, name) ? object[name] : undefined);
 
 /** A value, nothing (the member is left out), or problems by the path of their field. */
 export interface ReadForm {
@@ -239,7 +283,7 @@ function readField(
     return undefined;
   }
   const value = READERS[field.kind](text, field as never);
-  if (value === INVALID) problems.set(path, WRONG[field.kind]);
+  if (value === INVALID) problems.set(path, describeWrong(field));
   return value;
 }
 
@@ -249,13 +293,28 @@ function readGroup(
   path: string,
   problems: Map<string, string>,
 ): unknown {
-  const inputs = typeof input === 'string' || Array.isArray(input) ? {} : input;
+  const inputs = isGroupInput(input) ? input : {};
   if (!isRequired && isUntouched(inputs)) return undefined;
   const entries = Object.entries(members).flatMap(([name, member]) => {
-    const value = readField(member, inputs[name] ?? '', `${path}/${name}`, problems);
+    const value = readField(member, readMember(inputs, name) ?? '', `${path}/${name}`, problems);
     return value === undefined ? [] : [[name, value] as const];
   });
   return Object.fromEntries(entries);
+}
+
+/** What may be kept for a while. */
+export function leaveOutPasswords(field: Field, input: FieldInput): FieldInput {
+  if (field.kind === 'text') return field.inputType === 'password' ? '' : input;
+  if (field.kind === 'list' && Array.isArray(input)) {
+    return input.map((item) => leaveOutPasswords(field.item, item));
+  }
+  if (field.kind !== 'group' || !isGroupInput(input)) return input;
+  return Object.fromEntries(
+    Object.entries(input).map(([name, member]) => {
+      const known = readMember(field.members, name);
+      return [name, known === undefined ? member : leaveOutPasswords(known, member)];
+    }),
+  );
 }
 
 const isUntouched = (input: FieldInput): boolean =>
@@ -293,10 +352,7 @@ const MISSING: Readonly<Record<Exclude<LeafKind, 'text'>, string>> = {
   json: 'Enter JSON.',
 };
 
-const WRONG: Readonly<Record<LeafKind, string>> = {
-  text: '',
-  number: 'This must be a whole number, or a number as the tool wants it.',
-  boolean: '',
-  choice: '',
-  json: 'This is not valid JSON.',
+const describeWrong = (field: Field): string => {
+  if (field.kind !== 'number') return 'This is not valid JSON.';
+  return field.isInteger ? 'Enter a whole number.' : 'Enter a number.';
 };

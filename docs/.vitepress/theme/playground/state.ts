@@ -1,11 +1,15 @@
 // The one connection of this tab. The front page and the playground share it; a reload forgets it.
 import { computed, reactive, readonly } from 'vue';
+import { keepOperatorToken } from '../admin/operator.ts';
+import { createAccess } from './access.ts';
+import type { Draft } from './draft.ts';
 import { createSend, type Exchange } from './exchange.ts';
-import { type Facts, loadFacts } from './facts.ts';
+import { type Facts, type LogInFacts, loadFacts } from './facts.ts';
 import { isObject, type JsonObject, readText } from './json.ts';
-import { beginLogIn, finishLogIn, listEarlierExchanges, type Tokens } from './log-in.ts';
+import { beginLogIn, finishLogIn, listEarlierExchanges, takeUnfinishedLogIn } from './log-in.ts';
 import { createMcpClient, type McpClient, type McpRequest } from './mcp-client.ts';
 import { CallError, type CallListener, type Era } from './messages.ts';
+import { renewTokens, revokeToken, type TokenServer } from './tokens.ts';
 
 /** What there is, as the lists of the gateway have it. */
 export interface Inventory {
@@ -27,13 +31,23 @@ interface State {
   isLoggedIn: boolean;
   era: Era;
   failure: string | undefined;
+  /** What is over, and has to be begun again before there are more calls. */
+  ended: 'login' | 'session' | undefined;
   exchanges: Exchange[];
   inventory: Inventory;
   limits: Limits | undefined;
   /** Epoch milliseconds. */
   sessionEndsAt: number | undefined;
   tokenEndsAt: number | undefined;
+  /** Undefined where the token is not renewed. */
+  tokenRenewsAt: number | undefined;
+  /** Why it could not be renewed. */
+  renewalFailure: string | undefined;
+  /** What servers are told that ask for roots: URIs. */
+  roots: readonly string[];
 }
+
+const OPERATORS_PAGE = '/admin';
 
 const EMPTY: Inventory = { tools: [], prompts: [], resources: [], templates: [] };
 
@@ -43,15 +57,22 @@ const state: State = reactive({
   isLoggedIn: false,
   era: 'session',
   failure: undefined,
+  ended: undefined,
   exchanges: [],
   inventory: EMPTY,
   limits: undefined,
   sessionEndsAt: undefined,
   tokenEndsAt: undefined,
+  tokenRenewsAt: undefined,
+  renewalFailure: undefined,
+  roots: [],
 });
 
-/** In memory only, and in nothing that is shown. */
-let tokens: Tokens | undefined;
+/** What is being entered: nothing on the page depends on it until there is a new connection. */
+let draft: Draft | undefined;
+
+/** Where the login was; undefined for a token from elsewhere. */
+let tokenServer: TokenServer | undefined;
 let client: McpClient | undefined;
 
 const MAX_EXCHANGES = 200;
@@ -62,7 +83,28 @@ const send = createSend({
     if (state.exchanges.length > MAX_EXCHANGES) state.exchanges.shift();
     return state.exchanges.at(-1) ?? exchange;
   },
-  getToken: () => tokens?.accessToken,
+  getToken: () => access.getToken(),
+  replaceToken: (token) => access.replace(token),
+});
+
+const access = createAccess({
+  async renew(refreshToken) {
+    if (tokenServer === undefined) throw new Error('This tab did not log in.');
+    const renewed = await renewTokens(tokenServer, refreshToken, send);
+    state.renewalFailure = undefined;
+    if (state.ended === 'login') state.ended = undefined;
+    return renewed;
+  },
+  noteTimes({ endsAt, renewsAt }) {
+    state.tokenEndsAt = endsAt;
+    state.tokenRenewsAt = renewsAt;
+  },
+  noteFailure(reason) {
+    state.renewalFailure = reason;
+  },
+  noteEnd() {
+    state.ended = 'login';
+  },
 });
 
 export const playground = readonly(state);
@@ -72,18 +114,38 @@ export const isAtHome = computed(
   () => state.facts === undefined || new URL(state.facts.baseUrl).origin === location.origin,
 );
 
-export async function start(): Promise<void> {
+/** `isCallback`: this page was opened with the answer to a login. */
+export async function start(isCallback = false): Promise<void> {
   if (state.facts !== undefined) return;
+  addEventListener('pageshow', ({ persisted }) => {
+    if (persisted && state.phase === 'working') noteUnfinishedLogIn();
+  });
   await attempt(async () => {
     state.facts = await loadFacts();
     state.phase = 'disconnected';
+    if (!isCallback) noteUnfinishedLogIn();
   });
+}
+
+/** Somebody came back from the login page by other ways than through it. */
+function noteUnfinishedLogIn(): void {
+  const left = takeUnfinishedLogIn();
+  if (left === undefined) return;
+  state.phase = 'disconnected';
+  state.exchanges = [...left.exchanges];
+  state.era = left.era;
+  draft = left.draft;
+  const { provider, mode } = state.facts?.login ?? {};
+  state.failure =
+    mode === 'proxy'
+      ? `The login did not come back here. If ${provider} complained about the redirect URI: it must know the redirect URI of this page, which stands below.`
+      : 'The login did not come back here. Start it again.';
 }
 
 /** The browser leaves this page. `returnTo` is the path to show then. */
 export async function logIn(returnTo: '/' | '/playground' | '/admin'): Promise<void> {
   await attempt(async () => {
-    const settings = requireLogInSettings();
+    const settings = requireLogInSettings(returnTo);
     state.exchanges = [];
     state.phase = 'working';
     await beginLogIn(settings, {
@@ -91,6 +153,7 @@ export async function logIn(returnTo: '/' | '/playground' | '/admin'): Promise<v
       listExchanges: () => [...state.exchanges],
       returnTo,
       era: state.era,
+      draft,
     });
   });
 }
@@ -101,15 +164,22 @@ export async function completeLogIn(query: string): Promise<string | undefined> 
   await attempt(async () => {
     state.phase = 'working';
     state.exchanges = listEarlierExchanges().map((exchange) => ({ ...exchange }));
-    const finished = await finishLogIn(query, requireLogInSettings(), send);
-    tokens = finished.tokens;
-    state.tokenEndsAt = tokens.expiresAt;
-    state.isLoggedIn = true;
+    const { mcpUrl } = requireFacts();
+    const { redirectUri } = requireLogIn();
+    const finished = await finishLogIn(query, { mcpUrl, redirectUri }, send);
     state.era = finished.era;
-    // The operators' page needs no session.
-    if (finished.returnTo === '/admin') state.phase = 'disconnected';
-    else await openConnection();
     returnTo = finished.returnTo;
+    // The operators' page needs no session, and its token is for nothing else.
+    if (returnTo === OPERATORS_PAGE) {
+      keepOperatorToken(finished.tokens.accessToken);
+      state.phase = 'disconnected';
+      return;
+    }
+    tokenServer = finished.server;
+    access.set(finished.tokens);
+    state.isLoggedIn = true;
+    draft = finished.draft;
+    await openConnection();
   });
   return returnTo;
 }
@@ -117,10 +187,27 @@ export async function completeLogIn(query: string): Promise<string | undefined> 
 /** With a token from elsewhere, or with none where none is needed. */
 export async function connect(accessToken?: string): Promise<void> {
   await attempt(async () => {
-    tokens = accessToken === undefined ? undefined : { accessToken, expiresAt: undefined };
-    state.isLoggedIn = tokens !== undefined;
+    state.isLoggedIn = accessToken !== undefined;
+    access.set(
+      accessToken === undefined
+        ? undefined
+        : { accessToken, expiresAt: undefined, refreshToken: undefined },
+    );
     await openConnection();
   });
+}
+
+/** After the last one has ended. */
+export const openSession = (): Promise<void> => attempt(openConnection);
+
+export const getDraft = (): Draft | undefined => draft;
+
+export function keepDraft(entered: Draft): void {
+  draft = entered;
+}
+
+export function setRoots(uris: readonly string[]): void {
+  state.roots = uris;
 }
 
 export async function switchEra(era: Era): Promise<void> {
@@ -131,15 +218,26 @@ export async function switchEra(era: Era): Promise<void> {
   if (wasConnected) await attempt(openConnection);
 }
 
-/** Ends the session and forgets the token. */
+/** Ends the session, and forgets the tokens and all that was entered. */
 export async function logOut(): Promise<void> {
   await closeConnection();
-  tokens = undefined;
-  state.isLoggedIn = false;
-  state.tokenEndsAt = undefined;
-  state.limits = undefined;
-  state.exchanges = [];
-  state.phase = 'disconnected';
+  const refreshToken = access.getRefreshToken();
+  if (tokenServer !== undefined && refreshToken !== undefined) {
+    await revokeToken(tokenServer, refreshToken, send).catch(() => {});
+  }
+  access.set(undefined);
+  tokenServer = undefined;
+  draft = undefined;
+  Object.assign(state, {
+    phase: 'disconnected',
+    isLoggedIn: false,
+    failure: undefined,
+    ended: undefined,
+    exchanges: [],
+    limits: undefined,
+    renewalFailure: undefined,
+    roots: [],
+  } satisfies Partial<State>);
 }
 
 /** @throws Error in words for the user. */
@@ -148,7 +246,7 @@ export async function call(
   listener: CallListener,
   signal: AbortSignal,
 ): Promise<JsonObject> {
-  if (client === undefined) throw new Error('There is no connection.');
+  if (client === undefined) throw new Error('The session has ended.');
   try {
     return await client.call(request, listener, signal);
   } catch (error) {
@@ -157,22 +255,19 @@ export async function call(
   }
 }
 
-/** A request of the operators' page, which the playground does not show. @throws Error when nothing answers. */
-export const fetchAsUser = (url: string, method: 'GET' | 'DELETE' = 'GET'): Promise<Response> =>
-  fetch(url, {
-    method,
-    cache: 'no-store',
-    headers: { Authorization: `Bearer ${tokens?.accessToken ?? ''}` },
-  });
+/** A request that the playground does not show. @throws Error when nothing answers. */
+export async function fetchAsUser(url: string): Promise<Response> {
+  const token = (await access.getToken()) ?? '';
+  return fetch(url, { cache: 'no-store', headers: { Authorization: `Bearer ${token}` } });
+}
 
-/** The session, or the login, is over: there is nothing to call with. */
 function noteEnd({ status, reason }: CallError): void {
-  if (reason !== 'session_not_found' && status !== 401) return;
-  client = undefined;
-  state.phase = 'disconnected';
-  state.sessionEndsAt = undefined;
-  state.failure =
-    status === 401 ? 'Your login has expired. Log in again.' : 'The session has ended.';
+  if (status === 401) state.ended = 'login';
+  if (reason === 'session_not_found') {
+    client = undefined;
+    state.ended = 'session';
+    state.sessionEndsAt = undefined;
+  }
 }
 
 async function openConnection(): Promise<void> {
@@ -181,13 +276,14 @@ async function openConnection(): Promise<void> {
   client = createMcpClient(state.era, {
     url: mcpUrl,
     send,
-    hasToken: tokens !== undefined,
+    hasToken: state.isLoggedIn,
     version,
     noteHeaders,
   });
   const { capabilities } = await client.connect();
   state.inventory = await readInventory(client, isObject(capabilities) ? capabilities : {});
   state.phase = 'connected';
+  state.ended = undefined;
 }
 
 async function readInventory(at: McpClient, capabilities: JsonObject): Promise<Inventory> {
@@ -237,10 +333,20 @@ function requireFacts(): Facts {
   return state.facts;
 }
 
-function requireLogInSettings() {
-  const { mcpUrl, login } = requireFacts();
+function requireLogInSettings(returnTo: string) {
+  const { clientId, operatorsClientId = clientId, redirectUri } = requireLogIn();
+  const { mcpUrl } = requireFacts();
+  return {
+    mcpUrl,
+    clientId: returnTo === OPERATORS_PAGE ? operatorsClientId : clientId,
+    redirectUri,
+  };
+}
+
+function requireLogIn(): LogInFacts {
+  const { login } = requireFacts();
   if (login === undefined) throw new Error('Nobody has to log in here.');
-  return { mcpUrl, clientId: login.clientId, redirectUri: login.redirectUri };
+  return login;
 }
 
 /** For people: its title, or else its name or URI. */

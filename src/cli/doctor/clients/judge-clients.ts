@@ -21,6 +21,8 @@ interface Obstacle {
   readonly isMet: (client: KnownClient, facts: ClientFacts) => boolean;
   /** Before the names. */
   readonly what: string;
+  /** As they are made, whatever the gateway does. */
+  readonly isByDesign?: true;
   readonly advice: Advice;
 }
 
@@ -48,7 +50,10 @@ const OBSTACLES: readonly Obstacle[] = [
       canRegister === false &&
       (becomesKnown === 'registers' || (becomesKnown === 'document' && !offersDocuments)),
     what: 'Could not log in without a client ID of yours, as they cannot register',
-    advice: { setting: 'DCR_ACCESS_TOKEN', remedy: 'remove it, or register a client for each.' },
+    advice: {
+      setting: 'DCR_ACCESS_TOKEN',
+      remedy: 'remove it if it is set, or register a client for each.',
+    },
   },
   {
     check: 'clients.scheme',
@@ -56,7 +61,7 @@ const OBSTACLES: readonly Obstacle[] = [
     what: 'Could not register, as they are called back by a scheme of their own',
     advice: {
       setting: 'OAUTH_REDIRECT_SCHEMES',
-      remedy: 'list the schemes, for example cursor,vscode.',
+      remedy: 'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode',
     },
   },
   {
@@ -80,6 +85,7 @@ const OBSTACLES: readonly Obstacle[] = [
     check: 'clients.client-id',
     isMet: ({ becomesKnown }) => becomesKnown === 'client ID',
     what: 'Would log in with a client ID, as they never register',
+    isByDesign: true,
     advice: { remedy: 'make one by POST /oauth/register, and enter it there.' },
   },
 ];
@@ -97,10 +103,9 @@ export function judgeClients(facts: ClientFacts): readonly Finding[] {
       : warning('clients', 'None of the known clients would log in, for the reasons below.'),
     ...OBSTACLES.flatMap((obstacle) => {
       const clients = found.get(obstacle);
-      const { check, what, advice } = obstacle;
-      return clients === undefined
-        ? []
-        : [warning(check, `${what}: ${listNames(clients)}.`, advice)];
+      const { check, what, advice, isByDesign } = obstacle;
+      const judge = isByDesign ? ok : warning;
+      return clients === undefined ? [] : [judge(check, `${what}: ${listNames(clients)}.`, advice)];
     }),
   ];
 }

@@ -1,13 +1,17 @@
 // Why another server could not be reached, in words.
 import { getErrorCode } from '../../../core/errors/error-code.ts';
+import { FetchError } from '../../../core/fetch-with-limits.ts';
 import { describeCause } from '../../../core/log.ts';
 
 export type FailureKind =
   | 'name'
   | 'refused'
   | 'timeout'
+  | 'certificate-expired'
+  | 'certificate-name'
   | 'certificate'
   | 'no-tls'
+  | 'tls-only'
   | 'proxy'
   | 'other';
 
@@ -17,48 +21,86 @@ export interface NetworkFailure {
   readonly text: string;
 }
 
-const KINDS: readonly (readonly [
-  sign: RegExp,
-  kind: FailureKind,
-  describe: (host: string) => string,
-])[] = [
-  [
-    /ENOTFOUND|EAI_AGAIN|ENODATA/,
-    'name',
-    (host) => `The name ${host} cannot be resolved here (DNS).`,
-  ],
-  [
-    /the proxy answered|Proxy response|proxy/i,
-    'proxy',
-    (host) => `The outbound proxy did not let a request to ${host} through.`,
-  ],
-  [/ECONNREFUSED/, 'refused', (host) => `Nothing listens at ${host}.`],
-  [
-    /ETIMEDOUT|TimeoutError|aborted due to timeout|UND_ERR_CONNECT_TIMEOUT|ENETUNREACH|EHOSTUNREACH/,
-    'timeout',
-    (host) => `${host} does not answer: it is down, or a firewall drops the packets.`,
-  ],
-  [
-    /CERT|SELF_SIGNED|UNABLE_TO_|certificate|ALTNAME/,
-    'certificate',
-    (host) => `The TLS certificate of ${host} is not accepted.`,
-  ],
-  [/SSL|EPROTO|wrong version/i, 'no-tls', (host) => `${host} does not speak TLS there.`],
+interface Sign {
+  readonly pattern: RegExp;
+  readonly kind: FailureKind;
+  /** `reason` is what the system says. */
+  readonly describe: (url: URL, reason: string) => string;
+  readonly scheme?: 'http:' | 'https:';
+}
+
+/** The first that fits counts. */
+const SIGNS: readonly Sign[] = [
+  {
+    pattern: /ENOTFOUND|EAI_AGAIN|ENODATA/,
+    kind: 'name',
+    describe: ({ hostname }) => `The name ${hostname} cannot be resolved here (DNS).`,
+  },
+  {
+    pattern: /CERT_HAS_EXPIRED/,
+    kind: 'certificate-expired',
+    describe: ({ host }) => `The TLS certificate of ${host} has expired.`,
+  },
+  {
+    pattern: /ALTNAME_INVALID/,
+    kind: 'certificate-name',
+    describe: ({ host, hostname }, reason) =>
+      `The TLS certificate of ${host} is not for ${hostname} (${/DNS:.*/.exec(reason)?.[0] ?? reason}).`,
+  },
+  {
+    pattern: /CERT|SELF_SIGNED|UNABLE_TO_/,
+    kind: 'certificate',
+    describe: ({ host }, reason) =>
+      `The TLS certificate of ${host} is not trusted here (${reason}).`,
+  },
+  {
+    pattern: /the proxy answered|Proxy response|proxy/i,
+    kind: 'proxy',
+    describe: ({ host }, reason) =>
+      `The outbound proxy did not let a request to ${host} through (${reason}).`,
+  },
+  {
+    pattern: /ECONNREFUSED/,
+    kind: 'refused',
+    describe: ({ host }) => `Nothing listens at ${host}.`,
+  },
+  {
+    pattern: /aborted due to timeout/,
+    kind: 'timeout',
+    describe: ({ host }) => `${host} does not answer in time.`,
+  },
+  {
+    pattern: /ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|ENETUNREACH|EHOSTUNREACH/,
+    kind: 'timeout',
+    describe: ({ host }, reason) => `${host} cannot be reached (${reason}).`,
+  },
+  {
+    pattern: /SSL|EPROTO|wrong version/i,
+    kind: 'no-tls',
+    describe: ({ host }) => `${host} does not speak TLS there.`,
+  },
+  {
+    // What a server that wants TLS does with plain HTTP.
+    pattern: /other side closed|ECONNRESET|HPE_INVALID/,
+    kind: 'tls-only',
+    scheme: 'http:',
+    describe: ({ host }) => `${host} does not speak plain HTTP there.`,
+  },
 ];
 
 export function describeNetworkFailure(error: unknown, url: string): NetworkFailure {
-  const { host, hostname } = new URL(url);
-  const chain = [describeCause(error), ...listCodes(error)].join(' ');
-  const reason = ` (${describeCause(error)})`;
-  const found = KINDS.find(([sign]) => sign.test(chain));
-  if (found === undefined) return { kind: 'other', text: `${host} could not be asked${reason}.` };
-  const [, kind, describe] = found;
-  const text = describe(kind === 'name' ? hostname : host);
-  return { kind, text: CLEAR.has(kind) ? text : `${text.slice(0, -1)}${reason}.` };
+  const address = new URL(url);
+  // A FetchError says only that the URL failed, and the URL may have any words in it.
+  const cause = error instanceof FetchError ? error.cause : error;
+  const reason = describeCause(cause).replace(/^fetch failed: /, '');
+  const signs = [reason, ...listCodes(cause)].join(' ');
+  const found = SIGNS.find(
+    ({ pattern, scheme = address.protocol }) => scheme === address.protocol && pattern.test(signs),
+  );
+  return found === undefined
+    ? { kind: 'other', text: `${address.host} could not be asked (${reason}).` }
+    : { kind: found.kind, text: found.describe(address, reason) };
 }
-
-/** What the system says of these adds nothing. */
-const CLEAR: ReadonlySet<FailureKind> = new Set(['name', 'refused', 'no-tls']);
 
 /** Those of the causes, too, which Node nests in several ways. */
 function listCodes(error: unknown, depth = 0): readonly string[] {

@@ -2,6 +2,7 @@
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
 import type { Answer, Probe } from '../network/probe.ts';
+import { readWords } from '../network/read-words.ts';
 
 export type AuthorizationOutcome =
   /** The provider knows the client and the redirect URI, and would let a user log in. */
@@ -85,7 +86,7 @@ function readErrorText({ status, text, headers, url }: Answer): string | undefin
     return readErrorAddress(new URL(location, url));
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
   const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
-  return aadsts ?? shortenPage(text);
+  return aadsts ?? readWords(text);
 }
 
 /** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
@@ -93,19 +94,8 @@ function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
   const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
   const said = ['error', 'error_description'].map((name) => searchParams.get(name));
   const text = [coded, ...said].filter(Boolean).join(' ');
-  return /\/error\b/.test(pathname) || coded !== '' ? shortenPage(text) : undefined;
+  return /\/error\b/.test(pathname) || coded !== '' ? readWords(text) : undefined;
 }
-
-/** The words of a page. */
-const shortenPage = (html: string): string =>
-  html
-    .replace(/<(script|style|head)\b.*?<\/\1>/gis, ' ')
-    .replace(/<[^>]*>/g, ' ')
-    .replace(/&#0?39;|&quot;/g, "'")
-    .replace(/[^\x20-\x7e]+/g, ' ')
-    .replace(/\s+/g, ' ')
-    .trim()
-    .slice(0, 300);
 
 /** What differs between a login page and an error page. */
 function computeSignature({ status, headers, url }: Answer): string {

@@ -1,26 +1,43 @@
 // Why the tokens of a provider name another audience, and what to click. docs/provider-*.md say it at length.
 import type { Provider } from '../../../core/config/provider-profiles.ts';
 
-/** After "The token is for another audience". `expected` is what it should name. */
-const ADVICE: Readonly<Record<Provider, (expected: string) => string>> = {
-  generic: (expected) =>
-    `register ${expected} as an API (audience, resource) at the provider, or set OIDC_AUDIENCE to what the provider's tokens name for this gateway alone.`,
-  entra: () =>
-    'set OIDC_AUDIENCE to the application (client) ID of the API whose scope is in OAUTH_ADDED_SCOPES. An aud of 00000003-0000-0000-c000-000000000000 is Microsoft Graph: no scope of your API was asked for.',
-  okta: () =>
-    'set OIDC_AUDIENCE to the Audience of the custom authorization server (Security → API).',
-  auth0: (expected) =>
-    `create an API whose identifier is ${expected} (Applications → APIs), or set OIDC_AUDIENCE to the identifier of the one that you have.`,
-  keycloak: (expected) =>
-    `add an Audience mapper with the Included Custom Audience ${expected} to the client (Client scopes → <client>-dedicated → Add mapper). An aud of "account", or none, means that this mapper is missing.`,
-  google: () => 'set OAUTH_CLIENT_ID to the client whose ID tokens these are.',
-  cognito: () => 'set OAUTH_CLIENT_ID to the app client that the token was issued to.',
-  authentik: () => 'set OAUTH_CLIENT_ID to the client ID of the provider in authentik.',
-  dex: () => 'set OAUTH_CLIENT_ID to the id of the static client that the gateway uses.',
-};
+export interface Audiences {
+  /** What the token should name; undefined where that is not known. */
+  readonly expected: string | undefined;
+  /** The `aud` of the token. */
+  readonly found: unknown;
+}
 
-export const adviseOnAudience = (provider: Provider, expected: readonly string[]): string =>
-  ADVICE[provider](expected[0] ?? 'the gateway');
+/** After "The token is for another audience". */
+const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
+  {
+    generic: (expected, found) =>
+      `register ${expected} as an API (audience, resource) at the provider, or ${
+        found === undefined
+          ? "set OIDC_AUDIENCE to what the provider's tokens name for this gateway alone."
+          : `set OIDC_AUDIENCE=${found} if that names this gateway alone.`
+      }`,
+    entra: () =>
+      'set OIDC_AUDIENCE to the application (client) ID of the API whose scope is in OAUTH_ADDED_SCOPES. An aud of 00000003-0000-0000-c000-000000000000 is Microsoft Graph: no scope of your API was asked for.',
+    okta: () =>
+      'set OIDC_AUDIENCE to the Audience of the custom authorization server (Security → API).',
+    auth0: (expected) =>
+      `create an API whose identifier is ${expected} (Applications → APIs), or set OIDC_AUDIENCE to the identifier of the one that you have.`,
+    keycloak: (expected) =>
+      `add an Audience mapper with the Included Custom Audience ${expected} to the client (Client scopes → <client>-dedicated → Add mapper). An aud of "account", or none, means that this mapper is missing.`,
+    google: () => 'set OAUTH_CLIENT_ID to the client whose ID tokens these are.',
+    cognito: () => 'set OAUTH_CLIENT_ID to the app client that the token was issued to.',
+    authentik: () => 'set OAUTH_CLIENT_ID to the client ID of the provider in authentik.',
+    dex: () => 'set OAUTH_CLIENT_ID to the id of the static client that the gateway uses.',
+  };
+
+export function adviseOnAudience(provider: Provider, { expected, found }: Audiences): string {
+  const one = Array.isArray(found) && found.length === 1 ? found[0] : found;
+  return ADVICE[provider](
+    expected ?? 'what the gateway expects',
+    typeof one === 'string' ? one : undefined,
+  );
+}
 
 /** Why access tokens of a provider are opaque. */
 const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {

@@ -10,9 +10,9 @@ import {
 } from '../../../features/oauth/provider/provider-parameters.ts';
 import { createCodeChallenge } from '../../../features/oauth/request/pkce.ts';
 import { findUnknownRedirectUris } from '../clients/find-unknown-redirect-uris.ts';
-import { type Finding, failure, ok, warning } from '../finding.ts';
-import { describeNetworkFailure } from '../network/describe-failure.ts';
+import { type Finding, ok, warning } from '../finding.ts';
 import { askAuthorization } from '../provider/ask-authorization.ts';
+import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
 import { judgeAuthorization } from '../provider/judge-authorization.ts';
 import { LOOPBACK_REDIRECT_URI } from '../walk/register.ts';
 import { isDiscovered } from './check-discovery.ts';
@@ -23,21 +23,11 @@ export async function checkAuthorization(settings: SettingsAtHand): Promise<read
   if (access === undefined || !(await isDiscovered(access))) return [];
   const url = await buildRequest(settings, access);
   if (url === undefined) return [];
-  try {
-    return [judgeAuthorization(await askAuthorization(url, probe), url)];
-  } catch (error) {
-    const { text } = describeNetworkFailure(error, url);
-    return [
-      failure(
-        'provider.reachable',
-        `The provider's authorization endpoint cannot be reached. ${text}`,
-        {
-          setting: 'OAUTH_AUTHORIZATION_URL',
-          remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
-        },
-      ),
-    ];
-  }
+  return checkAuthorizationRequest(url, probe, {
+    what: "The provider's authorization endpoint cannot be reached.",
+    setting: 'OAUTH_AUTHORIZATION_URL',
+    remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
+  });
 }
 
 /** As the broker builds it. In proxy mode clients bring redirect URIs of their own. */

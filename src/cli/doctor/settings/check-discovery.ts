@@ -78,15 +78,19 @@ function explain(error: unknown, { url, issuer, foundIssuer }: ExplainOptions): 
 }
 
 const REMEDIES: Readonly<Record<FailureKind, string>> = {
-  name: 'correct the host name. If this machine has no internet by itself, set HTTPS_PROXY to the proxy that leads out; otherwise check its DNS.',
+  name: 'correct the host name. If this machine has no internet by itself, set HTTPS_PROXY=http://host:port to the proxy that leads out; otherwise check its DNS.',
   refused: 'start the provider, or correct the host and port.',
   timeout:
-    'check that the provider runs, and that a firewall lets this machine reach it. Where only a proxy leads out, set HTTPS_PROXY.',
+    'check that the provider runs, and that a firewall lets this machine reach it. Where only a proxy leads out, set HTTPS_PROXY=http://host:port.',
+  'certificate-expired': 'renew the certificate of the provider.',
+  'certificate-name':
+    'write the host name that the certificate has, if that is what the provider calls itself.',
   certificate:
-    'put the certificate authority of the provider, or of the proxy that inspects TLS, into NODE_EXTRA_CA_CERTS.',
+    'put the certificate authority of the provider, or of the proxy that inspects TLS, into a file, and start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem (in the environment, not in .env).',
   'no-tls': 'write http:// if the provider has no TLS (development only), or correct the port.',
+  'tls-only': 'write https://, or correct the port.',
   proxy:
-    'check HTTPS_PROXY and HTTP_PROXY: host, port, user and password, and which hosts the proxy allows. NO_PROXY lists hosts to reach directly.',
+    'check HTTPS_PROXY and HTTP_PROXY (http://user:password@host:port), and which hosts the proxy allows. NO_PROXY lists hosts to reach directly.',
   other: 'check that the URL is that of the provider.',
 };
 

@@ -35,7 +35,7 @@ export async function checkDocuments({
         ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
         setting: 'CIMD_ALLOWED_HOSTS',
         remedy:
-          'let the gateway reach them on port 443, set HTTPS_PROXY if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
+          'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
       },
     ),
   ];

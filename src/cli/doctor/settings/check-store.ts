@@ -48,7 +48,7 @@ async function checkRedis(
   try {
     examination = await examineRedis(url, { clock, log });
   } catch (error) {
-    return [explainUnreachable(describeCause(error))];
+    return [explainUnreachable(describeCause(error), url)];
   }
   const { servers, latencyMs, sealedRecords } = examination;
   return [
@@ -58,37 +58,84 @@ async function checkRedis(
   ];
 }
 
+interface Explanation {
+  readonly what: string;
+  readonly remedy: string;
+}
+
 /** What Redis or the system says, and what it means. */
-const REASONS: readonly (readonly [sign: RegExp, remedy: string])[] = [
-  [
-    /WRONGPASS|NOAUTH|invalid password|invalid username/i,
-    'correct the user and the password in REDIS_URL (percent-encode special characters).',
-  ],
-  [/NOPERM/, 'give the user in REDIS_URL the commands and keys that docs/operations.md lists.'],
-  [/ENOTFOUND|EAI_AGAIN/, 'correct the host name.'],
-  [/ECONNREFUSED/, 'start Redis, or correct the host and port.'],
-  [
-    /CERT|certificate|SELF_SIGNED|UNABLE_TO_/,
-    'put the certificate authority into NODE_EXTRA_CA_CERTS.',
-  ],
-  [/SSL|EPROTO|wrong version/i, 'write redis:// for a server without TLS.'],
-  [
-    /cluster support disabled|Failed to refresh slots/i,
-    'remove ?cluster=true if it is no Redis Cluster; otherwise check that its nodes can be reached.',
-  ],
-  [/sentinel/i, 'check the sentinels and the name of the primary in REDIS_URL.'],
+const REASONS: readonly (Explanation & { readonly sign: RegExp })[] = [
+  {
+    sign: /NOAUTH/,
+    what: 'Redis wants a password.',
+    remedy: 'set REDIS_URL=redis://:password@host:6379 (percent-encode special characters).',
+  },
+  {
+    sign: /WRONGPASS|invalid password|invalid username/i,
+    what: 'Redis does not accept the user or the password.',
+    remedy:
+      'set REDIS_URL=redis://user:password@host:6379, or redis://:password@host:6379 without a user (percent-encode special characters).',
+  },
+  {
+    sign: /NOPERM/,
+    what: 'The user of Redis may not do what the gateway needs.',
+    remedy: 'give the user in REDIS_URL the commands and keys that docs/operations.md lists.',
+  },
+  {
+    sign: /DB index is out of range/,
+    what: 'Redis does not have the database that the address names at its end.',
+    remedy:
+      'write one of 0 to 15, as in redis://host:6379/0; Redis has 16 unless its setting databases says otherwise.',
+  },
+  {
+    sign: /ENOTFOUND|EAI_AGAIN/,
+    what: 'The host name of Redis cannot be resolved here (DNS).',
+    remedy: 'correct the host name.',
+  },
+  {
+    sign: /ECONNREFUSED/,
+    what: 'Nothing listens where Redis should be.',
+    remedy: 'start Redis, or correct the host and port.',
+  },
+  {
+    sign: /CERT|certificate|SELF_SIGNED|UNABLE_TO_/,
+    what: 'The TLS certificate of Redis is not accepted.',
+    remedy:
+      'start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem if the certificate authority is your own (in the environment, not in .env).',
+  },
+  {
+    sign: /SSL|EPROTO|wrong version/i,
+    what: 'Redis does not speak TLS there.',
+    remedy: 'write redis:// in place of rediss://.',
+  },
+  {
+    sign: /cluster support disabled|Failed to refresh slots/i,
+    what: 'Redis does not answer as a cluster.',
+    remedy:
+      'remove ?cluster=true if it is no Redis Cluster; otherwise check that its nodes can be reached.',
+  },
+  {
+    sign: /sentinel/i,
+    what: 'The sentinels name no primary.',
+    remedy:
+      'check the sentinels and the name of the primary: REDIS_URL=redis+sentinel://host:26379,host:26379/name',
+  },
 ];
 
-function explainUnreachable(said: string): Finding {
-  const [, remedy] = REASONS.find(([sign]) => sign.test(said)) ?? [];
-  return failure('store', `Redis cannot be used: ${toSentence(said)}`, {
-    why: 'Without it no session, login or registration works.',
+function explainUnreachable(said: string, url: string): Finding {
+  const reason = REASONS.find(({ sign }) => sign.test(said));
+  return failure('store', reason?.what ?? 'Redis does not answer.', {
+    why: `Without it no session, login or registration works. It says: ${toSentence(said.replace(/^Redis does not answer: /, ''))}`,
     setting: 'REDIS_URL',
-    remedy:
-      remedy ??
-      'check that Redis runs and can be reached from here; a server with TLS needs rediss://.',
+    remedy: reason?.remedy ?? adviseOnSilence(url),
   });
 }
+
+/** A server that waits for TLS, or for none, says nothing. */
+const adviseOnSilence = (url: string): string =>
+  /^rediss/.test(url)
+    ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
+    : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
 
 function judgeServers(servers: readonly RedisServerFacts[], url: string): readonly Finding[] {
   const [first] = servers;
@@ -108,7 +155,8 @@ function judgeKind(servers: readonly RedisServerFacts[], url: string): Finding {
   if (first?.mode === 'sentinel')
     return failure('store', 'REDIS_URL leads to a sentinel, not to Redis.', {
       setting: 'REDIS_URL',
-      remedy: 'write redis+sentinel://<sentinels>/<name of the primary>.',
+      remedy:
+        'set REDIS_URL=redis+sentinel://host:26379,host:26379/name, with the name of the primary.',
     });
   if (first?.mode === 'cluster' && !isCluster)
     return failure('store', 'REDIS_URL leads to a node of a Redis Cluster.', {
@@ -139,7 +187,8 @@ function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
       `Redis may throw sessions away: maxmemory-policy is ${wrong}.`,
       {
         why: 'Each evicted session is a user who has to connect again; an evicted client has to register again.',
-        remedy: 'in Redis, set maxmemory-policy noeviction.',
+        remedy:
+          'put maxmemory-policy noeviction into redis.conf, or type: redis-cli config set maxmemory-policy noeviction',
       },
     );
   return policies.includes(undefined)
@@ -154,12 +203,13 @@ function judgePersistence({ persistence }: RedisServerFacts): Finding {
     case 'none':
       return warning('store.persistence', 'Redis keeps nothing on disk.', {
         why: 'After a restart of Redis, clients have to register again and users to log in again.',
-        remedy: 'in Redis, set appendonly yes, or save.',
+        remedy: 'put appendonly yes into redis.conf, or type: redis-cli config set appendonly yes',
       });
     case undefined:
       return unknown(
         'store.persistence',
         'whether Redis keeps its data on disk: its user may not ask.',
+        { remedy: 'see to it that appendonly is yes.' },
       );
     default:
       return ok('store.persistence', `Redis keeps its data on disk (${persistence}).`);
@@ -200,18 +250,13 @@ async function judgeSecrets(
         },
       ),
     ];
-  return records.length > 0
-    ? [
+  // Without a login under way nothing is known of other replicas, and one process has none.
+  return records.length === 0
+    ? []
+    : [
         ok(
           'replicas.secret',
           'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
-        ),
-      ]
-    : [
-        unknown(
-          'replicas.secret',
-          'whether other replicas have the same OAUTH_STATE_SECRET: no login is under way.',
-          { remedy: 'begin a login at the running gateway, and run this again within 10 minutes.' },
         ),
       ];
 }

@@ -2,16 +2,20 @@
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import { describeCause } from '../../../core/log.ts';
 import { quote } from '../../../core/quote.ts';
-import { type Finding, failure, ok } from '../finding.ts';
+import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { adviseOnToken } from '../token/advise.ts';
-import { describeToken, readTokenParts } from '../token/describe.ts';
+import { describeRefusal, describeToken, readTokenParts } from '../token/describe.ts';
 import { reportMissingToken } from '../token/missing.ts';
+import { isDiscovered } from './check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
 
 export async function checkToken(settings: SettingsAtHand): Promise<readonly Finding[]> {
   const { access, config, token, clock } = settings;
   if (access === undefined || !config.auth.required) return [];
-  if (token === undefined) return [reportMissingToken()];
+  const hasKeys = await isDiscovered(access);
+  if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];
+  if (!hasKeys)
+    return [unknown('token', "whether the token is accepted, without the provider's keys.")];
   try {
     await access.auth.authenticate({
       headers: { authorization: `Bearer ${token}` },
@@ -32,7 +36,7 @@ function explainRefusal(
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
   const { check, advice } = adviseOnToken({ reason: error.key, token, provider: name, audience });
-  const what = `The gateway would refuse the token: ${error.message}`;
+  const what = describeRefusal('would refuse', token, error.message);
   const header = readTokenParts(token)?.header;
   const isUnknownKey =
     keySet.isFetched &&

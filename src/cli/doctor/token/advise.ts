@@ -24,7 +24,6 @@ export function adviseOnToken({ reason, token, provider, audience }: RefusedToke
     return {
       check: 'token.opaque',
       advice: {
-        why: 'It is not a JWT but an opaque token, which only the provider can read.',
         setting: 'OIDC_AUDIENCE, OAUTH_ACCESS_TOKEN',
         remedy: adviseOnOpaqueToken(provider),
       },
@@ -38,7 +37,7 @@ export function adviseOnToken({ reason, token, provider, audience }: RefusedToke
             why: 'It names no audience at all: the mapper, or the API, that adds one is missing at the provider.',
           }),
           setting: 'OIDC_AUDIENCE',
-          remedy: adviseOnAudience(provider, audience),
+          remedy: adviseOnAudience(provider, { expected: audience[0], found: parts.claims.aud }),
         },
       };
     case 'invalid_issuer':

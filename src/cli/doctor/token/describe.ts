@@ -16,6 +16,16 @@ export function readTokenParts(token: string): TokenParts | undefined {
     : undefined;
 }
 
+/** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
+export const describeRefusal = (
+  verb: 'refuses' | 'would refuse',
+  token: string,
+  says: string,
+): string =>
+  readTokenParts(token) === undefined
+    ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
+    : `The gateway ${verb} the token: ${says}`;
+
 /** Begins with a colon; empty for what cannot be read. */
 export function describeToken(token: string, now: number): string {
   const parts = readTokenParts(token);

@@ -1,12 +1,11 @@
 import { type Finding, unknown } from '../finding.ts';
 
 /** What only a token of the provider can show. */
-export const reportMissingToken = (): Finding =>
+export const reportMissingToken = (baseUrl: string): Finding =>
   unknown(
     'token',
-    'whether the tokens of the provider are accepted (audience, issuer, JWT or opaque): none was given.',
+    "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
     {
-      remedy:
-        'give an access token of a login, if clients log in and then get 401: --token "$TOKEN".',
+      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token "$TOKEN"`,
     },
   );

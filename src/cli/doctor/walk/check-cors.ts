@@ -1,4 +1,5 @@
 // The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
+import { isOnThisMachine } from '../../../core/loopback.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { Walk } from './walk.ts';
 
@@ -19,20 +20,26 @@ export async function checkCors(walk: Walk): Promise<readonly Finding[]> {
       ? ok('cors', `A page at ${own} may call it, with a token, from a browser.`)
       : failure('cors', `A browser would not let a page at ${own} call it: ${ownProblem}.`, {
           setting: 'BASE_URL',
-          remedy: `check that BASE_URL is ${walk.baseUrl}, and that the proxy in front passes OPTIONS requests and Access-Control-* headers on.`,
+          remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes OPTIONS requests and Access-Control-* headers on.`,
         }),
     localProblem === undefined
       ? ok('cors.local', `So may a page at ${LOCAL_ORIGIN} (the Inspector).`)
-      : warning(
-          'cors.local',
-          `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${localProblem}.`,
-          {
-            why: 'That is as it should be in production; programs that are not web pages do not need it.',
-            setting: 'ALLOWED_ORIGINS',
-            remedy: 'list the origins of the browser clients that your users have.',
-          },
-        ),
+      : explainLocal(localProblem, walk.baseUrl),
   ];
+}
+
+/** A gateway for others need not let pages of its users' own machines in. */
+function explainLocal(problem: string, baseUrl: string): Finding {
+  const isPublic = !isOnThisMachine(new URL(baseUrl).hostname);
+  return (isPublic ? ok : warning)(
+    'cors.local',
+    `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${problem}.`,
+    {
+      why: 'Programs that are not web pages do not need it.',
+      setting: 'ALLOWED_ORIGINS',
+      remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
+    },
+  );
 }
 
 /** Undefined where a browser would let the page call. */
@@ -58,7 +65,7 @@ async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<s
   return findUnreadable(endpoint, origin, probe);
 }
 
-/** What the page may read of the 401, without which it finds no log-in. */
+/** What the page may read of the 401, without which it finds no login. */
 async function findUnreadable(
   endpoint: string,
   origin: string,

@@ -11,7 +11,7 @@ const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
     why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
     setting: 'OIDC_ISSUER',
     remedy:
-      "start the provider, or correct OIDC_ISSUER; where only a proxy leads out, set HTTPS_PROXY. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
+      "start the provider, or correct OIDC_ISSUER; where only a proxy leads out, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
   },
   store: {
     what: 'The gateway cannot use its store.',
@@ -26,24 +26,26 @@ const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   },
 };
 
-export async function checkHealth({ baseUrl, probe }: Walk): Promise<readonly Finding[]> {
-  const { status, json } = await probe(`${baseUrl}/health/ready`);
-  const checks = isObject(json?.checks) ? json.checks : undefined;
-  if (checks === undefined) {
+export async function checkHealth({
+  readReadiness,
+  listLacking,
+}: Walk): Promise<readonly Finding[]> {
+  const { status, json } = await readReadiness();
+  if (!isObject(json?.checks)) {
     return [
-      unknown(CHECK, 'whether the gateway is ready: /health/ready cannot be read from outside.'),
+      unknown(CHECK, 'whether the gateway is ready: /health/ready cannot be read from outside.', {
+        why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
+      }),
     ];
   }
-  const lacking = Object.entries(checks).filter(
-    ([, check]) => isObject(check) && check.status !== 'ok',
-  );
+  const lacking = await listLacking();
   if (lacking.length === 0) {
     const { version } = json ?? {};
     return status === 200
       ? [ok(CHECK, `The gateway is ready (version ${String(version)}).`)]
       : [failure(CHECK, 'The gateway is shutting down.')];
   }
-  return lacking.map(([name]) => {
+  return lacking.map((name) => {
     const { what, ...advice } = LACKS[name] ?? { what: `The gateway lacks ${name}.` };
     return failure(`${CHECK}.${name}`, what, advice);
   });

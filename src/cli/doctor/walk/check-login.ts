@@ -1,8 +1,6 @@
 // From the client's authorization request to the provider's login page.
 import { type Finding, failure, ok, unknown } from '../finding.ts';
-import { describeNetworkFailure } from '../network/describe-failure.ts';
-import { askAuthorization } from '../provider/ask-authorization.ts';
-import { judgeAuthorization } from '../provider/judge-authorization.ts';
+import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
 import type { LoginOutcome } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
@@ -64,6 +62,11 @@ const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string]
     'OIDC_ISSUER',
     'check that the provider runs and that the gateway can reach it; its log has the reason.',
   ],
+  [
+    /another browser, or cookies/,
+    'BASE_URL',
+    'have the proxy in front pass Cookie and Set-Cookie headers on.',
+  ],
   [/resource/, 'BASE_URL', 'check that BASE_URL is the address that clients are given.'],
 ];
 
@@ -78,21 +81,10 @@ function adviseOn(said: string) {
 export async function checkProviderLogin({ logIn, probe }: Walk): Promise<readonly Finding[]> {
   const outcome = await logIn();
   if (outcome?.kind !== 'at-provider') return [];
-  const { url } = outcome;
-  try {
-    return [judgeAuthorization(await askAuthorization(url, probe), url)];
-  } catch (error) {
-    const { text } = describeNetworkFailure(error, url);
-    return [
-      failure(
-        'provider.reachable',
-        `The login leads to a provider that does not answer here. ${text}`,
-        {
-          setting: 'OIDC_ISSUER',
-          remedy:
-            "start the provider, or check that users' browsers can reach it; the gateway may reach it by another way.",
-        },
-      ),
-    ];
-  }
+  return checkAuthorizationRequest(outcome.url, probe, {
+    what: 'The login leads to a provider that does not answer here.',
+    setting: 'OIDC_ISSUER',
+    remedy:
+      "start the provider, or check that users' browsers can reach it; the gateway may reach it by another way.",
+  });
 }

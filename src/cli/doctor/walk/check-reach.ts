@@ -1,21 +1,30 @@
 // Whether the gateway can be reached at all, and whether it is one.
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
-import { type Finding, failure, ok, warning } from '../finding.ts';
+import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
 import type { Answer } from '../network/probe.ts';
-import { isJsonObject, readReason } from './read-reason.ts';
+import { MCP_CALL } from './mcp-call.ts';
+import { readErrorData, readReason } from './read-reason.ts';
 import type { Walk } from './walk.ts';
 
-const CHECK = 'gateway.reachable';
+/** Nothing answers: before the first start of a gateway that is as it should be. */
+export const REACHABLE = 'gateway.reachable';
+/** Something answers, and it is not the MCP endpoint of a gateway. */
+const ENDPOINT = 'gateway.endpoint';
+const CERTIFICATE = 'gateway.certificate';
 
 const REMEDIES: Readonly<Record<FailureKind, string>> = {
   name: 'check the host name, and that the DNS of this machine knows it.',
   refused: 'start the gateway, or check the port, and the proxy in front of it.',
   timeout: 'check that the gateway runs, and that firewalls let this machine reach it.',
+  'certificate-expired': 'renew it, and load it into the proxy that has it.',
+  'certificate-name':
+    'install a certificate for this name, or give clients the name that the certificate has.',
   certificate:
-    'install a certificate for this name that clients trust, with its whole chain. For a certificate authority of your own, set NODE_EXTRA_CA_CERTS on this machine and on those of the clients.',
+    'install a certificate that clients trust, with its whole chain. For a certificate authority of your own, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem on this machine and on those of the clients.',
   'no-tls': 'use http:// if this is a gateway on your machine; otherwise put a TLS proxy in front.',
+  'tls-only': 'use https://, or check the port.',
   proxy: 'check HTTPS_PROXY and HTTP_PROXY of this machine, or list the host in NO_PROXY.',
   other: 'check that the URL is that of the gateway.',
 };
@@ -23,56 +32,116 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
 export async function checkReach(walk: Walk): Promise<readonly Finding[]> {
   try {
     const answer = await walk.callWithoutToken();
-    return [judgeAnswer(answer, walk), ...(await checkCertificate(walk))];
+    return [await judgeAnswer(answer, walk), ...(await checkCertificate(walk))];
   } catch (error) {
     const { kind, text } = describeNetworkFailure(error, walk.endpoint);
-    return [failure(CHECK, text, { remedy: REMEDIES[kind] })];
+    const check = kind.startsWith('certificate') ? CERTIFICATE : REACHABLE;
+    return [failure(check, text, { remedy: REMEDIES[kind] })];
   }
 }
 
-function judgeAnswer(answer: Answer, { baseUrl, endpoint }: Walk): Finding {
+async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
+  const { endpoint } = walk;
   const { status, headers, milliseconds } = answer;
-  const reason = readReason(answer);
   const location = headers.get('location');
-  if (reason === 'invalid_host')
-    return failure(CHECK, `The gateway does not answer to the name ${new URL(baseUrl).host}.`, {
-      setting: 'BASE_URL',
-      remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address; otherwise add the host to ALLOWED_HOSTS.`,
-    });
-  if (location !== null)
-    return failure(CHECK, `${endpoint} redirects to ${location}: clients do not follow that.`, {
-      remedy: 'give clients the address that it leads to.',
-    });
+  if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
+  if (location !== null) return explainRedirect(location, walk);
   if (status === 404)
-    return failure(CHECK, `There is no MCP endpoint at ${endpoint} (404).`, adviseOnPath(baseUrl));
+    return failure(
+      ENDPOINT,
+      `There is no MCP endpoint at ${endpoint} (404).`,
+      await adviseOnPath(answer, walk),
+    );
   if (status === 429)
-    return failure(CHECK, 'The gateway has received too many requests from this address (429).', {
-      setting: 'MCP_RATE_LIMIT_MAX',
-      remedy: 'wait a minute and try again.',
-    });
-  if ([502, 503, 504].includes(status) && !isJsonObject(answer))
-    return failure(CHECK, `A proxy answers for ${endpoint}, but not the gateway (${status}).`, {
+    return failure(
+      ENDPOINT,
+      'The gateway has received too many requests from this address (429).',
+      {
+        setting: 'MCP_RATE_LIMIT_MAX',
+        remedy: 'wait a minute and try again.',
+      },
+    );
+  if ([502, 503, 504].includes(status) && answer.json === undefined)
+    return failure(REACHABLE, `A proxy answers for ${endpoint}, but not the gateway (${status}).`, {
       remedy: 'start the gateway, and check the address to which the proxy leads.',
     });
   if (status >= 500)
-    return failure(CHECK, `${endpoint} answers ${status}.`, {
+    return failure(ENDPOINT, `${endpoint} answers ${status}.`, {
       remedy: "the gateway's log says why.",
     });
-  return ok(CHECK, `${endpoint} answers (${milliseconds} ms).`);
+  if (!isFromMcp(answer))
+    return failure(
+      ENDPOINT,
+      `What answers at ${endpoint} is no MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
+      {
+        remedy:
+          status === 403
+            ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
+            : 'check the address, and where the proxy in front of it leads.',
+      },
+    );
+  return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
 
-const adviseOnPath = (baseUrl: string) =>
-  new URL(baseUrl).pathname === '/'
-    ? {
+/** Whoever wants a token may be one; else it speaks JSON-RPC, in a stream perhaps. */
+const isFromMcp = ({ status, json, headers }: Answer): boolean =>
+  status === 401 ||
+  json?.jsonrpc === '2.0' ||
+  (status === 200 && /^text\/event-stream\b/.test(headers.get('content-type') ?? ''));
+
+const explainHost = (baseUrl: string): Finding =>
+  failure(ENDPOINT, `The gateway does not answer to the name ${new URL(baseUrl).host}.`, {
+    setting: 'BASE_URL',
+    remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${new URL(baseUrl).host}`,
+  });
+
+/** To another address of the gateway, or to the login page of a proxy. */
+function explainRedirect(location: string, { endpoint }: Walk): Finding {
+  const target = URL.canParse(location, endpoint) ? new URL(location, endpoint) : undefined;
+  const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
+  return failure(
+    ENDPOINT,
+    `${endpoint} redirects to ${target === undefined ? location : target.origin + target.pathname}: clients do not follow that.`,
+    {
+      remedy: isMoved
+        ? `give clients that address, and check it: postern doctor ${target.href}`
+        : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
+    },
+  );
+}
+
+async function adviseOnPath(answer: Answer, walk: Walk): Promise<Advice> {
+  const { origin, pathname } = new URL(walk.baseUrl);
+  const hasPath = pathname !== '/';
+  if (hasPath && (await isAtRoot(walk)))
+    return {
+      why: `There is one at ${origin}/mcp.`,
+      remedy: `check that: postern doctor ${origin}`,
+    };
+  const isGateway = /nothing at this path/.test(String(readErrorData(answer).details));
+  const why = isGateway
+    ? 'A gateway got the request, but by another path than /mcp.'
+    : 'A gateway serves its paths from /, so a proxy in front has to remove the path of BASE_URL.';
+  if (hasPath)
+    return {
+      why,
+      setting: 'BASE_URL',
+      remedy: `have the proxy in front remove ${pathname} before it passes requests on, or give the gateway a host name of its own (simpler).`,
+    };
+  return isGateway
+    ? { why, remedy: 'have the proxy in front pass paths on unchanged.' }
+    : {
         remedy:
           'check the address: this server is no gateway, or a proxy in front of it leads elsewhere.',
-      }
-    : {
-        why: 'The gateway serves its paths from /, so a proxy in front has to remove the path of BASE_URL.',
-        setting: 'BASE_URL',
-        remedy:
-          'have the proxy remove that path before it passes requests on, or give the gateway a host name of its own (simpler).',
       };
+}
+
+/** Whether the host has a gateway without the path, which does not call itself by it. */
+async function isAtRoot({ baseUrl, probe }: Walk): Promise<boolean> {
+  const answer = await probe(`${new URL(baseUrl).origin}/mcp`, MCP_CALL);
+  const challenge = answer.headers.get('www-authenticate') ?? '';
+  return answer.status !== 404 && isFromMcp(answer) && !challenge.includes(`"${baseUrl}/`);
+}
 
 const EXPIRES_SOON_DAYS = 14;
 const MS_PER_DAY = 86_400_000;
@@ -86,10 +155,10 @@ async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<re
   const days = Math.floor((end - clock.now()) / MS_PER_DAY);
   return [
     days < EXPIRES_SOON_DAYS
-      ? warning('gateway.certificate', `The TLS certificate expires in ${days} days.`, {
+      ? warning(CERTIFICATE, `The TLS certificate expires in ${days} days.`, {
           remedy: 'renew it.',
         })
-      : ok('gateway.certificate', `The TLS certificate is valid for ${days} more days.`),
+      : ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`),
   ];
 }
 

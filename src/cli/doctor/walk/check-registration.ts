@@ -13,7 +13,9 @@ export async function checkRegistration(walk: Walk): Promise<readonly Finding[]>
   return [
     registration === undefined
       ? warning(CHECK, 'The metadata names no registration_endpoint.', {
-          why: 'Clients that register by themselves need a client ID instead.',
+          why: 'Clients that register by themselves need a client ID instead. A Postern gateway always names one.',
+          remedy:
+            'check that this is the gateway, and that no proxy in front changes the document.',
         })
       : judge(registration),
     ...judgeSchemes(registration),
@@ -70,7 +72,8 @@ function judgeSchemes(registration: Registration | undefined): readonly Finding[
       `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
       {
         setting: 'OAUTH_REDIRECT_SCHEMES',
-        remedy: 'list the schemes, for example cursor,vscode. OAUTH_MODE=broker allows them.',
+        remedy:
+          'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
       },
     ),
   ];

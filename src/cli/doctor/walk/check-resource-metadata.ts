@@ -2,17 +2,17 @@
 import { isStringArray } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
-import type { Walk } from './walk.ts';
+import { listResourceMetadataUrls, type Walk } from './walk.ts';
 
 const CHECK = 'resource-metadata';
 
 export async function checkResourceMetadata(walk: Walk): Promise<readonly Finding[]> {
-  const url = await walk.findChallenge();
+  const url = await walk.findResourceMetadata();
   if (url === undefined) return [];
   const document = await walk.readResourceMetadata();
   if (document === undefined)
     return [
-      failure(CHECK, `${url} cannot be read, to which the 401 leads.`, {
+      failure(CHECK, `The 401 leads to ${url}, which cannot be read.`, {
         remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
       }),
     ];
@@ -43,9 +43,7 @@ function judgeDocument(
 
 /** Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1). */
 async function checkDerivedUrls(walk: Walk, known: string): Promise<readonly Finding[]> {
-  const { origin, pathname } = new URL(walk.endpoint);
-  const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
-  const urls = [`${wellKnown}${pathname}`, wellKnown].filter((url) => url !== known);
+  const urls = listResourceMetadataUrls(walk.endpoint).filter((url) => url !== known);
   const answers = await Promise.all(urls.map((url) => walk.probe(url)));
   const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
   if (missing.length === 0) return [];

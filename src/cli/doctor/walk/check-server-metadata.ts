@@ -9,10 +9,11 @@ import type { Walk } from './walk.ts';
 const CHECK = 'server-metadata';
 
 export async function checkServerMetadata(walk: Walk): Promise<readonly Finding[]> {
-  if ((await walk.findChallenge()) === undefined) return [];
+  if ((await walk.findResourceMetadata()) === undefined) return [];
   const found = await walk.readServerMetadata();
   const first = found.find((one) => one.document !== undefined);
-  if (first?.document === undefined) return [explainMissing(found, walk.baseUrl)];
+  if (first?.document === undefined)
+    return [explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'))];
   const { document } = first;
   return [
     judgeIssuer(document, await findExpectedIssuer(walk)),
@@ -26,7 +27,12 @@ async function findExpectedIssuer(walk: Walk): Promise<string> {
   return (isStringArray(servers) ? servers[0] : undefined) ?? walk.baseUrl;
 }
 
-function explainMissing(found: readonly MetadataAtPath[], baseUrl: string): Finding {
+/** `lacksKeys`: that the gateway does not reach the provider was said before. */
+function explainMissing(
+  found: readonly MetadataAtPath[],
+  baseUrl: string,
+  lacksKeys: boolean,
+): Finding {
   const failed = found.find(({ status }) => status >= 500);
   const places = found.map(({ url, status }) => `${url} (${status})`).join(', ');
   if (failed !== undefined)
@@ -35,9 +41,11 @@ function explainMissing(found: readonly MetadataAtPath[], baseUrl: string): Find
       `The metadata of the authorization server cannot be read: ${failed.status}.`,
       {
         why: `The gateway says: ${failed.said ?? 'nothing more'}`,
-        setting: 'OIDC_ISSUER',
-        remedy:
-          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+        ...(!lacksKeys && {
+          setting: 'OIDC_ISSUER',
+          remedy:
+            "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+        }),
       },
     );
   return failure(

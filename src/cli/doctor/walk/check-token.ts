@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from '../../../core/json.ts';
 import { type Finding, failure, ok, warning } from '../finding.ts';
 import type { Answer } from '../network/probe.ts';
 import { adviseOnToken } from '../token/advise.ts';
-import { describeToken } from '../token/describe.ts';
+import { describeRefusal, describeToken } from '../token/describe.ts';
 import { reportMissingToken } from '../token/missing.ts';
 import { readErrorData, readReason } from './read-reason.ts';
 import type { Walk } from './walk.ts';
@@ -13,9 +13,9 @@ const CHECK = 'token';
 export async function checkWalkToken(walk: Walk): Promise<readonly Finding[]> {
   const { token, clock } = walk;
   if (token === undefined)
-    return (await walk.callWithoutToken()).status === 401 ? [reportMissingToken()] : [];
+    return (await walk.logIn())?.kind === 'at-provider' ? [reportMissingToken(walk.baseUrl)] : [];
   const opened = await call(walk, token, 'initialize', INITIALIZE);
-  if (opened.status !== 200) return [explainRefusal(opened, token, walk)];
+  if (opened.status !== 200) return [explainRefusal(opened, token)];
   const session = opened.headers.get('mcp-session-id') ?? undefined;
   const listed = await call(walk, token, 'tools/list', {}, session);
   if (session !== undefined) await endSession(walk, token, session);
@@ -55,7 +55,7 @@ async function endSession({ endpoint, probe }: Walk, token: string, session: str
   await probe(endpoint, { method: 'DELETE', headers });
 }
 
-function explainRefusal(answer: Answer, token: string, { baseUrl }: Walk): Finding {
+function explainRefusal(answer: Answer, token: string): Finding {
   const reason = readReason(answer);
   const { details } = readErrorData(answer);
   const said =
@@ -64,9 +64,9 @@ function explainRefusal(answer: Answer, token: string, { baseUrl }: Walk): Findi
     reason,
     token,
     provider: 'generic',
-    audience: [`${baseUrl}/mcp`],
+    audience: [],
   });
-  return failure(advice.check ?? CHECK, `The gateway refuses the token: ${said}`, advice.advice);
+  return failure(advice.check ?? CHECK, describeRefusal('refuses', token, said), advice.advice);
 }
 
 function judgeTools({ status, json }: Answer): Finding {

@@ -98,7 +98,7 @@ interface ConsentForm {
 /** The form of the consent page, answered with yes: it is about doctor's own client. */
 function readConsentForm({ status, text, url }: Answer): ConsentForm | undefined {
   const [, action] =
-    /<form\b[^>]* method="post" action="([^"]+\/oauth\/consent)">/.exec(text) ?? [];
+    /<form\b[^<>]* method="post" action="([^"<>]+\/oauth\/consent)">/.exec(text) ?? [];
   if (status !== 200 || action === undefined || !URL.canParse(action, url)) return undefined;
   const fields = text.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]+)">/g);
   const form = new URLSearchParams();

@@ -2,8 +2,6 @@
 import { isObject } from '../../../core/json.ts';
 import type { Answer } from '../network/probe.ts';
 
-export const isJsonObject = ({ json }: Answer): boolean => json !== undefined;
-
 /** `data` of a JSON-RPC error; empty where there is none. */
 export function readErrorData({ json }: Answer): Readonly<Record<string, unknown>> {
   const error = json?.error;

@@ -1,5 +1,6 @@
 // RFC 7591: doctor registers as a client does. Once: few registrations are allowed in an hour.
 import type { Answer, Probe } from '../network/probe.ts';
+import { readWords } from '../network/read-words.ts';
 
 export type Registration =
   | {
@@ -52,12 +53,6 @@ const send = (url: string, redirectUris: readonly string[], probe: Probe): Promi
 export function readError({ status, json, text }: Answer): string {
   const { error, error_description: description } = json ?? {};
   const words = [error, description].filter((one) => typeof one === 'string').join(': ');
-  const said =
-    words === ''
-      ? text
-          .replace(/<[^>]*>/g, ' ')
-          .replace(/\s+/g, ' ')
-          .trim()
-      : words;
+  const said = words === '' ? readWords(text) : words;
   return `${status} ${said.slice(0, 300)}`.trim();
 }

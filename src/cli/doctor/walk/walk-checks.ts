@@ -18,10 +18,14 @@ import type { Walk } from './walk.ts';
 /** Without it nothing else can be found out. */
 export const REACH: Check<Walk> = { section: 'Gateway', run: checkReach };
 
-/** What clients need of the gateway itself. */
-export const GATEWAY_CHECKS: readonly Check<Walk>[] = [
+/** Whether it is ready, and calls itself by the address that was asked. */
+export const ENTRY_CHECKS: readonly Check<Walk>[] = [
   { section: 'Gateway', run: checkHealth },
   { section: 'Gateway', run: checkChallenge },
+];
+
+/** What clients need of the gateway itself. */
+export const GATEWAY_CHECKS: readonly Check<Walk>[] = [
   { section: 'Metadata', run: checkResourceMetadata },
   { section: 'Metadata', run: checkServerMetadata },
   { section: 'Browser clients', run: checkCors },

@@ -6,6 +6,7 @@ import { memoize } from '../memoize.ts';
 import type { Answer } from '../network/probe.ts';
 import { findServerMetadata, type MetadataAtPath } from './find-server-metadata.ts';
 import { type LoginClient, type LoginOutcome, logIn } from './log-in.ts';
+import { MCP_CALL } from './mcp-call.ts';
 import { LOOPBACK_REDIRECT_URI, type Registration, register } from './register.ts';
 
 export interface WalkOptions extends Instruments {
@@ -18,8 +19,14 @@ export interface Walk extends WalkOptions {
   readonly endpoint: string;
   /** The answer to a call without a token. @throws FetchError */
   readonly callWithoutToken: () => Promise<Answer>;
+  /** What `/health/ready` says. */
+  readonly readReadiness: () => Promise<Answer>;
+  /** What the gateway says that it lacks (§4.3): `keySet`, `store`, `servers`. */
+  readonly listLacking: () => Promise<readonly string[]>;
   /** RFC 9728 §5.1: where the challenge leads; undefined without one. */
   readonly findChallenge: () => Promise<string | undefined>;
+  /** Where the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
+  readonly findResourceMetadata: () => Promise<string | undefined>;
   /** RFC 9728; undefined where it cannot be read. */
   readonly readResourceMetadata: () => Promise<JsonObject | undefined>;
   /** RFC 8414: all places where clients look for it, in the order in which they look. */
@@ -36,13 +43,30 @@ export function createWalk(options: WalkOptions): Walk {
   const endpoint = `${baseUrl}/mcp`;
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
 
+  const readReadiness = memoize(() => probe(`${baseUrl}/health/ready`));
+
+  const listLacking = async () => {
+    const { checks } = (await readReadiness()).json ?? {};
+    const entries = isObject(checks) ? Object.entries(checks) : [];
+    return entries.flatMap(([name, check]) =>
+      isObject(check) && check.status !== 'ok' ? [name] : [],
+    );
+  };
+
   const findChallenge = memoize(async () => {
     const header = (await callWithoutToken()).headers.get('www-authenticate') ?? '';
     return /resource_metadata="([^"]+)"/.exec(header)?.[1];
   });
 
-  const readResourceMetadata = memoize(async () => {
+  const findResourceMetadata = memoize(async () => {
     const url = await findChallenge();
+    if (url !== undefined || (await callWithoutToken()).status !== 401) return url;
+    const answers = await Promise.all(listResourceMetadataUrls(endpoint).map((one) => probe(one)));
+    return answers.find(({ status, json }) => status === 200 && json !== undefined)?.url;
+  });
+
+  const readResourceMetadata = memoize(async () => {
+    const url = await findResourceMetadata();
     return url === undefined || !URL.canParse(url) ? undefined : (await probe(url)).json;
   });
 
@@ -86,7 +110,10 @@ export function createWalk(options: WalkOptions): Walk {
     ...options,
     endpoint,
     callWithoutToken,
+    readReadiness,
+    listLacking,
     findChallenge,
+    findResourceMetadata,
     readResourceMetadata,
     readServerMetadata,
     register: registerOnce,
@@ -95,14 +122,12 @@ export function createWalk(options: WalkOptions): Walk {
   };
 }
 
-const MCP_CALL = {
-  method: 'POST',
-  headers: {
-    'Content-Type': 'application/json',
-    Accept: 'application/json, text/event-stream',
-  },
-  body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
-};
+/** RFC 9728 §3.1, with the path of the resource and without. */
+export function listResourceMetadataUrls(endpoint: string): readonly string[] {
+  const { origin, pathname } = new URL(endpoint);
+  const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
+  return [`${wellKnown}${pathname}`, wellKnown];
+}
 
 const readTexts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((one: unknown) => typeof one === 'string') : [];

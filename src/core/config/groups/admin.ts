@@ -1,23 +1,34 @@
 // The operators' page.
-import { anyText, list } from '../rules.ts';
+import { names } from '../rules.ts';
 import { defineSetting, type Read } from '../setting.ts';
 
 export interface AdminConfig {
   /** Whose members are operators; without any there is no such page. */
   readonly groups: readonly string[];
+  /** Clients of the provider whose tokens are taken, beside those of the page. */
+  readonly clients: readonly string[];
 }
 
 export const adminSettings = {
   groups: defineSetting<readonly string[]>({
     variable: 'ADMIN_GROUPS',
-    rule: list(anyText, "a comma-separated list of groups, as the provider's tokens name them"),
+    rule: names("groups, as the provider's tokens name them"),
     default: { value: [], text: '' },
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
-      'As the claim `groups` of their access token names them, character by character. If unset, there is no such page. See [Operations](operations.md#the-operators-page).',
+      'As the claim `groups` of their access token names them, character by character. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations.md#the-operators-page).',
+  }),
+  clients: defineSetting<readonly string[]>({
+    variable: 'ADMIN_CLIENTS',
+    rule: names('client IDs, as the provider knows them'),
+    default: { value: [], text: '' },
+    summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
+    details:
+      'As `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
   }),
 };
 
 export const readAdminConfig = (read: Read): AdminConfig => ({
   groups: read(adminSettings.groups),
+  clients: read(adminSettings.clients),
 });

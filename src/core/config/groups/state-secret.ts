@@ -30,7 +30,7 @@ export const stateSecrets = defineSetting<readonly string[] | undefined>({
   default: { text: 'kept in DATA_DIR', compute: () => undefined },
   summary: 'Seals what a login leaves in the store.',
   details:
-    'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server of the configuration file has `identity`. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: to change it, put the new one first, and remove the old one an hour later.',
+    'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server of the configuration file has `identity`. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: [Deploy](deploy.md#change-a-secret) has the steps to change it.',
   isSecret: true,
 });
 

@@ -94,6 +94,7 @@ export const tracingSettings = {
     default: NO_PAIRS,
     summary: 'What else is said of it, such as `deployment.environment.name=production`.',
     details: 'Pairs `name=value` with commas between them; values are percent-encoded.',
+    hidesValues: true,
   }),
   sampler: defineSetting({
     variable: 'OTEL_TRACES_SAMPLER',

@@ -60,7 +60,12 @@ const fileMembers = {
   }),
   rules: defineMember({
     name: 'rules',
-    shape: list(placedRule, { allowed: 'a list of rules' }),
+    // Whoever takes the last rule away should not give everything to everybody.
+    shape: list(placedRule, {
+      allowed:
+        'a list of one rule or more. To let everybody use everything, leave "rules" out; to let nobody, write one with a group that nobody is in',
+      isNotEmpty: true,
+    }),
     summary: 'Who may use what. With any rule, what no rule allows does not exist.',
   }),
 };

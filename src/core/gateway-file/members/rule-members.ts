@@ -24,7 +24,8 @@ const CLAIM_VALUES =
 const claimScalar: Shape<string | number | boolean> = {
   schema: { type: ['string', 'number', 'boolean'] },
   read(node, place) {
-    if (node.kind === 'scalar' && typeof node.value === 'number') return node.value;
+    if (node.kind === 'scalar' && typeof node.value === 'number')
+      return isExact(node.value) ? node.value : report(place, node.line, INEXACT);
     if (node.kind === 'scalar' && typeof node.value === 'boolean')
       return trueOrFalse.read(node, place);
     return node.kind === 'scalar' && node.value !== null
@@ -32,6 +33,11 @@ const claimScalar: Shape<string | number | boolean> = {
       : report(place, node.line, `This is not valid. It must be ${CLAIM_VALUES}.`);
   },
 };
+
+/** Beyond, several numbers of a token are read as the same one. */
+const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER;
+const INEXACT =
+  'This number is too large: tokens with other numbers would fit, too. Have the provider send it as text, and write it in double quotes.';
 
 const claimList = list(claimScalar, { allowed: CLAIM_VALUES, isNotEmpty: true });
 

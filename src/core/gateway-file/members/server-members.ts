@@ -12,10 +12,15 @@ import { toolsShape } from './tools-members.ts';
 const TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
 const ISOLATIONS = ['shared', 'user', 'session'] as const;
 
-const address = text(httpUrl, {
-  schema: { type: 'string', pattern: '^https?://' },
-  isSecret: true,
-});
+const EXAMPLE = 'https://wiki.example.com/mcp';
+
+const address = text(
+  { ...httpUrl, allowed: `${httpUrl.allowed}, for example ${EXAMPLE}` },
+  {
+    schema: { type: 'string', pattern: '^https?://' },
+    isSecret: true,
+  },
+);
 
 const PREFIX_PATTERN = '^([A-Za-z0-9]([A-Za-z0-9_.-]{0,30}[A-Za-z0-9])?)?$';
 const PREFIX = new RegExp(PREFIX_PATTERN);

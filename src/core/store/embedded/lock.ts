@@ -11,6 +11,9 @@ export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
 
+/** Another process has it. */
+export class DataDirInUse extends DataDirError {}
+
 /** What every system allows for the path of a socket; a longer one would be cut in silence. */
 const PATH_BYTES = 103;
 /** Others that found the same dead lock have put theirs there, or seen a new one, by then, on a busy machine as well. */
@@ -27,7 +30,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = socketPath(folder);
   const server = createServer((socket) => socket.destroy());
   const inUse = () =>
-    new DataDirError(
+    new DataDirInUse(
       `DATA_DIR: the folder ${folder} is in use by another process (is another postern running?). Stop it, or set DATA_DIR and PORT for a second one.`,
     );
   try {

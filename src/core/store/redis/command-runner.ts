@@ -18,6 +18,10 @@ export interface CommandRunner {
 /** At most one new attempt to connect per second, however many requests ask for it. */
 const RETRY_EVERY_MS = 1000;
 
+/** Where its connection is lost, or given up, why it was says more than a command that it took along. */
+const isConnected = (client: RedisClient): boolean =>
+  client.status === 'ready' && !('stream' in client && client.stream.destroyed);
+
 /** Of a client between two attempts to connect, or before the first. */
 const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
 
@@ -39,7 +43,7 @@ export function createCommandRunner(
   /** One PING at a time; on a frozen server it waits until the connection is given up. */
   function ping(): void {
     isPinging = true;
-    const onError = (error: unknown) => client.status === 'ready' && availability.markDown(error);
+    const onError = (error: unknown) => isConnected(client) && availability.markDown(error);
     void client
       .ping()
       .then(availability.markUp, onError)

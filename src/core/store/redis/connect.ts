@@ -4,6 +4,7 @@ import { isSentinelUrl, requireSentinelUrl } from '../../config/sentinel-url.ts'
 import {
   type Backoff,
   type ConnectOptions,
+  endInOtherDatabase,
   FAIL_FAST,
   type RedisClient,
   type RedisConnection,
@@ -38,6 +39,7 @@ function startToConnect(client: RedisClient): void {
 function connectServer(url: URL, backoff: Backoff): Redis {
   const client = new Redis(url.href, { ...SERVER_OPTIONS, retryStrategy: backoff });
   endWhenSilent(client);
+  endInOtherDatabase(client);
   return client;
 }
 

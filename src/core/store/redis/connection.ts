@@ -43,3 +43,10 @@ export const SERVER_OPTIONS = {
   ...FAIL_FAST,
   enableOfflineQueue: false,
 };
+
+/** Where the server has no database of the number in `REDIS_URL`, ioredis would go on in database 0. */
+export function endInOtherDatabase(client: Redis): void {
+  client.on('error', (error: Error) => {
+    if (error.message.includes('DB index is out of range')) client.stream?.destroy(error);
+  });
+}

@@ -2,7 +2,12 @@
 // from a server that still answers: cut off from the others, it would take writes that are lost later.
 import { Redis } from 'ioredis';
 import { formatAddress, type SentinelUrl } from '../../config/sentinel-url.ts';
-import { type ConnectOptions, type RedisConnection, SERVER_OPTIONS } from './connection.ts';
+import {
+  type ConnectOptions,
+  endInOtherDatabase,
+  type RedisConnection,
+  SERVER_OPTIONS,
+} from './connection.ts';
 import { askSentinels, type PrimaryAddress } from './sentinels.ts';
 import { endWhenSilent } from './silence.ts';
 
@@ -25,6 +30,7 @@ export function connectPrimary(
     ...(url.isTls && { tls: {} }),
   });
   endWhenSilent(client);
+  endInOtherDatabase(client);
   let primary: PrimaryAddress | undefined;
   let attempts = 0;
   let isClosed = false;

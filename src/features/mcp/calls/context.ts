@@ -130,6 +130,3 @@ interface Getters {
 
 const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
   LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);
-
-export const isLogSeverity = (value: unknown): value is LogSeverity =>
-  LOG_SEVERITIES.some((severity) => severity === value);

@@ -2,11 +2,11 @@
 // notifications, and requests to the client.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
-import type { LogSeverity } from '../../../core/log-severity.ts';
+import { isLogSeverity, type LogSeverity } from '../../../core/log-severity.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import { toInputErrorResult } from '../calls/call-tool.ts';
-import { type CallClient, isLogSeverity } from '../calls/context.ts';
+import type { CallClient } from '../calls/context.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
 import type { RunMethod } from '../calls/run-method.ts';
 import type { Caller, ServiceInfo } from '../catalog/catalog.ts';

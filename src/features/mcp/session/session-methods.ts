@@ -1,9 +1,8 @@
 // Methods that only sessions have.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { LOG_SEVERITIES } from '../../../core/log-severity.ts';
+import { isLogSeverity, LOG_SEVERITIES } from '../../../core/log-severity.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
-import { isLogSeverity } from '../calls/context.ts';
 import { readString } from '../calls/methods.ts';
 import type { View } from '../calls/view.ts';
 import type { Arguments } from '../catalog/catalog.ts';

@@ -2,9 +2,8 @@
 // headers that must say the same.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
-import type { LogSeverity } from '../../../core/log-severity.ts';
+import { isLogSeverity, type LogSeverity } from '../../../core/log-severity.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
-import { isLogSeverity } from '../calls/context.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
 import { type JsonRpcRequest, readMeta } from '../protocol/json-rpc.ts';

@@ -6,11 +6,11 @@ import type { ProviderEndpoints } from '../../../core/provider/provider-endpoint
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
+import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
-import type { NoteClient } from './note-client.ts';
 import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 

@@ -90,6 +90,10 @@ async function refresh(
   if (known.owner !== undefined && known.owner !== clientId) {
     failGrant('The refresh token was issued to another client.');
   }
+  // What the gateway's own pages got is known: whoever brings another wants what a token of theirs may do.
+  if (known.owner === undefined && client.kind === 'own') {
+    failGrant('The refresh token was not issued to this client.');
+  }
   const requested = readResourceIndicators(parameters, config);
 
   async function refreshFor(resources: readonly string[]): Promise<TokenResponse> {

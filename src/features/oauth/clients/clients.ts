@@ -2,7 +2,11 @@
 // gateway's own.
 import type { ClientsConfig } from '../../../core/config/groups/clients.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { buildPlaygroundCallbackUrl, PLAYGROUND_CLIENT_ID } from '../../../core/playground.ts';
+import {
+  buildPlaygroundCallbackUrl,
+  OPERATORS_CLIENT_ID,
+  PLAYGROUND_CLIENT_ID,
+} from '../../../core/own-clients.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document-refused.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri/redirect-uri.ts';
@@ -18,7 +22,7 @@ export type Client = ClientFacts &
     | { readonly kind: 'registered'; readonly registration: RegisteredClient }
     /** `host` is that of the document that describes it. */
     | { readonly kind: 'document'; readonly host: string }
-    /** The gateway's own playground. */
+    /** A page of the gateway's own. */
     | { readonly kind: 'own' }
   );
 
@@ -62,16 +66,19 @@ export interface ClientsDeps extends Pick<ClientsConfig['redirectUris'], 'allows
   /** Whether every token renews a registration, only the first, or none. */
   readonly renewal: 'every' | 'first' | 'none';
   readonly baseUrl: string;
+  /** Whether there is an operators' page (§22), which is a client, too. */
+  readonly hasOperatorsPage: boolean;
 }
 
 export function createClients(deps: ClientsDeps): Clients {
   const { registered, documents, renewal, baseUrl } = deps;
 
-  const playground = createPlaygroundClient(baseUrl);
+  const own = createOwnClients(deps);
   const isDocument = (clientId: string) => documents?.isClientDocumentId(clientId) === true;
 
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
-    if (clientId === playground.id) return playground;
+    const ownClient = own.get(clientId);
+    if (ownClient !== undefined) return ownClient;
     if (documents && isDocument(clientId)) return findDocument(clientId, documents, refusal);
     const found = hasRegisteredClientPrefix(clientId) ? await registered.find(clientId) : undefined;
     return found === undefined ? fail(refusal) : createRegisteredClient(found);
@@ -79,7 +86,7 @@ export function createClients(deps: ClientsDeps): Clients {
 
   return {
     isKnownClient: (clientId) =>
-      hasRegisteredClientPrefix(clientId) || clientId === playground.id || isDocument(clientId),
+      hasRegisteredClientPrefix(clientId) || own.has(clientId) || isDocument(clientId),
     require,
     async requireWithoutFetch(clientId) {
       return documents?.isAllowed(clientId)
@@ -102,13 +109,18 @@ export function createClients(deps: ClientsDeps): Clients {
   };
 }
 
-/** §19.3: its redirect URI is at the gateway's own origin, where no other client may have one. */
-const createPlaygroundClient = (baseUrl: string): Client => ({
-  kind: 'own',
-  id: PLAYGROUND_CLIENT_ID,
-  name: 'Playground',
-  redirectUris: [buildPlaygroundCallbackUrl(baseUrl)],
-});
+/** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
+function createOwnClients({
+  baseUrl,
+  hasOperatorsPage,
+}: Pick<ClientsDeps, 'baseUrl' | 'hasOperatorsPage'>): ReadonlyMap<string, Client> {
+  const names = [
+    [PLAYGROUND_CLIENT_ID, 'Playground'],
+    ...(hasOperatorsPage ? [[OPERATORS_CLIENT_ID, "Operators' page"] as const] : []),
+  ] as const;
+  const redirectUris = [buildPlaygroundCallbackUrl(baseUrl)];
+  return new Map(names.map(([id, name]) => [id, { kind: 'own', id, name, redirectUris }]));
+}
 
 async function findDocument(
   clientId: string,

@@ -2,6 +2,7 @@
 import { ICONS } from '../../../core/html-icons.ts';
 import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
 import type { Reply } from '../../../core/message.ts';
+import { OPERATORS_CLIENT_ID } from '../../../core/own-clients.ts';
 import { shorten } from '../../../core/text.ts';
 import type { PublicTool } from '../../site/public-tools.ts';
 import type { Client } from '../clients/clients.ts';
@@ -66,11 +67,15 @@ const MAX_TOOL_NAME = 60;
 /** Tools by name, before the rest is only counted. */
 const MAX_TOOLS = 12;
 
-/** What every client is for. */
+/** What every other client is for. */
 const USE = 'Use tools and data as you';
+const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
 
-const renderGrants = ({ scopes, tools }: ConsentPageContent): string => `<ul class="grants">
-${[USE + renderTools(tools), ...describeScopes(scopes)]
+const renderGrants = ({ client, scopes, tools }: ConsentPageContent): string => `<ul class="grants">
+${[
+  client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools),
+  ...describeScopes(scopes),
+]
   .map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`)
   .join('\n')}
 </ul>`;

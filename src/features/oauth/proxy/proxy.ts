@@ -3,6 +3,7 @@ import type { ProxyConfig } from '../../../core/config/groups/oauth.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
+import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   checkRequest,
@@ -17,6 +18,7 @@ export interface ProxyDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
   readonly logLogin: LogLogin;
+  readonly noteClient: NoteClient;
 }
 
 export interface ProxyHandlers {

@@ -5,6 +5,7 @@ import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import type { LogLogin } from '../provider/login-log.ts';
+import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
@@ -20,9 +21,13 @@ export interface ProxyTokenDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
   readonly logLogin: LogLogin;
+  readonly noteClient: NoteClient;
 }
 
-export const createProxyToken = (config: ProxyConfig, { clients, api, logLogin }: ProxyTokenDeps) =>
+export const createProxyToken = (
+  config: ProxyConfig,
+  { clients, api, logLogin, noteClient }: ProxyTokenDeps,
+) =>
   async function token(
     body: RequestBody,
     authorization: string | undefined,
@@ -42,13 +47,12 @@ export const createProxyToken = (config: ProxyConfig, { clients, api, logLogin }
       const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
       if (response.status === 200) {
+        const accessToken = parseObject(response.body)?.access_token;
+        const isRefresh = grantType === 'refresh_token';
         if (client) await clients.recordUse(client);
-        logLogin({
-          clientId,
-          clientName: client?.name,
-          accessToken: parseObject(response.body)?.access_token,
-          isRefresh: grantType === 'refresh_token',
-        });
+        // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
+        if (client && !isRefresh) await noteClient(accessToken, client.id);
+        logLogin({ clientId, clientName: client?.name, accessToken, isRefresh });
       }
       return renderProviderResponse(response);
     };

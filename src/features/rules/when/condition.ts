@@ -6,6 +6,7 @@ import type { RuleCaller, RuledItem } from '../rules.ts';
 import { readScopes } from '../who.ts';
 import { inspectExpression, type Lookup, type VariableName } from './inspect-expression.ts';
 import { type Bounds, type CelValue, lookUp } from './look-up.ts';
+import { PRESENCE_FUNCTIONS, replaceHas } from './presence.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;
@@ -41,10 +42,9 @@ export const compileCondition: CompileCondition = function compile(text) {
   const found = [...problems, ...[...matchers.values()].filter((it) => typeof it === 'string')];
   if (found.length > 0) return { problems: found };
 
-  const evaluate = plan(
-    celEnv({ re2: { compile: (pattern) => findMatcher(matchers, pattern) } }),
-    parsed,
-  );
+  replaceHas(parsed.expr);
+  const re2 = { compile: (pattern: string) => findMatcher(matchers, pattern) };
+  const evaluate = plan(celEnv({ re2, funcs: PRESENCE_FUNCTIONS }), parsed);
   const entries = [...lookups];
   return {
     looksAtArgs: lookups.has('args'),

@@ -41,6 +41,8 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
       countText(source);
       return source;
     }
+    // Of 1e400 a server would get null, which nothing was decided about.
+    if (typeof source === 'number' && !Number.isFinite(source)) failBounds();
     if (typeof source === 'number' || typeof source === 'boolean' || source === null) return source;
     if (Array.isArray(source)) return source.map(convert);
     if (!isObject(source)) throw new Error('A value that JSON does not have.');

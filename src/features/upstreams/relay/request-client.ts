@@ -1,6 +1,6 @@
 // How what a server says of a call reaches its client. All of it is hostile input: what does not fit is dropped.
 import type { JsonObject } from '../../../core/json.ts';
-import type { LogSeverity } from '../../../core/log-severity.ts';
+import { isLogSeverity } from '../../../core/log-severity.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RequestClient } from './server-request.ts';
 
@@ -40,17 +40,3 @@ export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: 
   if (!isLogSeverity(level)) return;
   context.log(level, data, typeof logger === 'string' ? logger : undefined);
 }
-
-const SEVERITIES: Readonly<Record<LogSeverity, true>> = {
-  debug: true,
-  info: true,
-  notice: true,
-  warning: true,
-  error: true,
-  critical: true,
-  alert: true,
-  emergency: true,
-};
-
-const isLogSeverity = (value: unknown): value is LogSeverity =>
-  typeof value === 'string' && Object.hasOwn(SEVERITIES, value);

@@ -9,11 +9,16 @@ import type { Manifest } from './render-chart.ts';
 const PACKAGES = fileURLToPath(new URL('../../../../node_modules', import.meta.url));
 const OPTIONS = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--types', ''];
 
+/** By the group of the API, where it is none of Kubernetes' own. */
+const MODELS: Readonly<Record<string, string>> = {
+  'monitoring.coreos.com': '@kubernetes-models/prometheus-operator',
+  'gateway.networking.k8s.io': '@kubernetes-models/gateway-api',
+};
+
 /** The module of a kind, by the names of its models. */
 function getModule({ apiVersion, kind }: Manifest): string {
-  const isOperator = apiVersion.startsWith('monitoring.coreos.com/');
-  const models = isOperator ? '@kubernetes-models/prometheus-operator' : 'kubernetes-models';
-  return `${models}/${apiVersion}/${kind}`;
+  const [group = ''] = apiVersion.split('/');
+  return `${MODELS[group] ?? 'kubernetes-models'}/${apiVersion}/${kind}`;
 }
 
 /** @throws Error with the member that is wrong. */

@@ -76,13 +76,14 @@ function checkValues(values: Values): void {
   if (!validate(values)) throw new Error(ajv.errorsText(validate.errors, { dataVar: 'values' }));
 }
 
-/** Objects member by member, everything else as a whole: as Helm does. */
+/** Objects member by member, everything else as a whole, and null takes a member away: as Helm does. */
 function merge(base: Values, over: Values): Values {
   const merged = Object.entries(over).map(([key, value]) => {
     const below = base[key];
     return [key, isObject(below) && isObject(value) ? merge(below, value) : value];
   });
-  return { ...base, ...Object.fromEntries(merged) };
+  const all = Object.entries({ ...base, ...Object.fromEntries(merged) });
+  return Object.fromEntries(all.filter(([, value]) => value !== null));
 }
 
 const isObject = (value: unknown): value is Values =>

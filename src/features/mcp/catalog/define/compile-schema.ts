@@ -6,6 +6,7 @@ import { isObject } from '../../../../core/json.ts';
 import type { ObjectSchema } from '../descriptions.ts';
 import { describeErrors } from './describe-errors.ts';
 import { describeSchemaMistake, describeUnknownKeyword } from './describe-schema-mistake.ts';
+import { isPlainSchema } from './is-plain-schema.ts';
 import { MIRROR_KEYWORD } from './mirrored-params.ts';
 
 /** What is wrong with a value, a line for each member; undefined when it fits the schema. */
@@ -32,16 +33,27 @@ const createDraft7 = (options: Options) => new Ajv(options).addVocabulary([MIRRO
 const createDraft2020 = (options: Options) =>
   new Ajv2020(options).addVocabulary([MIRROR_KEYWORD, '$anchor']);
 
+/** Made when they are first needed: each takes milliseconds of the start. */
 const DIALECTS = {
   'Draft 7': {
-    firstError: createDraft7(OPTIONS),
-    allErrors: createDraft7(ALL_ERRORS_OPTIONS),
+    firstError: once(() => createDraft7(OPTIONS)),
+    allErrors: once(() => createDraft7(ALL_ERRORS_OPTIONS)),
   },
   '2020-12': {
-    firstError: createDraft2020(OPTIONS),
-    allErrors: createDraft2020(ALL_ERRORS_OPTIONS),
+    firstError: once(() => createDraft2020(OPTIONS)),
+    allErrors: once(() => createDraft2020(ALL_ERRORS_OPTIONS)),
   },
 } as const;
+
+const ofPlainSchemas = once(() => createDraft7({ ...OPTIONS, meta: false, validateSchema: false }));
+
+function once(create: () => Ajv): () => Ajv {
+  let ajv: Ajv | undefined;
+  return () => {
+    ajv ??= create();
+    return ajv;
+  };
+}
 
 /**
  * The check for an author's schema: Draft 7 (§2.4), or 2020-12 where `$schema` says so.
@@ -54,16 +66,19 @@ export function compileSchema(owner: string, subject: string, schema: ObjectSche
   if (schema.type !== 'object') throw new DefinitionError(`${owner} must have the type object.`);
   const dialect = schema.$schema === DRAFT_2020_12 ? '2020-12' : 'Draft 7';
   const { firstError, allErrors } = DIALECTS[dialect];
+  const ajv = isPlainSchema(schema) ? ofPlainSchemas() : firstError();
   try {
-    const validate = firstError.compile(schema);
+    const validate = ajv.compile(schema);
     return function findProblem(value) {
       if (validate(value)) return undefined;
       const firstLines = describeErrors(subject, validate.errors ?? []);
-      const errors = isSmall(value) ? findErrors(allErrors.compile(schema), value) : undefined;
+      const errors = isSmall(value) ? findErrors(allErrors().compile(schema), value) : undefined;
       const lines = errors ? describeErrors(subject, errors) : [...firstLines, NOT_ALL];
       return lines.join('\n');
     };
   } catch (error) {
+    // Or it would pass the next time.
+    ajv.removeSchema(schema);
     throw explainSchemaError(owner, schema, dialect, error);
   }
 }
@@ -74,7 +89,7 @@ function explainSchemaError(
   dialect: keyof typeof DIALECTS,
   error: unknown,
 ): DefinitionError {
-  const { firstError: ajv } = DIALECTS[dialect];
+  const ajv = DIALECTS[dialect].firstError();
   const isValid = ajv.validateSchema(schema);
   const mistake = isValid === false && describeSchemaMistake(owner, schema, ajv.errors ?? []);
   if (mistake) return new DefinitionError(mistake);

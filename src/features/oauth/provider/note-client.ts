@@ -1,4 +1,4 @@
-// §18.5: all tokens are made for the gateway's own client at the provider. Where something depends on
+// §18.5, §22.1: all tokens are made for the gateway's own client at the provider. Where something depends on
 // the client that got one, that is noted when it is handed out.
 import type { Clock } from '../../../core/clock.ts';
 import { parseObject } from '../../../core/json.ts';
@@ -9,8 +9,8 @@ import type { Store } from '../../../core/store/store.ts';
 
 export interface NoteClientDeps {
   readonly store: Pick<Store, 'set'>;
-  /** Whether anything depends on clients now. */
-  readonly isNeeded: () => boolean;
+  /** Whether anything depends now on which tokens this client got. */
+  readonly isNeeded: (clientId: string) => boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -20,14 +20,14 @@ export type NoteClient = (token: unknown, clientId: string) => Promise<void>;
 
 export function createNoteClient({ store, isNeeded, clock, log }: NoteClientDeps): NoteClient {
   return async function noteClient(token, clientId) {
-    if (typeof token !== 'string' || !isNeeded()) return;
+    if (typeof token !== 'string' || !isNeeded(clientId)) return;
     const ttlSeconds = Math.ceil(readExpiry(token) - clock.now() / 1000) + TOLERANCE_SECONDS;
     if (!(ttlSeconds > TOLERANCE_SECONDS)) return;
     try {
       await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
     } catch (error) {
       log.warn(
-        'The store could not note which client got a token. Until it is refreshed, rules about clients allow it nothing, and servers with identity are not told the client.',
+        'The store could not note which client got a token. Until it is refreshed, rules about clients allow it nothing, servers with identity are not told the client, and it is of no use to operators.',
         { client: clientId, cause: error },
       );
     }

@@ -1,0 +1,24 @@
+// Which clients would log in: none, where something failed before that all of them need.
+import { type Check, type Finding, failure } from '../finding.ts';
+import { type Report, runChecks } from '../run-checks.ts';
+
+/** Failures that shut out no client, or that the checks of clients look at themselves. */
+const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.servers)(\.|$)/;
+
+const NOBODY: readonly Check<unknown>[] = [
+  {
+    section: 'Clients',
+    run: async () => [failure('clients', 'No client could log in, for the reasons above.')],
+  },
+];
+
+export const runClientChecks = <Subject>(
+  before: readonly Finding[],
+  checks: readonly Check<Subject>[],
+  subject: Subject,
+  report: Report,
+): Promise<readonly Finding[]> =>
+  runChecks(before.some(isInTheWay) ? NOBODY : checks, subject, report);
+
+const isInTheWay = ({ status, check }: Finding): boolean =>
+  status === 'failure' && !OTHER_FAILURES.test(check);

@@ -1,0 +1,37 @@
+// What the user can type here: what is suggested has the form in which this process was started.
+import { basename, relative } from 'node:path';
+import { quote } from './completion/quote.ts';
+
+/** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */
+export const describeCommand = (words: readonly string[]): string =>
+  `${describeProgram()} ${join(words)}`;
+
+/** The command line of this process, with another port. */
+export function describeWithPort(port: number): string {
+  const args = process.argv.slice(2).filter((arg, index, all) => !isPort(arg, all[index - 1]));
+  // Added by the watching process.
+  const given = args.filter((arg) => arg !== '--no-watch');
+  const { npm_lifecycle_event: script, npm_lifecycle_script: scriptText = '' } = process.env;
+  if (process.env.npm_command !== 'run-script' || script === undefined)
+    return describeCommand([...given, '--port', String(port)]);
+  const ofScript = scriptText.split(/\s+/);
+  const added = given.filter((arg) => !ofScript.includes(arg));
+  return `npm run ${script} -- ${join([...added, '--port', String(port)])}`;
+}
+
+export const isRunByNpx = (): boolean => process.env.npm_command === 'exec';
+
+function describeProgram(): string {
+  const [, script = ''] = process.argv;
+  // A link to the command in a folder of a project is in nobody's PATH.
+  if (isRunByNpx() || script.includes('/node_modules/')) return 'npx postern';
+  return basename(script) === 'postern'
+    ? 'postern'
+    : join(['node', relative(process.cwd(), script)]);
+}
+
+const isPort = (arg: string, former: string | undefined): boolean =>
+  arg === '--port' || former === '--port' || arg.startsWith('--port=');
+
+const join = (words: readonly string[]): string =>
+  words.map((word) => (/^[\w./:@%+=,~-]+$/.test(word) ? word : quote(word))).join(' ');

@@ -1,0 +1,25 @@
+// The command line: which command, and how it ends.
+import { CommanderError } from 'commander';
+import { createProgram } from './command-line/create-program.ts';
+import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands/all.ts';
+import { endWithError } from './end-with-error.ts';
+
+const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
+
+export const runPostern = (): Promise<void> => run().catch(endWithError);
+
+async function run(): Promise<void> {
+  const program = createProgram({ commands: COMMANDS, groups: GROUPS });
+  try {
+    await program.parseAsync(addDefaultCommand(process.argv.slice(2)), { from: 'user' });
+  } catch (error) {
+    // Help or the version was printed.
+    if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;
+  }
+}
+
+/** `postern --port 3010` starts the gateway. */
+function addDefaultCommand(args: readonly string[]): readonly string[] {
+  const [first = '-'] = args;
+  return first.startsWith('-') && !ABOUT_POSTERN.has(first) ? [DEFAULT_COMMAND, ...args] : args;
+}

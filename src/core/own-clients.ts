@@ -1,0 +1,11 @@
+// §19.3, §22.1: the gateway's own clients in the browser, which need no registration.
+
+/** No registered client has such an ID: theirs begin with `svc-`. */
+export const PLAYGROUND_CLIENT_ID = 'postern-playground';
+
+/** The operators' page. Its tokens are for its API alone, so that no server behind the gateway is ever sent one. */
+export const OPERATORS_CLIENT_ID = 'postern-operators';
+
+/** The one redirect URI of both. */
+export const buildPlaygroundCallbackUrl = (baseUrl: string): string =>
+  `${baseUrl}/playground/callback`;
