@@ -1,5 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 /**
  * Makes sure that a Debian package's command is there: on the PATH, or installed where that is
@@ -25,13 +27,18 @@ function ensure(what: string, packageName: string, isInstalled: () => boolean): 
   }
   // The tests start their own servers: the package must not start one.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-  execFileSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' });
-  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', packageName], {
+  execFileSync('flock', [APT_LOCK, 'sh', '-c', INSTALL, 'sh', packageName], {
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   if (!isInstalled()) throw new Error(`${packageName} was installed, but brought no ${what}.`);
 }
+
+/** Test files run side by side, and apt-get fails where another one is at work. */
+const APT_LOCK = join(tmpdir(), 'postern-tests-apt.lock');
+/** Old lists may do, so only the installation has to succeed. */
+const INSTALL =
+  'apt-get update -qq; exec apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$1"';
 
 const isThere = (command: string): boolean =>
   spawnSync(command, ['--version'], { stdio: 'ignore' }).error === undefined;
