@@ -1,5 +1,5 @@
 // §19.3: the login of the playground while it lasts, and when it ends: nothing that was entered is lost.
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
 import { approve, logInAtProvider } from '../support/oauth/login-browser.ts';
@@ -74,6 +74,22 @@ test('§19.3 playground: the token is renewed before it ends, and stays in memor
   }
   expect(readable).toContain('refresh_token=$REFRESH_TOKEN');
   expect(complaints).toEqual([]);
+});
+
+test('§19.3 playground: nothing can be chosen until the login is complete, because it would be lost', async () => {
+  const { page } = await own.open('/playground');
+  await chooseEra(page, 'Stateless');
+  // The page has loaded, and does not go on before it knows the gateway.
+  const asked = new Promise<Route>((resolve) => page.route('**/site.json', resolve));
+  await logInToPlayground(page);
+  const route = await asked;
+  const other = page.getByRole('radio', { name: /^Sessions/ });
+  expect(await other.isDisabled()).toBe(true);
+  await route.continue();
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  expect(await other.isChecked()).toBe(false);
+  await other.check();
+  await expect.poll(() => steps(page)).toContain('Open a session');
 });
 
 test('§19.3 playground: a login that cannot be renewed says so, and another keeps what was entered', async () => {

@@ -114,6 +114,9 @@ export const isAtHome = computed(
   () => state.facts === undefined || new URL(state.facts.baseUrl).origin === location.origin,
 );
 
+/** Nothing can be chosen yet, or for the moment. */
+export const isBusy = computed(() => state.phase === 'loading' || state.phase === 'working');
+
 /** `isCallback`: this page was opened with the answer to a login. */
 export async function start(isCallback = false): Promise<void> {
   if (state.facts !== undefined) return;
@@ -122,7 +125,8 @@ export async function start(isCallback = false): Promise<void> {
   });
   await attempt(async () => {
     state.facts = await loadFacts();
-    state.phase = 'disconnected';
+    // A callback goes on with the login: what is chosen in between would be lost.
+    state.phase = isCallback ? 'working' : 'disconnected';
     if (!isCallback) noteUnfinishedLogIn();
   });
 }
@@ -212,10 +216,11 @@ export function setRoots(uris: readonly string[]): void {
 
 export async function switchEra(era: Era): Promise<void> {
   if (era === state.era) return;
-  const wasConnected = client !== undefined;
-  await closeConnection();
   state.era = era;
-  if (wasConnected) await attempt(openConnection);
+  if (client === undefined) return;
+  state.phase = 'working';
+  await closeConnection();
+  await attempt(openConnection);
 }
 
 /** Ends the session, and forgets the tokens and all that was entered. */
