@@ -38,8 +38,10 @@ const LISTS: ReadonlyMap<string, readonly ClientSetup[]> = new Map([
 ]);
 
 function renderSetup(setup: ClientSetup): string {
-  const { next, instead, isRemote } = setup;
+  const { instead, isRemote, isUntried } = setup;
+  const next = setup.next?.(ENTRY);
   const notes = [
+    ...(isUntried ? ['It was not tried: see below.'] : []),
     ...(next === undefined ? [] : [next]),
     ...(isRemote ? ['The gateway must be reachable from the internet.'] : []),
   ].join(' ');

@@ -26,7 +26,9 @@ export interface ClientSetup extends Snippet {
   readonly id: string;
   readonly title: string;
   /** What is left to do then, as a sentence in which code stands in backticks. */
-  readonly next?: string;
+  next?(entry: GatewayEntry): string;
+  /** Nobody has seen it log in: what to enter comes from its documentation. */
+  readonly isUntried?: true;
   /** Another way. */
   readonly instead?: Snippet;
   /** A link that adds the gateway when it is opened. */
@@ -51,7 +53,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: TERMINAL,
     language: 'sh',
     render: ({ name, url }) => `claude mcp add --transport http ${name} ${toShellWord(url)}`,
-    next: 'Type `/mcp` in a session to log in.',
+    next: () => 'Type `/mcp` in a session to log in.',
   },
   {
     id: 'claude',
@@ -59,7 +61,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: undefined,
     language: 'text',
     render: ({ url }) => url,
-    next: 'Open Settings → Connectors → Add custom connector, and paste the address.',
+    next: () => 'Open Settings → Connectors → Add custom connector, and paste the address.',
     isRemote: true,
   },
   {
@@ -68,7 +70,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: '.cursor/mcp.json',
     language: 'json',
     render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
-    next: 'Cursor Settings → MCP shows the gateway, with a button to log in.',
+    next: () => 'Cursor Settings → MCP shows the gateway, with a button to log in.',
     link: ({ name, url }) =>
       `cursor://anysphere.cursor-deeplink/mcp/install?name=${encodeURIComponent(name)}&config=${encodeURIComponent(toBase64(JSON.stringify({ url })))}`,
   },
@@ -78,7 +80,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: '.vscode/mcp.json',
     language: 'json',
     render: ({ name, url }) => toJson({ servers: { [name]: { type: 'http', url } } }),
-    next: 'Choose Start above the entry. VS Code asks whether it may log in.',
+    next: () => 'Choose Start above the entry. VS Code asks whether it may log in.',
     link: ({ name, url }) =>
       `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
   },
@@ -88,7 +90,8 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: undefined,
     language: 'text',
     render: ({ url }) => url,
-    next: 'Open Settings → Connectors (or Apps), turn on developer mode, and add a connector with this address and OAuth.',
+    next: () =>
+      'Open Settings → Connectors (or Apps), turn on developer mode, and add a connector with this address and OAuth.',
     isRemote: true,
   },
   {
@@ -97,7 +100,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: TERMINAL,
     language: 'sh',
     render: ({ name, url }) => `codex mcp add ${name} --url ${toShellWord(url)}`,
-    next: 'It opens the browser to log in.',
+    next: () => 'It opens the browser to log in.',
     instead: {
       place: '~/.codex/config.toml',
       language: 'toml',
@@ -110,7 +113,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     place: TERMINAL,
     language: 'sh',
     render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
-    next: `Type \`/mcp auth ${DEFAULT_ENTRY_NAME}\` in a session to log in.`,
+    next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to log in.`,
     instead: {
       place: '~/.gemini/settings.json',
       language: 'json',
@@ -124,7 +127,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     language: 'json',
     render: ({ name, url }) =>
       toJson({ mcpServers: { [name]: { command: 'npx', args: ['-y', 'mcp-remote', url] } } }),
-    next: 'Restart Claude Desktop. It opens the browser to log in.',
+    next: () => 'Restart Claude Desktop. It opens the browser to log in.',
   },
   {
     id: 'inspector',
@@ -133,7 +136,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     language: 'sh',
     render: ({ url }) =>
       `npx @modelcontextprotocol/inspector --transport http --server-url ${toShellWord(url)}`,
-    next: 'It needs Node.js 22.19 or newer.',
+    next: () => 'It needs Node.js 22.19 or newer.',
   },
   {
     id: 'curl',
@@ -144,11 +147,11 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   ${isOpen ? '' : '-H "Authorization: Bearer $TOKEN" '}-H 'Content-Type: application/json' \\
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
   -d '${JSON.stringify(LIST_TOOLS)}'`,
-    next: '`$TOKEN` is an access token of the provider.',
+    next: () => '`$TOKEN` is an access token of the provider.',
   },
 ];
 
-/** Those that fewer people have: the documentation has them, too. */
+/** Those that fewer people have: documentation and `postern connect` have them, too. */
 export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'qwen',
@@ -156,7 +159,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: TERMINAL,
     language: 'sh',
     render: ({ name, url }) => `qwen mcp add --transport http ${name} ${toShellWord(url)}`,
-    next: `In a session, choose \`/mcp\`, \`${DEFAULT_ENTRY_NAME}\`, Authenticate.`,
+    next: ({ name }) => `In a session, choose \`/mcp\`, \`${name}\`, Authenticate.`,
   },
   {
     id: 'copilot',
@@ -164,7 +167,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: TERMINAL,
     language: 'sh',
     render: ({ name, url }) => `copilot mcp add --transport http ${name} ${toShellWord(url)}`,
-    next: 'It opens the browser when it starts.',
+    next: () => 'It opens the browser when it starts.',
     instead: {
       place: '~/.copilot/mcp-config.json',
       language: 'json',
@@ -178,7 +181,8 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: 'opencode.json',
     language: 'json',
     render: ({ name, url }) => toJson({ mcp: { [name]: { type: 'remote', url } } }),
-    next: `Then \`opencode mcp auth ${DEFAULT_ENTRY_NAME}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${DEFAULT_ENTRY_NAME}\`.`,
+    next: ({ name }) =>
+      `Then \`opencode mcp auth ${name}\`. Kilo Code has \`kilo.json\`, and \`kilo mcp auth ${name}\`.`,
   },
   {
     id: 'mcporter',
@@ -191,7 +195,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
           [name]: { url, auth: 'oauth', oauthRedirectUrl: 'http://127.0.0.1:8766/callback' },
         },
       }),
-    next: `Then \`npx mcporter auth ${DEFAULT_ENTRY_NAME}\`.`,
+    next: ({ name }) => `Then \`npx mcporter auth ${name}\`.`,
   },
   {
     id: 'mcpc',
@@ -228,7 +232,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: 'mcp_config.json',
     language: 'json',
     render: ({ name, url }) => toJson({ mcpServers: { [name]: { serverUrl: url } } }),
-    next: 'It was not tried: see below.',
+    isUntried: true,
   },
   {
     id: 'zed',
@@ -236,7 +240,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: 'settings.json',
     language: 'json',
     render: ({ name, url }) => toJson({ context_servers: { [name]: { url } } }),
-    next: 'It was not tried: see below.',
+    isUntried: true,
   },
   {
     id: 'kiro',
@@ -244,7 +248,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: '.kiro/settings/mcp.json',
     language: 'json',
     render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
-    next: 'It was not tried: see below.',
+    isUntried: true,
   },
   {
     id: 'lm-studio',
@@ -252,9 +256,12 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     place: 'mcp.json',
     language: 'json',
     render: ({ name, url }) => toJson({ mcpServers: { [name]: { url } } }),
-    next: 'It was not tried: see below. Where it does not log in, add a token in `headers`.',
+    isUntried: true,
+    next: () => 'Where it does not log in, add a token in `headers`.',
   },
 ];
+
+export const ALL_CLIENT_SETUPS: readonly ClientSetup[] = [...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS];
 
 const LIST_TOOLS = {
   jsonrpc: '2.0',

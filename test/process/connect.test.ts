@@ -1,6 +1,6 @@
 // postern connect: how to add the gateway to an MCP client.
 import { afterEach, expect, test } from 'vitest';
-import { CLIENT_SETUPS } from '../../src/core/client-setups.ts';
+import { ALL_CLIENT_SETUPS } from '../../src/core/client-setups.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
 
@@ -12,7 +12,7 @@ const connect = (args: readonly string[], env: Readonly<Record<string, string>> 
 test('§20.3 connect: without a client it lists them', async () => {
   const { code, stdout } = await connect([]);
   expect(code).toBe(0);
-  for (const { id, title } of CLIENT_SETUPS)
+  for (const { id, title } of ALL_CLIENT_SETUPS)
     expect(stdout).toMatch(new RegExp(`^  ${id} +${title}$`, 'm'));
 });
 
@@ -24,11 +24,11 @@ test('§20.3 connect: every client gets the address', async () => {
     '--name',
     'x',
   ]);
-  const setups: { client: string; text: string }[] = JSON.parse(stdout);
-  expect(setups.map(({ client }) => client)).toEqual(CLIENT_SETUPS.map(({ id }) => id));
-  for (const { text } of setups) {
+  const setups: { client: string; text: string; next: string | null }[] = JSON.parse(stdout);
+  expect(setups.map(({ client }) => client)).toEqual(ALL_CLIENT_SETUPS.map(({ id }) => id));
+  for (const { text, next } of setups) {
     expect(text).toContain('https://mcp.example.com/tools/mcp');
-    expect(text).not.toContain('postern');
+    expect(text + next).not.toContain('postern');
   }
 });
 
@@ -46,6 +46,12 @@ test('§20.3 connect: the address follows from .env', async () => {
   await writeFileIn(cwd, '.env', 'BASE_URL=https://b.example\n');
   const { stdout } = await runPostern({}, { args: ['connect', 'claude-code'], cwd });
   expect(stdout).toContain('claude mcp add --transport http postern https://b.example/mcp');
+});
+
+test('§20.3 connect: a client that nobody has tried is said to be one', async () => {
+  const [untried, tried] = await Promise.all([connect(['zed']), connect(['opencode'])]);
+  expect(untried.stdout).toContain('We have not tried this client');
+  expect(tried.stdout).not.toContain('We have not tried');
 });
 
 test('§20.3 connect: a shell runs nothing of an address', async () => {

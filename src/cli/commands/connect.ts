@@ -1,4 +1,4 @@
-import { CLIENT_SETUPS } from '../../core/client-setups.ts';
+import { ALL_CLIENT_SETUPS } from '../../core/client-setups.ts';
 import { baseUrl } from '../../core/config/rules.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
@@ -13,7 +13,7 @@ export const connectCommand = defineCommand({
     name: 'CLIENT',
     summary: 'the client',
     isRequired: false,
-    choices: CLIENT_SETUPS.map(({ id }) => id),
+    choices: ALL_CLIENT_SETUPS.map(({ id }) => id),
   },
   options: {
     url: {

@@ -1,6 +1,6 @@
 // `postern connect`: how to add the gateway to an MCP client.
 import {
-  CLIENT_SETUPS,
+  ALL_CLIENT_SETUPS,
   type ClientSetup,
   DEFAULT_ENTRY_NAME,
   type GatewayEntry,
@@ -19,7 +19,7 @@ export interface ConnectOptions {
 
 export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: ConnectOptions): void {
   const entry = { name, url: `${(url ?? readBaseUrl()).replace(/\/+(mcp\/*)?$/, '')}/mcp` };
-  const setups = CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
+  const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
   if (json)
     console.log(
       JSON.stringify(
@@ -49,13 +49,13 @@ const toJson = (setup: ClientSetup, entry: GatewayEntry) => ({
   place: setup.place ?? null,
   language: setup.language,
   text: setup.render(entry),
-  next: setup.next ?? null,
+  next: setup.next?.(entry) ?? null,
   link: setup.link?.(entry) ?? null,
 });
 
 function renderList(): string {
-  const width = Math.max(...CLIENT_SETUPS.map(({ id }) => id.length));
-  const lines = CLIENT_SETUPS.map(({ id, title }) => `  ${id.padEnd(width)}  ${title}`);
+  const width = Math.max(...ALL_CLIENT_SETUPS.map(({ id }) => id.length));
+  const lines = ALL_CLIENT_SETUPS.map(({ id, title }) => `  ${id.padEnd(width)}  ${title}`);
   return ['Clients that postern connect CLIENT knows:', '', ...lines].join('\n');
 }
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
+  ALL_CLIENT_SETUPS,
   CLIENT_SETUPS,
   type ClientSetup,
-  MORE_CLIENT_SETUPS,
 } from '../../../src/core/client-setups.ts';
 
 const ENTRY = { name: 'postern', url: 'https://mcp.example.com/tools/mcp' };
@@ -16,17 +16,14 @@ function requireSetup(id: string): ClientSetup {
 }
 
 describe('what clients are given', () => {
-  test.each([...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS])(
-    '§19.4 $title: the address of the gateway',
-    (setup) => {
-      const text = setup.render(ENTRY);
-      expect(text).toContain(ENTRY.url);
-      if (setup.language === 'json') expect(() => JSON.parse(text)).not.toThrow();
-    },
-  );
+  test.each(ALL_CLIENT_SETUPS)('§19.4 $title: the address of the gateway', (setup) => {
+    const text = setup.render(ENTRY);
+    expect(text).toContain(ENTRY.url);
+    if (setup.language === 'json') expect(() => JSON.parse(text)).not.toThrow();
+  });
 
   test('§19.4 each has an id of its own', () => {
-    const ids = [...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS].map(({ id }) => id);
+    const ids = ALL_CLIENT_SETUPS.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
@@ -50,7 +47,7 @@ describe('what clients are given', () => {
 
   test('§19.4 the documentation has no command or file of these but those of the table', () => {
     const entry = { name: 'postern', url: 'https://a.example/mcp' };
-    const known = [...CLIENT_SETUPS, ...MORE_CLIENT_SETUPS].flatMap(({ render, instead }) =>
+    const known = ALL_CLIENT_SETUPS.flatMap(({ render, instead }) =>
       [render, instead?.render ?? render].map((one) =>
         one(entry).replaceAll('https://a.example', '{base_url}'),
       ),
