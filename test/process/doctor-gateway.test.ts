@@ -48,6 +48,23 @@ async function start(env: Env = {}, options: Partial<ProviderOptions> = {}): Pro
   return { url, gateway, provider };
 }
 
+/** With a server of the test's own in front, at the public address. */
+async function startBrokerBehind(
+  publicUrl: string,
+  port: number,
+  /** That the provider was told of, where that is another. */
+  registeredUrl = publicUrl,
+): Promise<void> {
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: registeredUrl }));
+  await startPostern({
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(port),
+    BASE_URL: publicUrl,
+  });
+}
+
 async function makeOwnFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'postern-doctor-'));
   closeAfterTest({ close: () => rm(folder, { recursive: true }) });
@@ -178,14 +195,7 @@ test('§20.2 doctor URL: a proxy that takes away the challenge, cookies or CORS 
   });
   await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
   const url = `http://localhost:${(front.address() as AddressInfo).port}`;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
-  await startPostern({
-    ...provider.env,
-    OAUTH_MODE: 'broker',
-    CIMD_ALLOWED_HOSTS: 'none',
-    PORT: String(gatewayPort),
-    BASE_URL: url,
-  });
+  await startBrokerBehind(url, gatewayPort);
 
   takesAway.add('www-authenticate');
   const unchallenged = await runDoctor(url);
@@ -354,14 +364,7 @@ test('§20.2 doctor URL: BASE_URL has a path, which the proxy in front does not 
     }),
   );
   const url = `http://localhost:${front.port}/gateway`;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
-  await startPostern({
-    ...provider.env,
-    OAUTH_MODE: 'broker',
-    CIMD_ALLOWED_HOSTS: 'none',
-    PORT: String(gatewayPort),
-    BASE_URL: url,
-  });
+  await startBrokerBehind(url, gatewayPort);
   const kept = await runDoctor(url);
   expect(kept.failures).toEqual(['gateway.endpoint']);
   expect(kept.find('gateway.endpoint')).toMatchObject({
@@ -491,14 +494,7 @@ test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, an
   await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
   const { port } = front.address() as AddressInfo;
   const url = `https://127.0.0.1:${port}`;
-  const env = {
-    OAUTH_MODE: 'broker',
-    CIMD_ALLOWED_HOSTS: 'none',
-    PORT: String(gatewayPort),
-    BASE_URL: url,
-  };
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
-  await startPostern({ ...provider.env, ...env });
+  await startBrokerBehind(url, gatewayPort);
   const ca = join(await makeOwnFolder(), 'ca.pem');
   await writeFile(ca, cert);
 
@@ -512,8 +508,7 @@ test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, an
   expect(plain.find('gateway.reachable').what).toContain('does not speak TLS');
 
   await endPosterns();
-  const foreign = closeAfterTest(await startProvider({ gatewayUrl: 'https://other.example' }));
-  await startPostern({ ...foreign.env, ...env });
+  await startBrokerBehind(url, gatewayPort, 'https://other.example');
   const unregistered = await runDoctor(url, { env: { NODE_EXTRA_CA_CERTS: ca } });
   expect(unregistered.failures).toEqual(['provider.redirect-uri']);
   expect(unregistered.find('provider.redirect-uri').remedy).toContain(
