@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { callTool, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
@@ -165,6 +166,47 @@ test('§20.6 init --servers: takes servers over, and their secrets into .env', a
   const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
   expect(shown.code, shown.stdout).toBe(0);
   expect(shown.stdout).toMatch(/^ {2}web: at x\.example\n {2}files: runs true$/m);
+});
+
+test('§20.6 init --servers: each secret has a variable of its own, and none is a setting', async () => {
+  const cwd = await makeFolder();
+  const authorize = (value: string) => ({
+    url: `https://${value}.example/mcp`,
+    headers: { Authorization: value },
+  });
+  const servers = {
+    'foo.bar': authorize('a'),
+    'foo-bar': authorize('b'),
+    文: authorize('c'),
+    語: authorize('d'),
+    '1pass': authorize('e'),
+    dcr: { command: 'x', env: { ACCESS_TOKEN: 'f' } },
+    oauth: { command: 'x', env: { CLIENT_SECRET: 'g' } },
+  };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: servers }));
+  expect((await init(cwd, '--yes', '--servers', 'mcp.json')).code).toBe(0);
+  const env = parseEnv(read(cwd, '.env'));
+  expect(env).not.toHaveProperty('DCR_ACCESS_TOKEN');
+  expect(env).not.toHaveProperty('OAUTH_CLIENT_SECRET');
+  const names = [...read(cwd, 'postern.yaml').matchAll(/\$\{([A-Za-z_]\w*)\}/g)];
+  expect(names.map(([, name = '']) => env[name])).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
+});
+
+test('§20.6 init --servers: a secret sets no other variable of .env', async () => {
+  const cwd = await makeFolder();
+  const importSecret = async (TOKEN: string) => {
+    const mcpServers = { web: { command: 'x', env: { TOKEN } } };
+    await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+    return init(cwd, '--yes', '--force', '--servers', 'mcp.json');
+  };
+  const odd = 'it\'s "one" \\n two\nAUTH_REQUIRED=false';
+  expect((await importSecret(odd)).code).toBe(0);
+  expect(parseEnv(read(cwd, '.env'))).toMatchObject({ WEB_TOKEN: odd });
+  expect(parseEnv(read(cwd, '.env'))).not.toHaveProperty('AUTH_REQUIRED');
+  const refused = await importSecret(`a'"\`\nAUTH_REQUIRED=false`);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toMatch(/WEB_TOKEN: \.env cannot hold this value/);
+  expect(parseEnv(read(cwd, '.env'))).not.toHaveProperty('AUTH_REQUIRED');
 });
 
 const TENANT = '3aa4a235-b6e2-48d5-9195-7fcf05b459b0';

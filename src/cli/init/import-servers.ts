@@ -1,6 +1,7 @@
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
+import { SETTINGS } from '../../core/config/settings.ts';
 import type { FileNode } from '../../core/gateway-file/syntax/file-node.ts';
 import { readSyntax } from '../../core/gateway-file/syntax/read-syntax.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
@@ -75,7 +76,7 @@ function moveSecrets(
         // One that names a variable already is no secret.
         if (typeof value !== 'string' || !SECRET_NAME.test(key) || value.includes('${'))
           return [key, value];
-        const variable = nameVariable(name, key);
+        const variable = findFreeName(nameVariable(name, key), secrets);
         secrets[variable] = value;
         return [key, `\${${variable}}`];
       }),
@@ -89,5 +90,22 @@ function nameVariable(server: string, key: string): string {
   const [prefix, name] = [server, key].map((text) =>
     text.toUpperCase().replace(/[^A-Z0-9]+/g, '_'),
   );
-  return name?.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
+  const variable = name?.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
+  // A reference takes no name that begins with a digit.
+  return variable.replace(/^(?=\d)/, '_');
+}
+
+const SETTING_NAMES: ReadonlySet<string> = new Set(
+  SETTINGS.flatMap(({ variable, alias = variable }) => [variable, alias]),
+);
+
+/**
+ * Other servers may make the same name, and settings of the gateway have some: whoever shares one gets what is not his.
+ */
+function findFreeName(name: string, secrets: Readonly<Record<string, string>>): string {
+  const isTaken = (variable: string): boolean =>
+    SETTING_NAMES.has(variable) || Object.hasOwn(secrets, variable);
+  let free = name;
+  for (let number = 2; isTaken(free); number += 1) free = `${name}_${number}`;
+  return free;
 }

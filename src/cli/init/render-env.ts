@@ -1,5 +1,7 @@
 // `.env`, as `postern init` writes it.
+import { parseEnv } from 'node:util';
 import { generateSecret } from '../../core/ids.ts';
+import { CommandError } from '../command-error.ts';
 import type { Answers } from './answers.ts';
 import { findProvider, type KnownProvider } from './providers.ts';
 
@@ -29,7 +31,7 @@ ${provider === undefined ? NO_PROVIDER : renderLogin(provider, answers)}${
   isShared
     ? `
 # Sessions and logins of all processes. Each of them has the same two lines.
-REDIS_URL=${write(answers.redisUrl)}
+${write('REDIS_URL', answers.redisUrl)}
 OAUTH_STATE_SECRET=${generateSecret()}
 `
     : ''
@@ -52,27 +54,37 @@ const renderLogin = (
 # Users log in with ${title}. What to register there: docs/${page}.md
 OAUTH_MODE=broker
 ${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
-OIDC_ISSUER=${write(answers.issuer ?? issuer)}
+${write('OIDC_ISSUER', answers.issuer ?? issuer)}
 ${
   answers.audience === undefined && audienceExample === undefined
     ? ''
-    : `# The audience of its tokens, for example ${audienceExample}\nOIDC_AUDIENCE=${write(answers.audience)}\n`
-}OAUTH_CLIENT_ID=${write(answers.clientId)}
-OAUTH_CLIENT_SECRET=${write(answers.clientSecret)}
+    : `# The audience of its tokens, for example ${audienceExample}\n${write('OIDC_AUDIENCE', answers.audience)}\n`
+}${write('OAUTH_CLIENT_ID', answers.clientId)}
+${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
 ${
   addedScopes === undefined
     ? ''
-    : `OAUTH_ADDED_SCOPES=${write(answers.clientId && addedScopes(answers.clientId))}\n`
+    : `${write('OAUTH_ADDED_SCOPES', answers.clientId && addedScopes(answers.clientId))}\n`
 }`;
 
 function renderSecrets(secrets: Readonly<Record<string, string>>): string {
-  const lines = Object.entries(secrets).map(([name, value]) => `${name}=${write(value)}\n`);
+  const lines = Object.entries(secrets).map(([name, value]) => `${write(name, value)}\n`);
   return lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`;
 }
 
-/** In the quotes that it does not have itself, where it needs any. */
-function write(value = PLACEHOLDER): string {
-  if (/^[\w./:@%+=,~…-]*$/.test(value)) return value;
-  const quote = ["'", '"', '`'].find((mark) => !value.includes(mark)) ?? '';
-  return `${quote}${value}${quote}`;
+/** The line of a variable, in quotes where it needs any. @throws CommandError for a value that no line can have. */
+function write(name: string, value = PLACEHOLDER): string {
+  if (PLAIN.test(value)) return `${name}=${value}`;
+  const lines = QUOTES.filter((quote) => !value.includes(quote)).map(
+    (quote) => `${name}=${quote}${value}${quote}`,
+  );
+  const line = lines.find((text) => parseEnv(text)[name] === value);
+  if (line !== undefined) return line;
+  // Without quotes its second line would be a setting of its own, such as AUTH_REQUIRED=false.
+  throw new CommandError('Nothing was written:', [
+    `${name}: .env cannot hold this value, which has quotation marks of every kind, or a carriage return. Set the variable elsewhere, and leave it out here.`,
+  ]);
 }
+
+const PLAIN = /^[\w./:@%+=,~…-]*$/;
+const QUOTES = ["'", '"', '`'];
