@@ -1,6 +1,7 @@
 // What is printed when a command fails.
 import { ConfigError } from '../core/config/config-error.ts';
 import { DefinitionError } from '../core/errors/definition-error.ts';
+import { escapeInvisible } from '../core/visible-json.ts';
 import { LockFileError } from '../features/upstreams/lock/lock-file.ts';
 import { CommandError } from './command-error.ts';
 import { UsageError } from './command-line/usage-error.ts';
@@ -14,7 +15,8 @@ const describeHelp = (command: string | undefined): string =>
 
 /** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
 export function endWithError(error: unknown): void {
-  console.error(describeError(error).join('\n'));
+  // Messages quote files, which may be another's: nothing of them moves the cursor of a terminal.
+  console.error(escapeInvisible(describeError(error).join('\n')));
   // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
   if (error instanceof SyntaxError) queueMicrotask(() => rethrow(error));
   else process.exit(error instanceof UsageError ? 2 : 1);

@@ -90,6 +90,19 @@ test('§20.5 config: --json has every setting, and the file', async () => {
   });
 });
 
+test('§20.5 config: nothing that the files of a folder say moves the cursor of a terminal', async () => {
+  const erase = '\u001b[2K\u009b1A\u202e';
+  const cwd = await makeProject({
+    '.env': `OAUTH_CLIENT_ID="a${erase}"\nPOSTERN_CONFIG="b${erase}.yaml"\nPORT="c${erase}"\n`,
+  });
+  for (const args of [['config'], ['config', '--json'], ['start']]) {
+    const { code, stdout, stderr } = await runPostern(ANONYMOUS, { args, cwd });
+    expect(code).toBe(1);
+    expect(stdout + stderr).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
+    expect(stdout + stderr).toContain('c\\u001b[2K');
+  }
+});
+
 test("§20.5 config: whose tools are served, with a catalogue of one's own", async () => {
   const cwd = await makeProject({ 'mcp.json': SERVERS });
   const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json', POSTERN_CATALOG: 'tools.mjs' };

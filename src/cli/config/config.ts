@@ -1,5 +1,6 @@
 // `postern config`: what `postern start` would run with.
 import { describeMisspelled, findMisspelledVariables } from '../../core/config/misspelled.ts';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import { prepareEnvironment } from '../env-file.ts';
 import { describeFile } from './describe-file.ts';
 import { describeSettings } from './describe-settings.ts';
@@ -36,6 +37,8 @@ export async function showConfig({ all, config: file, json }: ShowConfigOptions)
       // Those of settings with problems name what was misspelled as well (load.ts).
       problems.length > 0 ? [] : findMisspelledVariables(process.env).map(describeMisspelled),
   };
-  console.log(json ? JSON.stringify(report, undefined, 2) : renderReport(report, { all }));
+  console.log(
+    json ? escapeInvisible(JSON.stringify(report, undefined, 2)) : renderReport(report, { all }),
+  );
   if (problems.length > 0 || (report.file?.problems.length ?? 0) > 0) process.exitCode = 1;
 }

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import type { DescribedFile } from './describe-file.ts';
 import type { DescribedSetting } from './describe-settings.ts';
 
@@ -12,7 +13,8 @@ export interface ConfigReport {
 }
 
 /** For a terminal. */
-export function renderReport(report: ConfigReport, { all }: { readonly all: boolean }): string {
+export function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): string {
+  const report = makeVisible(given);
   const { settings, file, problems, warnings } = report;
   const groups = [...new Set(settings.map(({ group }) => group))];
   const widths = [
@@ -36,6 +38,12 @@ export function renderReport(report: ConfigReport, { all }: { readonly all: bool
     .map((lines) => lines.join('\n'))
     .join('\n\n');
 }
+
+/** The folder may be another's: nothing that its files say moves the cursor of a terminal, and hides a setting. */
+const makeVisible = (report: ConfigReport): ConfigReport =>
+  JSON.parse(JSON.stringify(report), (_name, value: unknown) =>
+    typeof value === 'string' ? escapeInvisible(value) : value,
+  );
 
 /** What is longer pushes its own source to the right, and no other. */
 const MAX_VALUE_WIDTH = 50;

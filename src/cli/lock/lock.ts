@@ -1,6 +1,8 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
+
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import { knowsUsers, needsUser } from '../../features/upstreams/credentials/needs-user.ts';
 import { findDifferences } from '../../features/upstreams/lock/compare.ts';
 import { EMPTY_LOCK_FILE, type LockFile } from '../../features/upstreams/lock/lock-file.ts';
@@ -48,11 +50,11 @@ export async function lock(options: LockOptions): Promise<void> {
     await saveLockFile(lockPath, updated);
   }
   if (result.unread.length > 0) process.exitCode = 1;
-  console.log(
-    options.json
-      ? JSON.stringify(result, undefined, 2)
-      : describeResult(result, options.check ? { former } : { updated }),
-  );
+  const text = options.json
+    ? JSON.stringify(result, undefined, 2)
+    : describeResult(result, options.check ? { former } : { updated });
+  // Servers choose names, and what they say of their failure.
+  console.log(escapeInvisible(text));
 }
 
 function compare(

@@ -1,9 +1,11 @@
 // `postern rules test`: what a user sees, and which rule says so.
+
 import { readFileSync } from 'node:fs';
 import { readClaimedClient } from '../../core/claimed-client.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { type JsonObject, parseObject } from '../../core/json.ts';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import { createRules } from '../../features/rules/create-rules.ts';
 import { parsePattern } from '../../features/rules/may.ts';
 import type { RuleCaller, RuledItem } from '../../features/rules/rules.ts';
@@ -48,7 +50,7 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   const isAboutAll = options.tool === undefined && options.item.length === 0;
   const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
   const asked = { path, user, clientId, idlePatterns };
-  console.log(options.json ? toJson(judged) : renderItems(judged, asked));
+  console.log(escapeInvisible(options.json ? toJson(judged) : renderItems(judged, asked)));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }

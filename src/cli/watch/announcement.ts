@@ -1,5 +1,6 @@
 // What postern dev says once it serves: all of it at first, then what has changed.
 import { isObject } from '../../core/json.ts';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import { type Banner, renderBanner, renderFacts } from '../dev-banner.ts';
 
 /** From postern dev to the process that watches its files, or straight to its terminal. */
@@ -21,7 +22,9 @@ export type Announce = (
   changedFiles: readonly string[],
 ) => void;
 
-export function createAnnounce(print: (text: string) => void): Announce {
+export function createAnnounce(write: (text: string) => void): Announce {
+  // Names of files and what these say may be another's: nothing of them moves the cursor of a terminal.
+  const print = (text: string) => write(escapeInvisible(text));
   let told: Banner['facts'] | undefined;
   return function announce(announcement, changedFiles) {
     const { facts, summary, loaded } = announcement;
