@@ -154,6 +154,17 @@ test('§5 log: whatever a request carries, every line stays one JSON object', as
   expect(postern.stderr).toBe('');
 });
 
+test('§5 log: of a resource its URI is told, without what queries and user info carry', async () => {
+  const postern = await startPostern({ ...env, AUTH_REQUIRED: 'false', LOG_LEVEL: 'debug' });
+  const session = await openSession(postern.url);
+  const params = { name: 'service_ping', uri: 'x://ann:hunter2@h/a?key=hunter3#hunter4' };
+  await rpc(postern.url, { jsonrpc: '2.0', id: 1, method: 'resources/read', params }, { session });
+  await expect
+    .poll(() => postern.log().find(({ rpc: method }) => method === 'resources/read'))
+    .toMatchObject({ of: 'x://h/a', error: 'invalid_params' });
+  expect(postern.stdout).not.toContain('hunter');
+});
+
 test('§5 log: postern dev says where it is, lets a name in, and complains of nothing', async () => {
   const postern = await startPostern({}, { args: ['dev'] });
   const baseUrl = `http://localhost:${postern.port}`;

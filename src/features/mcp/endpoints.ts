@@ -15,6 +15,7 @@ import {
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import type { SessionLookup } from '../../core/store/store.ts';
+import { stripUri } from '../../core/strip-uri.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
 import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
 import type { View } from './calls/view.ts';
@@ -239,7 +240,8 @@ function describeMessage(message: JsonRpcMessage): Readonly<Record<string, unkno
   if (message.kind === 'response') return {};
   const { method, params } = message;
   const { name, uri } = isObject(params) ? params : {};
-  const subject = name ?? uri;
+  // Callers send further members as they like: the one that the method goes by is told.
+  const subject = typeof uri === 'string' && method.startsWith('resources/') ? stripUri(uri) : name;
   const trace = getTraceId(readTraceContext(readMeta(params)));
   return {
     rpc: truncateForLog(method),

@@ -1,6 +1,7 @@
 // §2.4–§2.7: tools, prompts and resources defined in this process.
 import { fail } from '../../../../core/errors/gateway-error.ts';
 import { quote } from '../../../../core/quote.ts';
+import { stripUri } from '../../../../core/strip-uri.ts';
 import type { Catalog, Completion, Context } from '../catalog.ts';
 import { checkMembers } from './check-members.ts';
 import { indexByName } from './index-by-name.ts';
@@ -170,5 +171,9 @@ const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
 const failUnknown = (kind: string, name: string): never =>
   fail('invalid_params', { details: `Unknown ${kind} ${quote(name, MAX_NAME)}` });
 
+/** The log has the details, too. */
 const failUnknownResource = (uri: string): never =>
-  fail('invalid_params', { details: `Unknown resource ${quote(uri, MAX_NAME)}`, data: { uri } });
+  fail('invalid_params', {
+    details: `Unknown resource ${quote(stripUri(uri), MAX_NAME)}`,
+    data: { uri },
+  });
