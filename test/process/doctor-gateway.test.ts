@@ -519,6 +519,22 @@ test('§20.2 doctor URL: TLS: a certificate that is not trusted, one that is, an
   await new Promise((closed) => front.close(closed));
 });
 
+test('§20.2 doctor URL: .env of the current folder leads the token nowhere', async () => {
+  const taken: string[] = [];
+  const proxy = createServer((req, res) => {
+    taken.push(String(req.url));
+    res.end();
+  });
+  await new Promise<void>((listening) => proxy.listen(0, '127.0.0.1', listening));
+  const cwd = await makeOwnFolder();
+  const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  await writeFile(join(cwd, '.env'), `HTTP_PROXY=${address}\nNODE_TLS_REJECT_UNAUTHORIZED=0\n`);
+  const { find } = await runDoctor('http://gateway.invalid', { cwd, args: ['--token', 'hunter2'] });
+  expect(find('gateway.reachable').what).toContain('cannot be resolved');
+  expect(taken).toEqual([]);
+  await new Promise((closed) => proxy.close(closed));
+});
+
 test('§20.2 doctor URL: the clients that it knows are those of the page about clients', async () => {
   const page = await readFile(new URL('../../docs/clients.md', import.meta.url), 'utf8');
   const [, table = ''] = /^\| Client \| Package .*\n\|[ -|]*\n((?:\|.*\n)+)/m.exec(page) ?? [];

@@ -29,7 +29,8 @@ export interface DoctorOptions {
 export async function doctor(url: string | undefined, given: DoctorOptions): Promise<void> {
   const options = { ...given, token: given.token?.trim().replace(/^Bearer\s+/i, '') };
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
-  prepareEnvironment({ config: options.config });
+  // Those of a gateway elsewhere do not lie here: what does may be another's, and lead a token to his proxy.
+  if (baseUrl === undefined) prepareEnvironment({ config: options.config });
   const printer = createPrinter(baseUrl ?? 'the settings at hand', options.json);
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
