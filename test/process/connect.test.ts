@@ -48,6 +48,16 @@ test('§20.3 connect: the address follows from .env', async () => {
   expect(stdout).toContain('claude mcp add --transport http postern https://b.example/mcp');
 });
 
+test('§20.3 connect: nothing of an address in .env moves the cursor of a terminal', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, '.env', 'BASE_URL="http://localhost:3000/\u001b[2K\u009b1A"\n');
+  for (const args of [['curl'], ['curl', '--json']]) {
+    const { stdout } = await runPostern({}, { args: ['connect', ...args], cwd });
+    expect(stdout).toContain('u001b[2K');
+    expect(stdout).not.toMatch(/(?!\n)\p{Cc}/u);
+  }
+});
+
 test('§20.3 connect: a client that nobody has tried is said to be one', async () => {
   const [untried, tried] = await Promise.all([connect(['zed']), connect(['opencode'])]);
   expect(untried.stdout).toContain('We have not tried this client');

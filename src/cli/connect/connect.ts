@@ -5,6 +5,7 @@ import {
   DEFAULT_ENTRY_NAME,
   type GatewayEntry,
 } from '../../core/client-setups.ts';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import { readEnvFile } from '../env-file.ts';
 import { renderSetup } from './render-setup.ts';
 
@@ -21,16 +22,19 @@ export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: Connec
   const entry = { name, url: `${(url ?? readBaseUrl()).replace(/\/+(mcp\/*)?$/, '')}/mcp` };
   const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
   if (json)
-    console.log(
+    print(
       JSON.stringify(
         setups.map((setup) => toJson(setup, entry)),
         undefined,
         2,
       ),
     );
-  else if (client === undefined) console.log(renderList());
-  else for (const setup of setups) console.log(`\n${indent(renderSetup(setup, entry))}\n`);
+  else if (client === undefined) print(renderList());
+  else for (const setup of setups) print(`\n${indent(renderSetup(setup, entry))}\n`);
 }
+
+/** The address may be of another's .env: nothing of it moves the cursor of a terminal. */
+const print = (text: string): void => console.log(escapeInvisible(text));
 
 const DEFAULT_PORT = '3000';
 
