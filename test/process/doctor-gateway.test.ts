@@ -296,6 +296,17 @@ test('§20.2 doctor URL: a hostile server cannot act on the terminal', async () 
   expect(json.stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
 });
 
+test('§20.2 doctor URL: a hostile server cannot push the rest off the screen', async () => {
+  const url = await startImpostor((path) =>
+    path === '/health/ready'
+      ? { status: 200, text: JSON.stringify({ version: 'x'.repeat(500_000), checks: {} }) }
+      : undefined,
+  );
+  const { stdout } = await runPostern({}, { args: ['doctor', url] });
+  expect(stdout).toMatch(/The gateway is ready \(version\s+xxx/);
+  expect(stdout.length).toBeLessThan(20_000);
+});
+
 test('§20.2 doctor URL: a wrong client secret of the gateway', async () => {
   const { url } = await start(
     { OAUTH_CLIENT_SECRET: 'not-the-secret' },

@@ -1,4 +1,5 @@
 // What `postern doctor` prints: a line for each finding, and a summary.
+import { shorten } from '../../core/text.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';
 import type { Finding, Status } from './finding.ts';
 
@@ -57,8 +58,12 @@ export const hasFailure = (findings: readonly Finding[]): boolean =>
 const plural = (number: number, what: string): string =>
   `${number} ${what}${number === 1 ? '' : 's'}`;
 
-/** Servers and tokens choose texts: nothing of them moves the cursor of a terminal. */
-const toVisible = (text: string): string => text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
+/** Characters: far more than any finding has of its own. */
+const MAX_TEXT = 2000;
+
+/** Servers and tokens choose texts: nothing of them moves the cursor of a terminal, or all else off the screen. */
+const toVisible = (text: string): string =>
+  shorten(text, MAX_TEXT).replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
 
 /** At spaces; a long URL stays whole, so that it can be copied. */
 function wrap(text: string, indent: number): string {
