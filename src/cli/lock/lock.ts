@@ -1,5 +1,4 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
-
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';

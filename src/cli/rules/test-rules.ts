@@ -1,5 +1,4 @@
 // `postern rules test`: what a user sees, and which rule says so.
-
 import { readFileSync } from 'node:fs';
 import { readClaimedClient } from '../../core/claimed-client.ts';
 import { systemClock } from '../../core/clock.ts';
