@@ -53,13 +53,35 @@ test('§19.5 playground: every step of the login is shown, those before it left 
   const { page } = await own.open('/playground');
   await logInToPlayground(page);
   await page.getByRole('heading', { name: 'echo' }).waitFor();
-  expect((await steps(page)).slice(0, 5)).toEqual([
+  expect((await steps(page)).slice(0, 6)).toEqual([
     'Ask without a token',
     'Read what the resource says',
     'Read what the authorization server says',
+    'Go to the login page',
     'Redeem the code',
     'Open a session',
   ]);
+
+  const visit = page.locator('.pg-exchanges li').nth(3);
+  await visit.locator('summary').click();
+  await expect.poll(() => visit.innerText()).toMatch(/Request\nGET \S+code_challenge_method=S256/);
+  expect(await visit.innerText()).toMatch(/Location: \S+\/playground\/callback\?code=/);
+});
+
+test('§19.5 playground: steps before and after the way over the provider open one by one', async () => {
+  const { page } = await own.open('/playground');
+  await logInToPlayground(page);
+  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  const all = page.locator('.pg-exchanges li');
+  const before = all.filter({ hasText: 'Ask without a token' });
+  const after = all.filter({ hasText: 'Redeem the code' });
+  await before.locator('summary').click();
+  await after.locator('summary').click();
+  await expect.poll(() => before.innerText()).toContain('missing_token');
+  await expect.poll(() => after.innerText()).toContain('code_verifier');
+  await before.locator('summary').click();
+  await expect.poll(() => before.innerText()).not.toContain('missing_token');
+  expect(await after.innerText()).toContain('code_verifier');
 });
 
 test('§19.5 playground: the clock of the session, and the calls that are left', async () => {

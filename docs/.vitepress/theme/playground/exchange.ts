@@ -24,7 +24,11 @@ export interface Exchange {
   /** What it is for. */
   readonly note: string;
   readonly request: ShownRequest;
+  /** The browser itself goes there, and leaves this page. No page reads the answer to that. */
+  readonly isVisit?: true;
   response: ShownResponse | undefined;
+  /** Of a visit: the address at which the browser came back. */
+  cameBackAt?: string;
   /** Why there is no answer. */
   failure: string | undefined;
 }
@@ -64,6 +68,26 @@ export interface SenderDeps {
 }
 
 let lastId = 0;
+
+/** Steps of this tab before it left the page, which began to count anew since then. */
+export function restoreExchanges(exchanges: readonly Exchange[]): Exchange[] {
+  lastId = Math.max(lastId, ...exchanges.map(({ id }) => id));
+  return exchanges.map((exchange) => ({ ...exchange }));
+}
+
+/** The step by which the browser leaves for the login page. */
+export function createVisit(title: string, note: string, url: string): Exchange {
+  lastId += 1;
+  return {
+    id: lastId,
+    title,
+    note,
+    request: { method: 'GET', url, headers: {}, body: undefined },
+    isVisit: true,
+    response: undefined,
+    failure: undefined,
+  };
+}
 
 /** The sender knows the token; steps do not, and nothing that is shown has it. */
 export function createSend({ show, getToken, replaceToken }: SenderDeps): Send {

@@ -1,6 +1,6 @@
 // §19.3: a login as MCP clients make it: found out, sent to the provider, and back with a code. Tokens stay in memory.
 import { type Draft, readDraft } from './draft.ts';
-import type { Exchange, Send } from './exchange.ts';
+import { createVisit, type Exchange, type Send } from './exchange.ts';
 import { type JsonObject, parseObject, readText } from './json.ts';
 import type { Era } from './messages.ts';
 import { createPkce, createRandomText } from './pkce.ts';
@@ -41,9 +41,28 @@ export async function beginLogIn(
   const metadata = await discover(mcpUrl, send);
   const endpoint = requireText(metadata, 'authorization_endpoint');
   const { verifier, challenge } = await createPkce();
+  const loginState = createRandomText();
+  const url = new URL(endpoint);
+  for (const [name, value] of [
+    ['client_id', clientId],
+    ['redirect_uri', redirectUri],
+    ['response_type', 'code'],
+    ['scope', SCOPE],
+    ['state', loginState],
+    ['code_challenge', challenge],
+    ['code_challenge_method', 'S256'],
+    ['resource', mcpUrl],
+  ] as const) {
+    url.searchParams.set(name, value);
+  }
+  const visit = createVisit(
+    'Go to the login page',
+    'The browser itself goes there: with the challenge of a verifier that only this tab has (PKCE), and a state that has to come back. It comes back with a code.',
+    url.href,
+  );
   const pending: PendingLogIn = {
     clientId,
-    state: createRandomText(),
+    state: loginState,
     verifier,
     tokenEndpoint: requireText(metadata, 'token_endpoint'),
     revocationEndpoint: readText(metadata, 'revocation_endpoint'),
@@ -53,23 +72,10 @@ export async function beginLogIn(
         : undefined,
     returnTo,
     era,
-    exchanges: listExchanges(),
+    exchanges: [...listExchanges(), visit],
     draft,
   };
   sessionStorage.setItem(STORAGE_KEY, JSON.stringify(pending));
-  const url = new URL(endpoint);
-  for (const [name, value] of [
-    ['client_id', clientId],
-    ['redirect_uri', redirectUri],
-    ['response_type', 'code'],
-    ['scope', SCOPE],
-    ['state', pending.state],
-    ['code_challenge', challenge],
-    ['code_challenge_method', 'S256'],
-    ['resource', mcpUrl],
-  ] as const) {
-    url.searchParams.set(name, value);
-  }
   location.assign(url);
 }
 
@@ -154,8 +160,14 @@ export function takeUnfinishedLogIn(): UnfinishedLogIn | undefined {
   return pending;
 }
 
-/** The steps that were shown before the browser left; none where no login began in this tab. */
-export const listEarlierExchanges = (): readonly Exchange[] => readPending()?.exchanges ?? [];
+/**
+ * The steps before the browser left, and where it came back; none where no login began in this tab. `address` is that
+ * of this page.
+ */
+export const listEarlierExchanges = (address: string): readonly Exchange[] =>
+  (readPending()?.exchanges ?? []).map((exchange) =>
+    exchange.isVisit ? { ...exchange, cameBackAt: address } : exchange,
+  );
 
 /** `query` is that of the page that the provider, or the gateway, came back to. @throws Error in words for the user. */
 export async function finishLogIn(

@@ -3,7 +3,7 @@ import { computed, reactive, readonly } from 'vue';
 import { keepOperatorToken } from '../admin/operator.ts';
 import { createAccess } from './access.ts';
 import type { Draft } from './draft.ts';
-import { createSend, type Exchange } from './exchange.ts';
+import { createSend, type Exchange, restoreExchanges } from './exchange.ts';
 import { type Facts, type LogInFacts, loadFacts } from './facts.ts';
 import { isObject, type JsonObject, readText } from './json.ts';
 import { beginLogIn, finishLogIn, listEarlierExchanges, takeUnfinishedLogIn } from './log-in.ts';
@@ -136,7 +136,7 @@ function noteUnfinishedLogIn(): void {
   const left = takeUnfinishedLogIn();
   if (left === undefined) return;
   state.phase = 'disconnected';
-  state.exchanges = [...left.exchanges];
+  state.exchanges = restoreExchanges(left.exchanges);
   state.era = left.era;
   draft = left.draft;
   const { provider, mode } = state.facts?.login ?? {};
@@ -167,9 +167,9 @@ export async function completeLogIn(query: string): Promise<string | undefined> 
   let returnTo: string | undefined;
   await attempt(async () => {
     state.phase = 'working';
-    state.exchanges = listEarlierExchanges().map((exchange) => ({ ...exchange }));
     const { mcpUrl } = requireFacts();
     const { redirectUri } = requireLogIn();
+    state.exchanges = restoreExchanges(listEarlierExchanges(`${redirectUri}${query}`));
     const finished = await finishLogIn(query, { mcpUrl, redirectUri }, send);
     state.era = finished.era;
     returnTo = finished.returnTo;
