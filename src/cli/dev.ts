@@ -39,8 +39,13 @@ const DEV_DEFAULTS = {
 /** The mode that works with every client. */
 const BROKER = { OAUTH_MODE: 'broker' } as const;
 
-/** Stands in until the development provider runs. */
-const PLACEHOLDER_ISSUER = { OIDC_ISSUER: 'http://localhost' } as const;
+/** Stand in until the development provider runs, in every mode: what is really set is judged after that. */
+const PLACEHOLDERS = {
+  OIDC_ISSUER: 'http://localhost',
+  OAUTH_AUTHORIZATION_URL: 'http://localhost/auth',
+  OAUTH_TOKEN_URL: 'http://localhost/token',
+  OAUTH_CLIENT_ID: CLIENT_ID,
+} as const;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -68,8 +73,7 @@ export async function dev(options: StartOptions): Promise<void> {
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
   const preview = loadConfig({
     ...DEV_DEFAULTS,
-    ...PLACEHOLDER_ISSUER,
-    OAUTH_CLIENT_ID: CLIENT_ID,
+    ...PLACEHOLDERS,
     ...environment,
   });
   const configFile = await openConfigFile(preview);

@@ -230,3 +230,10 @@ test('§10 start-up: dev says what to set where DATA_DIR cannot be written', asy
     expect.stringMatching(/^DATA_DIR: the folder \S+\/file\/data cannot be written .* DATA_DIR=/),
   ]);
 });
+
+test("§20.1 dev: the development provider's users can be operators", async () => {
+  const cwd = await makeFolder();
+  const postern = await startPostern({ ADMIN_GROUPS: 'developers' }, { args: ['dev'], cwd });
+  const answer = await fetch(`${postern.url}/admin/api/access`);
+  expect(answer.status).toBe(401);
+});

@@ -79,7 +79,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   function findMissingClientIdProblem(read, isMissing) {
     return isBrokerMode(read) && isMissing(clientId)
-      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern.'
+      ? 'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern'
       : undefined;
   },
 
