@@ -251,6 +251,13 @@ test.each([
   { args: ['--servers', 'empty.json'], code: 1, says: 'empty.json has no "mcpServers"' },
   { args: ['--provider', 'otka'], code: 2, says: '"otka" is not one of dev, entra, okta' },
   { args: ['--store', 'disk'], code: 2, says: '"disk" is not one of embedded, redis.' },
+  { args: ['--issuer', 'example'], code: 2, says: '--issuer is not valid. It must be an absolute' },
+  {
+    args: ['--client-id', 'svc-1'],
+    code: 2,
+    says: '--client-id is not valid. It must be a client',
+  },
+  { args: ['--redis-url', 'host'], code: 2, says: '--redis-url is not valid. It must be redis://' },
 ])('§20.6 init: $args is refused: $says', async ({ args, code, says }) => {
   const cwd = await makeFolder();
   await writeFileIn(cwd, 'empty.json', '{}');

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { type CANCEL_SYMBOL, confirm, isCancel, password, select, text } from '@clack/prompts';
 import { CommandError } from '../command-error.ts';
 import type { Answers, GivenAnswers } from './answers.ts';
+import { type CheckedAnswer, findAnswerProblem } from './check-answers.ts';
 import { DEV_PROVIDER, findProvider, KNOWN_PROVIDERS, PROVIDER_CHOICES } from './providers.ts';
 
 /** @throws CommandError when the user gives up. */
@@ -13,7 +14,7 @@ export async function askForAnswers(given: GivenAnswers): Promise<Answers> {
   const store = given.store ?? (given.redisUrl === undefined ? await askForStore() : 'redis');
   const redisUrl =
     store === 'redis' && given.redisUrl === undefined
-      ? await askLater('Address of Redis', 'redis://localhost:6379')
+      ? await askLater('Address of Redis', 'redis://localhost:6379', 'redisUrl')
       : given.redisUrl;
   return {
     provider,
@@ -49,8 +50,9 @@ async function askForLogin(choice: Answers['provider'], given: Login): Promise<L
     ...KNOWN_PROVIDERS[0],
   };
   return {
-    issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample)),
-    clientId: given.clientId ?? (await askLater('Client ID', 'the one you register there')),
+    issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
+    clientId:
+      given.clientId ?? (await askLater('Client ID', 'the one you register there', 'clientId')),
     clientSecret: given.clientSecret ?? (await askForSecret()),
     audience:
       given.audience ??
@@ -112,9 +114,18 @@ export const askToOverwrite = async (file: string): Promise<boolean> =>
     await confirm({ message: `${file} exists already. Overwrite it?`, initialValue: false }),
   );
 
-async function askLater(what: string, placeholder: string): Promise<string | undefined> {
+/** `checked`: an answer that has to be right, unless it is left for later. */
+async function askLater(
+  what: string,
+  placeholder: string,
+  checked?: CheckedAnswer,
+): Promise<string | undefined> {
   const message = `${what} (Enter to fill it in later)`;
-  return requireAnswer(await text({ message, placeholder, defaultValue: '' })) || undefined;
+  const validate = (answer: string | undefined) =>
+    answer && checked ? findAnswerProblem(checked, answer) : undefined;
+  return (
+    requireAnswer(await text({ message, placeholder, defaultValue: '', validate })) || undefined
+  );
 }
 
 function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {

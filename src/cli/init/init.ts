@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
+import { checkGivenAnswers } from './check-answers.ts';
 import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE } from './file-names.ts';
 import { importServers, NO_SERVERS } from './import-servers.ts';
 import { describeNextSteps } from './next-steps.ts';
@@ -29,6 +30,7 @@ export async function init({ yes, force, ...given }: InitOptions): Promise<void>
       'postern init asks questions, and there is no terminal. Add --yes for the defaults, with options for what differs.',
     );
   }
+  checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
   const files = await planFiles(answers);

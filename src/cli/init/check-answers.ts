@@ -1,0 +1,37 @@
+// What is answered becomes a setting, and has to be one that the gateway starts with.
+import { providerSettings } from '../../core/config/groups/provider.ts';
+import { clientId } from '../../core/config/groups/provider-client-id.ts';
+import { storeSettings } from '../../core/config/groups/store.ts';
+import type { Setting } from '../../core/config/setting.ts';
+import { UsageError } from '../command-line/usage-error.ts';
+import type { GivenAnswers } from './answers.ts';
+
+/** `answer` is the member of the answers, `option` what says it on the command line. */
+const CHECKED = [
+  { answer: 'issuer', option: '--issuer', setting: providerSettings.issuer },
+  { answer: 'clientId', option: '--client-id', setting: clientId },
+  { answer: 'redisUrl', option: '--redis-url', setting: storeSettings.redisUrl },
+] as const satisfies readonly {
+  answer: keyof GivenAnswers;
+  option: string;
+  setting: Setting<string | undefined>;
+}[];
+
+export type CheckedAnswer = (typeof CHECKED)[number]['answer'];
+
+/** What is wrong with `text`. It is not repeated: an address of Redis may have a password. */
+export function findAnswerProblem(name: CheckedAnswer, text: string): string | undefined {
+  const rule = CHECKED.find(({ answer }) => answer === name)?.setting.rule;
+  return rule === undefined || rule.parse(text) !== undefined
+    ? undefined
+    : `It must be ${rule.allowed}.`;
+}
+
+/** @throws UsageError */
+export function checkGivenAnswers(given: GivenAnswers): void {
+  for (const { answer, option } of CHECKED) {
+    const text = given[answer];
+    const problem = text === undefined ? undefined : findAnswerProblem(answer, text);
+    if (problem !== undefined) throw new UsageError(`${option} is not valid. ${problem}`, 'init');
+  }
+}
