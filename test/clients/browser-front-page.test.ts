@@ -19,6 +19,7 @@ test('§19.4 front page: name, address, and who one logs in with', async () => {
   await page.getByText(`You log in with ${new URL(own.service.issuer).host}`).waitFor();
   expect(await page.locator('.fp-address code').innerText()).toBe(`${own.service.baseUrl}/mcp`);
   expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+  await expect.poll(() => page.title()).toBe('Connect · Acme <tools>');
   expect(complaints).toEqual([]);
 });
 
@@ -54,6 +55,7 @@ test('§19.4 front page: strangers see no tool; after a login there are those th
   await logInAtProvider(page);
   await page.getByRole('heading', { name: 'What you can use' }).waitFor();
   expect(page.url()).toBe(`${own.service.baseUrl}/`);
+  await expect.poll(() => page.title()).toBe('Connect · Acme <tools>');
   expect(await page.locator('.fp-tools li code').allInnerTexts()).toContain('echo');
   expect(complaints).toEqual([]);
 

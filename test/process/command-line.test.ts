@@ -191,7 +191,7 @@ test.each([
   {
     what: 'is not there',
     text: undefined,
-    says: /^--catalog: the file \/.*c\.mjs does not exist\.$/,
+    says: /^--catalog: the file \/.*c\.mjs does not exist\. It is named by --catalog or POSTERN_CATALOG\.$/,
   },
   { what: 'throws', text: '\n  throw new Error("boom");\n', says: /^c\.mjs:2:9: boom$/ },
   { what: 'has a wrong tool', text: BAD_NAME, says: /^c\.mjs:3:16: Tool two words: a name has/ },

@@ -27,7 +27,7 @@ test.each([
   const { code, stdout, stderr } = await runPostern(env, { args: [command] });
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toBe(
-    `Invalid settings:\n  - WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Set REDIS_URL, or remove WORKERS.\n`,
+    `Invalid settings:\n  - WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379\n`,
   );
 });
 

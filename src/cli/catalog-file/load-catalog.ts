@@ -14,7 +14,9 @@ const EXAMPLE = 'export default createLocalCatalog({ tools: […] });';
 export async function loadCatalog(file: string): Promise<Catalog> {
   const path = resolve(file);
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
-    throw new StartError([`--catalog: the file ${path} does not exist.`]);
+    throw new StartError([
+      `--catalog: the file ${path} does not exist. It is named by --catalog or POSTERN_CATALOG.`,
+    ]);
   if (/\.(jsonc?|ya?ml)$/i.test(path))
     throw new StartError([
       `--catalog: ${file} is no catalogue, which is code (.mjs, .js, .ts). A file with MCP servers is given by --config ${file}.`,

@@ -103,7 +103,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   function findWorkersProblem(read) {
     const workers = read(serverSettings.workers);
     return workers !== 1 && read(storeSettings.redisUrl) === undefined
-      ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Set REDIS_URL, or remove WORKERS.`
+      ? `WORKERS: ${workers} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`
       : undefined;
   },
 
@@ -147,7 +147,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     if (wrong !== undefined)
       return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client that all MCP clients log in by (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients of the provider that only operators use.`;
     return read(adminSettings.clients).length > 0 && read(adminSettings.groups).length === 0
-      ? 'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are.'
+      ? 'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are. Set it to their groups, for example ADMIN_GROUPS=operators'
       : undefined;
   },
 

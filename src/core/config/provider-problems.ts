@@ -20,7 +20,7 @@ export const PROVIDER_PROBLEM_FINDERS: readonly FindProviderProblem[] = [
 
   function findMissingAudienceProblem(read) {
     return read(serverSettings.authRequired) && read(providerSettings.audience).length === 0
-      ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.`
+      ? `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`
       : undefined;
   },
 

@@ -214,7 +214,10 @@ describe('settings', () => {
       { ADMIN_CLIENTS: 'a,svc-AAAAAAAAAAAA' },
       /ADMIN_CLIENTS: "svc-AAAAAAAAAAAA" is a client that registered itself/,
     ],
-    [{ ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' }, /ADMIN_GROUPS is missing: ADMIN_CLIENTS says/],
+    [
+      { ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' },
+      /ADMIN_GROUPS is missing: ADMIN_CLIENTS says .* ADMIN_GROUPS=operators$/,
+    ],
     [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: nobody can log in .*ADMIN_CLIENTS/],
     [
       { ADMIN_GROUPS: 'CN=Ops,OU=Groups,DC=example' },

@@ -344,7 +344,8 @@ describe('start-up errors by provider', () => {
     }
   });
 
-  const CLIENT = 'Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name.';
+  const CLIENT =
+    'Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern';
   test.each<{ what: string; env: Env; says: string }>([
     {
       what: 'ID tokens without a client',

@@ -119,16 +119,22 @@ export const isBusy = computed(() => state.phase === 'loading' || state.phase ==
 
 /** `isCallback`: this page was opened with the answer to a login. */
 export async function start(isCallback = false): Promise<void> {
-  if (state.facts !== undefined) return;
+  if (state.facts !== undefined) return nameTab(state.facts);
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted && state.phase === 'working') noteUnfinishedLogIn();
   });
   await attempt(async () => {
     state.facts = await loadFacts();
+    nameTab(state.facts);
     // A callback goes on with the login: what is chosen in between would be lost.
     state.phase = isCallback ? 'working' : 'disconnected';
     if (!isCallback) noteUnfinishedLogIn();
   });
+}
+
+/** The gateway goes by its own name, which the built pages cannot know. */
+function nameTab({ name }: Facts): void {
+  document.title = document.title.replace(/[^·]*$/, () => ` ${name}`);
 }
 
 /** Somebody came back from the login page by other ways than through it. */
