@@ -164,6 +164,11 @@ test('§20.2 doctor URL: a website, a login page in front, an address that moved
   expect((await diagnose()).what).toContain('is no MCP server: 200, text/html');
   answerWith(403, { 'Content-Type': 'text/html' });
   expect((await diagnose()).remedy).toContain('a firewall or proxy in front refuses');
+  // The health check of a proxy keeps requests from a gateway that runs, but is not ready.
+  answerWith(503, { 'Content-Type': 'text/html' });
+  const { failures, find } = await runDoctor(site.url);
+  expect(failures).toEqual(['gateway.reachable']);
+  expect(find('gateway.reachable').remedy).toContain('because it is not ready');
   answerWith(302, { Location: 'https://sso.example/login?next=secret' });
   const sso = await diagnose();
   expect(sso.what).toContain('redirects to https://sso.example/login:');
@@ -173,7 +178,12 @@ test('§20.2 doctor URL: a website, a login page in front, an address that moved
 
   const { url } = await start();
   const docs = await runDoctor(`${url}/docs`);
-  expect(docs.find('gateway.endpoint').remedy).toContain(`postern doctor ${url}`);
+  expect(docs.find('gateway.endpoint')).toMatchObject({
+    setting: 'BASE_URL',
+    remedy: expect.stringContaining(
+      `postern doctor ${url}. If BASE_URL has the path /docs by mistake`,
+    ),
+  });
 });
 
 test('§20.2 doctor URL: a proxy that takes away the challenge, cookies or CORS headers', async () => {
@@ -419,6 +429,8 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   const { code, failures, find } = await runDoctor(url);
   expect([code, failures]).toEqual([1, ['replicas.secret']]);
   expect(find('replicas.secret').setting).toBe('OAUTH_STATE_SECRET');
+  // While replicas restart one after the other, none may seal with what another cannot open.
+  expect(find('replicas.secret').remedy).toContain('all with old,new; then all with new,old');
 
   await endPosterns();
   await startBoth(() => ({}));

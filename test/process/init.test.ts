@@ -48,6 +48,8 @@ test('§20.6 init --yes: the first tool passes its test', async () => {
     /^# yaml-language-server: \$schema=\.\/node_modules\/postern\/postern\.schema\.json\n/,
   );
   expect(read(cwd, '.gitignore')).toMatch(/^\.env$/m);
+  // The package has no folder docs: the gateway serves the pages.
+  expect(read(cwd, '.env')).toContain('http://localhost:3000/providers');
   expect(statSync(join(cwd, '.env')).mode & 0o777).toBe(0o600);
   const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...env } = process.env;
   const tested = spawnSync(process.execPath, ['--test'], { cwd, env, encoding: 'utf8' });

@@ -40,7 +40,8 @@ OAUTH_STATE_SECRET=${generateSecret()}
 
 const NO_PROVIDER = `
 # Until these are set, \`postern dev\` has a provider of its own, which accepts any name, and \`postern start\`
-# does not start. What your provider needs: docs/providers.md
+# does not start. What your provider needs: the page /providers of the
+# gateway that it starts, http://localhost:3000/providers (in a checkout: docs/providers.md).
 #OAUTH_MODE=broker
 #OIDC_ISSUER=https://id.example.com
 #OAUTH_CLIENT_ID=
@@ -51,7 +52,8 @@ const renderLogin = (
   { title, profile, issuer, issuerExample, audienceExample, addedScopes, page }: KnownProvider,
   answers: Answers,
 ): string => `
-# Users log in with ${title}. What to register there: docs/${page}.md
+# Users log in with ${title}. What to register there: the page /${page} of any gateway that runs (in a
+# checkout: docs/${page}.md).
 OAUTH_MODE=broker
 ${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}
 ${write('OIDC_ISSUER', answers.issuer ?? issuer)}

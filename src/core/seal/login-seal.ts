@@ -20,13 +20,20 @@ export interface WarningSealDeps {
 }
 
 /**
+ * The first secret seals, and any opens. While replicas restart one after the other, all have to know
+ * the new secret before one of them seals with it; what they keep lasts for up to a day.
+ */
+export const HOW_TO_CHANGE_SECRET =
+  'To change the secret, restart all with old,new; then all with new,old; and a day later with new alone.';
+
+/**
  * The same seal, which warns of records that another secret sealed: replicas with different secrets
  * cannot read each other's records, and logins fail now and then for no reason that anybody can see.
  */
 export function warnOfForeignSecrets(seal: Seal, { clock, log }: WarningSealDeps): Seal {
   const warn = createWarnThrottle(clock, () =>
     log.warn(
-      'OAUTH_STATE_SECRET differs: a login was started with a secret that this replica does not have, so it fails here. Set the same list of secrets on all replicas. To change the secret, put the new one first and keep the old one for an hour.',
+      `OAUTH_STATE_SECRET differs: a login was started with a secret that this replica does not have, so it fails here. Set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
     ),
   );
 

@@ -4,7 +4,7 @@ import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
 import { describeCause } from '../../../core/log.ts';
-import { createLoginSeal } from '../../../core/seal/login-seal.ts';
+import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../../core/seal/login-seal.ts';
 import type { RedisExamination } from '../../../core/store/redis/examine.ts';
 import type { RedisServerFacts } from '../../../core/store/store.ts';
 import { toSentence } from '../../../core/text.ts';
@@ -245,8 +245,7 @@ async function judgeSecrets(
         {
           why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
           setting: 'OAUTH_STATE_SECRET',
-          remedy:
-            'set the same list of secrets on all replicas. To change the secret, put the new one first and keep the old one for an hour.',
+          remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
         },
       ),
     ];

@@ -1,4 +1,5 @@
 // From the client's authorization request to the provider's login page.
+import { HOW_TO_CHANGE_SECRET } from '../../../core/seal/login-seal.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { checkAuthorizationRequest } from '../provider/check-authorization-request.ts';
 import type { LoginOutcome } from './log-in.ts';
@@ -25,8 +26,7 @@ function judge(outcome: LoginOutcome): Finding {
         {
           why: `The replica that got the answer cannot open what the one that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
           setting: 'OAUTH_STATE_SECRET',
-          remedy:
-            'set the same list of secrets on all replicas, and the same REDIS_URL. To change the secret, put the new one first and keep the old one for an hour.',
+          remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
         },
       );
     case 'client-forgotten':

@@ -63,7 +63,8 @@ async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
     );
   if ([502, 503, 504].includes(status) && answer.json === undefined)
     return failure(REACHABLE, `A proxy answers for ${endpoint}, but not the gateway (${status}).`, {
-      remedy: 'start the gateway, and check the address to which the proxy leads.',
+      remedy:
+        'start the gateway, and check the address to which the proxy leads. If it runs, the proxy may send it nothing because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
     });
   if (status >= 500)
     return failure(ENDPOINT, `${endpoint} answers ${status}.`, {
@@ -116,7 +117,8 @@ async function adviseOnPath(answer: Answer, walk: Walk): Promise<Advice> {
   if (hasPath && (await isAtRoot(walk)))
     return {
       why: `There is one at ${origin}/mcp.`,
-      remedy: `check that: postern doctor ${origin}`,
+      setting: 'BASE_URL',
+      remedy: `check that address: postern doctor ${origin}. If BASE_URL has the path ${pathname} by mistake, set BASE_URL=${origin}.`,
     };
   const isGateway = /nothing at this path/.test(String(readErrorData(answer).details));
   const why = isGateway
