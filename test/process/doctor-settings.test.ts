@@ -220,8 +220,10 @@ describe('doctor --token: planted mistakes', () => {
     const { failures, find } = await check(await issuer.sign({ scope: 'openid' }));
     expect(failures).toEqual([]);
     expect(find('token').what).toMatch(
-      /sub "user-1", aud "http.*\/mcp", 60 min left, scope "openid"/,
+      /sub "user-1", aud "http.*\/mcp", 60 min left, scope "openid", no groups/,
     );
+    const member = await check(await issuer.sign({ groups: ['ops', 'staff'] }));
+    expect(member.find('token').what).toContain('groups ["ops","staff"]');
   });
 
   const WRONG: readonly [string, () => Promise<string>, string, string, Env?][] = [

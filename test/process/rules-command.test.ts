@@ -77,6 +77,12 @@ describe('postern rules test', () => {
     expect(found.code).toBe(code);
   });
 
+  test('§18.5 with JSON the patterns that fit nothing are on stderr', async () => {
+    const { stdout, stderr } = await run([...BOTH, '--json']);
+    expect(JSON.parse(stdout)).toHaveLength(5);
+    expect(stderr).toBe('"files__read_file" fits nothing that is there: mcp.json:6, rules[2]\n');
+  });
+
   test('§18.5 the client and what the server says can be given', async () => {
     const rules = [
       { who: { clients: ['build-*'] }, may: ['ci__*'] },

@@ -50,6 +50,8 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
   const asked = { path, user, clientId, idlePatterns };
   console.log(escapeInvisible(options.json ? toJson(judged) : renderItems(judged, asked)));
+  // The JSON lists items, and has no place for patterns.
+  if (options.json) for (const sentence of idlePatterns) console.error(escapeInvisible(sentence));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }

@@ -30,13 +30,15 @@ export const describeRefusal = (
 export function describeToken(token: string, now: number): string {
   const parts = readTokenParts(token);
   if (parts === undefined) return '';
-  const { sub, aud, exp, scope, scp } = parts.claims;
+  const { sub, aud, exp, scope, scp, groups } = parts.claims;
   const minutes = typeof exp === 'number' ? Math.round((exp - now / 1000) / 60) : undefined;
   const facts = [
     `sub ${quote(sub, 80)}`,
     `aud ${quote(aud, 160)}`,
     ...(minutes === undefined ? [] : [`${minutes} min left`]),
     `scope ${quote(scope ?? scp, 120)}`,
+    // Rules and the operators' page look at them, so that a token without any explains what is missing.
+    groups === undefined ? 'no groups' : `groups ${quote(groups, 160)}`,
   ];
   return `: ${facts.join(', ')}`;
 }
