@@ -1,9 +1,9 @@
 // §8: in which windows a request is counted.
+import { toAddressKey } from '../../core/address-key.ts';
 import type { LimitRule } from '../../core/config/groups/limits.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { buildLimitKey } from '../../core/store/keys.ts';
 import type { LimitScope, LimitWindow } from '../../core/store/store.ts';
-import { toAddressKey } from './address-key.ts';
 
 /** Who turned out to send a request, once it was judged. */
 export type Caller =

@@ -1,6 +1,6 @@
-// What is counted for an address (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
+// By what an address is counted (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
 // one caller.
-import { canonicalizeAddress } from '../../core/address.ts';
+import { canonicalizeAddress } from './address.ts';
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
 export function toAddressKey(address: string): string {
