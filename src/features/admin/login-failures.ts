@@ -1,4 +1,5 @@
 // §22.4: the last log-ins that failed, on whatever replica, for operators.
+import { toAddressKey } from '../../core/address-key.ts';
 import type { Clock } from '../../core/clock.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import type { Log } from '../../core/log.ts';
@@ -46,6 +47,9 @@ const BOUNDS = { max: 100, ttlSeconds: 7 * 86_400 };
 /** Of each process: whoever fails on purpose must not write without end. */
 const MAX_PER_MINUTE = 30;
 const MINUTE_MS = 60_000;
+/** Of one address: one stranger must not push all others out of the list. */
+const MAX_PER_ADDRESS_AND_HOUR = 20;
+const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
 
 export function createLoginFailures({ store, clock, log }: LoginFailuresDeps): LoginFailures {
@@ -56,13 +60,13 @@ export function createLoginFailures({ store, clock, log }: LoginFailuresDeps): L
 
   return {
     note(failure) {
-      const { step, client, ip, error } = failure;
-      if (!isNews(JSON.stringify([step, client, ip, error]))) return;
+      if (!isNews(failure)) return;
+      const { client, message } = failure;
       const noted: NotedLoginFailure = {
         time: new Date(clock.now()).toISOString(),
         ...failure,
         client: client === undefined ? undefined : cut(client),
-        message: cut(failure.message),
+        message: cut(message),
       };
       store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
     },
@@ -73,20 +77,37 @@ export function createLoginFailures({ store, clock, log }: LoginFailuresDeps): L
   };
 }
 
-/** False for what was seen in this minute, and for all that is too much of it. */
-function createNewsFilter(clock: Clock): (key: string) => boolean {
-  const seen = new Set<string>();
+/** False for what was seen in this minute, and for all that is too much of it, or of one address. */
+function createNewsFilter(clock: Clock): (failure: LoginFailure) => boolean {
+  const getSeen = createPeriod(clock, MINUTE_MS, () => new Set<string>());
+  const getCounts = createPeriod(clock, HOUR_MS, () => new Map<string, number>());
+
+  return function isNews({ step, client, ip, error }) {
+    const seen = getSeen();
+    const counts = getCounts();
+    const key = JSON.stringify([step, client, ip, error]);
+    const address = toAddressKey(ip);
+    const count = counts.get(address) ?? 0;
+    if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR)
+      return false;
+    seen.add(key);
+    counts.set(address, count + 1);
+    return true;
+  };
+}
+
+/** A value that begins anew when the period in which it was made is over. */
+function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () => Value {
+  let value = create();
   let until = Number.NEGATIVE_INFINITY;
 
-  return function isNews(key) {
+  return () => {
     const now = clock.monotonic();
     if (now >= until) {
-      seen.clear();
-      until = now + MINUTE_MS;
+      value = create();
+      until = now + ms;
     }
-    if (seen.has(key) || seen.size >= MAX_PER_MINUTE) return false;
-    seen.add(key);
-    return true;
+    return value;
   };
 }
 

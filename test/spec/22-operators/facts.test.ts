@@ -1,7 +1,7 @@
 // §22.4: what operators see of the gateway and of log-ins that failed.
 import { describe, expect, test } from 'vitest';
 import { startOperators } from '../../support/gateway/operators.ts';
-import { MCP } from '../../support/oauth/broker.ts';
+import { type Broker, MCP } from '../../support/oauth/broker.ts';
 
 test('§22.4 operators: limits as they are set, and whom this process refuses until when', async () => {
   const { broker, show } = await startOperators({
@@ -176,15 +176,14 @@ describe('log-ins that failed', () => {
     await expect.poll(async () => (await failuresOf(show)).length).toBe(2);
   });
 
+  const fail = (broker: Broker, id: string, remoteAddress: string) =>
+    broker.gateway.request({ path: `/oauth/authorize?client_id=${id}`, remoteAddress });
+
   test('§22.4 operators: a flood fills no store: thirty in a minute, a hundred in all', async () => {
     const { broker, show } = await startOperators();
     for (let minute = 0; minute < 4; minute += 1) {
       for (let at = 0; at < 35; at += 1) {
-        await broker.steps.authorize({
-          id: `nobody-${minute}-${at}`,
-          verifier: 'v',
-          challenge: 'c',
-        });
+        await fail(broker, `nobody-${minute}-${at}`, `192.0.2.${at}`);
       }
       broker.clock.advance(60_001);
     }
@@ -192,6 +191,28 @@ describe('log-ins that failed', () => {
       .poll(async () => JSON.stringify((await failuresOf(show))[0]))
       .toContain('nobody-3-29');
     expect(await failuresOf(show)).toHaveLength(100);
+  });
+
+  test('§22.4 operators: one address, or one site of IPv6, pushes nobody out: twenty in an hour', async () => {
+    const { broker, show } = await startOperators();
+    await fail(broker, 'somebody', '192.0.2.1');
+    for (let minute = 0; minute < 6; minute += 1) {
+      for (let at = 0; at < 25; at += 1) {
+        await fail(broker, `nobody-${minute}-${at}`, `2001:db8::${minute}:${at}`);
+      }
+      broker.clock.advance(60_001);
+    }
+    await fail(broker, 'somebody-else', '192.0.2.2');
+    await expect
+      .poll(async () => JSON.stringify((await failuresOf(show))[0]))
+      .toContain('somebody-else');
+    const failures = await failuresOf(show);
+    expect(failures).toHaveLength(1 + 20 + 1);
+    expect(JSON.stringify(failures.at(-1))).toContain('somebody');
+
+    broker.clock.advance(3_600_000);
+    await fail(broker, 'nobody', '2001:db8::1');
+    await expect.poll(async () => (await failuresOf(show)).length).toBe(23);
   });
 
   test('§22.4 operators: a client ID of any length is cut', async () => {
