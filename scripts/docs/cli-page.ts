@@ -6,7 +6,8 @@ import { renderTable } from './table.ts';
 export const renderCliPage = (): string => `# Command line
 
 \`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. Where the package is installed in a project, type
-\`npx postern\`. \`postern COMMAND --help\` prints what stands here.
+\`npx postern\`; in a checkout that has been built, \`node dist/cli/main.js\`. In any other folder \`npx postern\` would run whatever has that name
+in the npm registry: Postern is not there. \`postern COMMAND --help\` prints what stands here.
 
 Settings are variables of the environment, and \`.env\` in the current folder fills in what the environment does not set
 ([Settings](settings.md)).
