@@ -82,7 +82,9 @@ export async function createTransport(config: Config, parts: TransportParts): Pr
     logRequest: createAccessLog(log, metrics, clock),
   };
   return createHttpServer({
-    ...(tracing === undefined ? own : traceRequests(own, { tracing, readParent })),
+    ...(tracing === undefined
+      ? own
+      : traceRequests(own, { tracing, readParent, isProbe: router.isProbe })),
     runQueue,
     isServedWhenBusy: router.isServedWhenBusy,
     overloadRefusals: createOverloadRefusals(parts.endpoints, securityHeaders),

@@ -41,6 +41,8 @@ export interface Router {
   findDestination(request: GatewayRequest): Destination;
   /** Whether the path is served also while all connections are busy. */
   isServedWhenBusy(path: string): boolean;
+  /** Whether it is the path of a probe, or of the metrics. */
+  isProbe(path: string): boolean;
   /**
    * The reply where there is no route.
    *
@@ -74,6 +76,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
     isServedWhenBusy: (path) => destinations.get(path)?.route?.isServedWhenBusy === true,
+    isProbe: (path) => destinations.get(path)?.route?.isProbe === true,
     async servePage(request, { page }) {
       const isRead = request.method === 'GET' || request.method === 'HEAD';
       if (page !== undefined && !isRead) {

@@ -12,6 +12,8 @@ export interface TraceRequestsOptions {
   readonly tracing: Tracing;
   /** What the headers say of the caller's trace. */
   readParent(request: GatewayRequest): TraceParent;
+  /** They come every few seconds, and would fill the traces of a quiet gateway. */
+  isProbe(path: string): boolean;
 }
 
 export interface TracedParts {
@@ -19,10 +21,10 @@ export interface TracedParts {
   readonly logRequest: LogRequest;
 }
 
-/** The span of a request ends when its reply has been sent. */
+/** The span of a request ends when its reply has been sent. Probes have none, and so nothing below one. */
 export function traceRequests(
   { runPipeline, logRequest }: TracedParts,
-  { tracing, readParent }: TraceRequestsOptions,
+  { tracing, readParent, isProbe }: TraceRequestsOptions,
 ): TracedParts {
   /** Some replies are the same object for many requests. Apart from the request, which is not kept while it runs. */
   const keepTrace = (trace: RequestTrace) => (answer: RoutedReply) => ({
@@ -33,6 +35,7 @@ export function traceRequests(
   return {
     runPipeline(received) {
       const { request } = received;
+      if (isProbe(request.path)) return runPipeline(received);
       const trace = tracing.startRequest(readParent(request));
       const traced = { ...received, request: { ...request, trace } };
       return runPipeline(traced).then(keepTrace(trace));

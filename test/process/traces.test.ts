@@ -22,7 +22,7 @@ async function listLoaded(env: Readonly<Record<string, string>>): Promise<readon
     WITNESS: loaded,
     ...env,
   });
-  await fetch(`${postern.url}/health`);
+  await fetch(`${postern.url}/.well-known/oauth-protected-resource`);
   postern.kill('SIGTERM');
   expect(await postern.ended).toMatchObject({ code: 0 });
   const paths = (await readFile(loaded, 'utf8')).split('\n');
@@ -37,5 +37,7 @@ test('§21.2 traces: nothing of OpenTelemetry is loaded without a collector', as
   const collector = closeAfterTest(await startCollector());
   expect(await listLoaded(collector.env)).toContain('@opentelemetry/sdk-trace');
   // What was not sent yet is sent at the end.
-  expect(collector.spans().map(({ name }) => name)).toContain('GET /health');
+  expect(collector.spans().map(({ name }) => name)).toContain(
+    'GET /.well-known/oauth-protected-resource',
+  );
 });

@@ -20,6 +20,8 @@ const collector: Collector = useFresh(() => startCollector());
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 const TRACEPARENT = `00-${TRACE}-${PARENT}-01`;
+/** Needs neither token nor store. */
+const DOCUMENT = '/.well-known/oauth-protected-resource';
 const CALL = { name: 'service_ping', arguments: {} };
 
 const callOf = (params: object) => ({ jsonrpc: '2.0', id: 7, method: 'tools/call', params });
@@ -74,6 +76,25 @@ describe('spans', () => {
       },
     ]);
     expect(span.duration).toBeGreaterThanOrEqual(below[0]?.duration ?? Number.POSITIVE_INFINITY);
+  });
+
+  test('§21.2 traces: probes and metrics are no spans, and what they ask of the store is none', async () => {
+    await runTraced(
+      async (gateway) => {
+        const headers = { traceparent: TRACEPARENT };
+        for (const path of ['/health', '/health/ready', '/metrics']) {
+          for (const method of ['GET', 'HEAD', 'POST'] as const) {
+            await gateway.request({ method, path, headers });
+          }
+        }
+        await gateway.rpc(INITIALIZE_REQUEST);
+      },
+      { METRICS_ENABLED: 'true' },
+    );
+    const { spanId } = collector.only('initialize');
+    for (const span of collector.spans()) {
+      expect([span.spanId, span.parentSpanId], span.name).toContain(spanId);
+    }
   });
 
   test('§21.2 traces: the parent is that of the header', async () => {
@@ -216,14 +237,14 @@ describe('what is not told', () => {
       await stateless(gateway, 'tools/call', { name: 'no_such_tool', arguments: {} });
       await stateless(gateway, 'no/such_method');
       await gateway.request({ path: '/no-such-path?code=the-code' });
-      await gateway.request({ path: '/health?token=the-token' });
+      await gateway.request({ path: `${DOCUMENT}?token=the-token` });
     });
     const named = collector.spans().filter(({ kind }) => kind === 2);
     expect(named).toMatchObject([
       { name: 'tools/call', status: 2, attributes: { 'error.type': '-32602' } },
       { name: 'POST /mcp' },
       { name: 'GET unmatched' },
-      { name: 'GET /health' },
+      { name: `GET ${DOCUMENT}` },
     ]);
     expect(JSON.stringify(collector.spans())).not.toMatch(/the-code|the-token/);
   });
@@ -297,7 +318,7 @@ describe('what is not told', () => {
   });
 
   test('§21.2 traces: OTEL_TRACES_SAMPLER decides what is recorded, OTEL_SERVICE_NAME whose it is', async () => {
-    const ping = (gateway: TestGateway) => gateway.request({ path: '/health' });
+    const ping = (gateway: TestGateway) => gateway.request({ path: DOCUMENT });
     await runTraced(ping, { OTEL_TRACES_SAMPLER: 'always_off' });
     expect(collector.received).toEqual([]);
     await runTraced(ping, {
@@ -307,7 +328,7 @@ describe('what is not told', () => {
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=pre%20production,team=docs',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-team=docs%2Ctools',
     });
-    expect(collector.only('GET /health').resource).toMatchObject({
+    expect(collector.only(`GET ${DOCUMENT}`).resource).toMatchObject({
       'service.name': 'gateway-of-docs',
       'deployment.environment.name': 'pre production',
       team: 'docs',
@@ -321,18 +342,18 @@ describe('what is not told', () => {
 
 test('§21.2 traces: by default they are sent as protobuf', async () => {
   const gateway = await startGateway({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });
-  await gateway.request({ path: '/health' });
+  await gateway.request({ path: DOCUMENT });
   await gateway.close();
   expect(collector.received).toMatchObject([
     { path: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } },
   ]);
-  expect(collector.received[0]?.body.includes('GET /health')).toBe(true);
+  expect(collector.received[0]?.body.includes(`GET ${DOCUMENT}`)).toBe(true);
 });
 
 test('§21.2 traces: a collector that refuses them is told in the log, and delays nobody', async () => {
   const refusing = closeAfterTest(await startCollector(403));
   const gateway = await startGateway({ env: refusing.env });
-  expect((await gateway.request({ path: '/health' })).status).toBe(200);
+  expect((await gateway.request({ path: DOCUMENT })).status).toBe(200);
   await gateway.close();
   expect(gateway.log.filter(({ level }) => level === 'warn')).toMatchObject([
     {
