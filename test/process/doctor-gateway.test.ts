@@ -439,6 +439,29 @@ test('§20.2 doctor URL: replicas whose secrets differ, and replicas without a c
   expect(apart.find('replicas.store').setting).toBe('REDIS_URL');
 });
 
+test('§20.2 doctor URL: at a public address it begins several logins, while half of the limit is left', async () => {
+  const gatewayPort = await freePort();
+  const begun: string[] = [];
+  const proxy = closeAfterTest(
+    await startFront(({ url = '' }) => {
+      if (!URL.canParse(url)) return undefined;
+      const { pathname, search } = new URL(url);
+      if (pathname === '/oauth/authorize') begun.push(url);
+      return { port: gatewayPort, path: pathname + search };
+    }),
+  );
+  const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: 'localhost' };
+  const baseUrl = 'http://gateway.example';
+  await start({ OAUTH_MODE: 'proxy', PORT: String(gatewayPort), BASE_URL: baseUrl });
+  const counts: number[] = [];
+  for (const _ of [1, 2, 3]) {
+    const { find } = await runDoctor(baseUrl, { env });
+    expect(find('login').status).toBe('ok');
+    counts.push(begun.splice(0).length);
+  }
+  expect(counts).toEqual([3, 3, 1]);
+});
+
 test('§20.2 doctor URL: in proxy mode it says which clients would refuse, and why', async () => {
   const { url } = await start({ OAUTH_MODE: 'proxy', OAUTH_METADATA_ISSUER: 'upstream' });
   const { code, find } = await runDoctor(url);

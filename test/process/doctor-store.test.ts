@@ -170,6 +170,62 @@ test('§20.2 doctor: a gateway that runs with other settings than those at hand,
   expect(restarted.find('tools').what).toContain('service_ping');
 });
 
+test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, and a limit is named with its end', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const client = { secret: 'the-right-secret', auth: 'post' } as const;
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url, client }));
+  const env = {
+    ...provider.env,
+    OAUTH_MODE: 'broker',
+    CIMD_ALLOWED_HOSTS: 'none',
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    DCR_RATE_LIMIT_MAX: '1',
+    OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1',
+  };
+  await startPostern(env);
+  const wrong = await runDoctor(undefined, { env: { ...env, OAUTH_CLIENT_SECRET: 'another' } });
+  expect(wrong.failures).toEqual(['provider.client-secret']);
+  expect(wrong.find('login')).toMatchObject({
+    status: 'unknown',
+    why: expect.stringContaining('counts in rate limits'),
+  });
+  const right = await runDoctor(undefined, { env });
+  expect(right.failures).toEqual([]);
+  for (const check of ['registration', 'login']) expect(right.find(check).status).toBe('ok');
+  for (const again of [await runDoctor(undefined, { env }), await runDoctor(url)]) {
+    expect(again.failures).toEqual([]);
+    expect(again.find('registration')).toMatchObject({
+      status: 'unknown',
+      setting: 'DCR_RATE_LIMIT_MAX',
+      remedy: expect.stringMatching(/^try again in (59|60) minutes, or raise/),
+    });
+    expect(again.find('login')).toMatchObject({
+      status: 'unknown',
+      setting: 'OAUTH_AUTHORIZE_RATE_LIMIT_MAX',
+      remedy: expect.stringMatching(/^try again in \d\d? seconds?, or raise/),
+    });
+  }
+});
+
+test('§20.2 doctor: in proxy mode it registers once where the settings let no editor register', async () => {
+  const port = await freePort();
+  const url = `http://localhost:${port}`;
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  const env = {
+    ...provider.env,
+    OAUTH_MODE: 'proxy',
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    DCR_RATE_LIMIT_MAX: '1',
+  };
+  await startPostern(env);
+  const { find } = await runDoctor(undefined, { env });
+  expect(find('registration').status).toBe('ok');
+  expect(find('registration.schemes').setting).toBe('OAUTH_REDIRECT_SCHEMES');
+});
+
 test('§20.2 doctor: servers of the configuration file, and what is wrong with the file', async () => {
   const wiki = closeAfterTest(
     await startListingServer({ tools: [buildTool('search'), buildTool('edit')] }),

@@ -1,6 +1,6 @@
 // A gateway whose settings are at hand. Where it runs already, it is asked, too.
-import { runClientChecks } from './clients/run-client-checks.ts';
-import { type Finding, failure, unknown } from './finding.ts';
+import { isInTheWay, runClientChecks } from './clients/run-client-checks.ts';
+import { type Check, type Finding, failure, unknown } from './finding.ts';
 import type { Instruments } from './instruments.ts';
 import type { UsableSettings } from './read-settings.ts';
 import { hasFailure } from './render.ts';
@@ -12,8 +12,16 @@ import {
   STORE_CHECKS,
 } from './settings/settings-checks.ts';
 import { REACHABLE } from './walk/check-reach.ts';
+import { EDITOR_SCHEME } from './walk/register.ts';
 import { createWalk, type Walk } from './walk/walk.ts';
-import { BACKGROUND_CHECKS, CLIENT_CHECKS, GATEWAY_CHECKS, REACH } from './walk/walk-checks.ts';
+import {
+  BACKGROUND_CHECKS,
+  CLIENT_CHECKS,
+  GATEWAY_CHECKS,
+  REACH,
+  READING_CHECKS,
+  TOKEN_CHECK,
+} from './walk/walk-checks.ts';
 import { walkGateway } from './walk/walk-gateway.ts';
 
 export async function diagnoseSettings(
@@ -22,7 +30,12 @@ export async function diagnoseSettings(
   report: Report,
 ): Promise<readonly Finding[]> {
   const settings = openSettingsAtHand({ ...usable, ...instruments });
-  const walk = createWalk({ baseUrl: usable.config.server.baseUrl, ...instruments });
+  const { server, oauth } = usable.config;
+  const walk = createWalk({
+    baseUrl: server.baseUrl,
+    refusesEditors: !oauth.redirectUris.schemes.includes(EDITOR_SCHEME),
+    ...instruments,
+  });
   try {
     const own = await runChecks(SETTINGS_CHECKS, settings, report);
     const reached = await runChecks([REACH], walk, () => {});
@@ -56,8 +69,33 @@ async function askRunningGateway(
   report: Report,
 ): Promise<readonly Finding[]> {
   for (const finding of reached) report(REACH.section, finding);
-  const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
-  return [...reached, ...walked, ...(await compareWithSettings(walk, own, report))];
+  if (!own.some(isInTheWay)) {
+    const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
+    const compared = await compareWithSettings(walk, BACKGROUND_CHECKS, { own, report });
+    return [...reached, ...walked, ...compared];
+  }
+  const checks = [...READING_CHECKS, WITHOUT_LOGIN];
+  const walked = await walkGateway(walk, checks, report);
+  // Without a token this check would look at a login, too.
+  const more = walk.token === undefined ? [] : [TOKEN_CHECK];
+  return [...reached, ...walked, ...(await compareWithSettings(walk, more, { own, report }))];
+}
+
+/** Whoever mends one setting after the other shall not use up what the browser needs to log in. */
+const WITHOUT_LOGIN: Check<Walk> = {
+  section: 'Login',
+  run: async () => [
+    unknown('login', 'whether clients can register and log in at the gateway that runs.', {
+      why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
+      remedy: 'correct what fails above, restart the gateway, and run this again.',
+    }),
+  ],
+};
+
+interface Comparison {
+  /** Of the settings at hand. */
+  readonly own: readonly Finding[];
+  readonly report: Report;
 }
 
 /**
@@ -66,11 +104,11 @@ async function askRunningGateway(
  */
 async function compareWithSettings(
   walk: Walk,
-  own: readonly Finding[],
-  report: Report,
+  checks: readonly Check<Walk>[],
+  { own, report }: Comparison,
 ): Promise<readonly Finding[]> {
   const all: Finding[] = [];
-  await runChecks(BACKGROUND_CHECKS, walk, (section, finding) => {
+  await runChecks(checks, walk, (section, finding) => {
     const known = own.find(({ check }) => nameFamily(check) === nameFamily(finding.check))?.status;
     if (finding.check !== 'tools' && (finding.status !== 'failure' || known === 'failure')) return;
     const told = known === 'ok' ? explainOldSettings(finding) : finding;

@@ -20,5 +20,6 @@ export const runClientChecks = <Subject>(
 ): Promise<readonly Finding[]> =>
   runChecks(before.some(isInTheWay) ? NOBODY : checks, subject, report);
 
-const isInTheWay = ({ status, check }: Finding): boolean =>
+/** Whether no client could log in because of it. */
+export const isInTheWay = ({ status, check }: Finding): boolean =>
   status === 'failure' && !OTHER_FAILURES.test(check);

@@ -1,11 +1,9 @@
 // Which clients would log in, as far as the settings decide it: for a gateway that does not run yet.
 import { judgeClients } from '../clients/judge-clients.ts';
 import type { Finding } from '../finding.ts';
+import { EDITOR_SCHEME } from '../walk/register.ts';
 import { findClientsOwnRedirects } from './check-authorization.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
-
-/** Of an editor that is called back by a scheme of its own. */
-const EDITOR_SCHEME = 'cursor';
 
 export async function checkConfiguredClients(
   settings: SettingsAtHand,

@@ -3,6 +3,7 @@
 import { generateSecret } from '../../../core/ids.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { isInconclusive } from '../provider/inconclusive.ts';
+import { adviseOnLimit } from './read-limit.ts';
 import { readError } from './register.ts';
 import type { Walk } from './walk.ts';
 
@@ -25,6 +26,14 @@ export async function checkClientSecret(walk: Walk): Promise<readonly Finding[]>
       client_id: client.clientId,
     }).toString(),
   });
+  if (answer.status === 429)
+    return [
+      unknown(
+        CHECK,
+        "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
+        adviseOnLimit(answer, 'OAUTH_TOKEN'),
+      ),
+    ];
   const said = readError(answer);
   const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
   if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))

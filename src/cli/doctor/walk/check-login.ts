@@ -37,9 +37,11 @@ function judge(outcome: LoginOutcome): Finding {
           'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
       });
     case 'limited':
-      return unknown(CHECK, 'whether a login works: this address began too many in a minute.', {
-        remedy: 'try again in a minute.',
-      });
+      return unknown(
+        CHECK,
+        'whether a login works: the gateway has received too many (429).',
+        outcome.advice,
+      );
     case 'refused':
       return failure(CHECK, `The gateway refuses a login: ${outcome.said}`, adviseOn(outcome.said));
   }

@@ -5,6 +5,7 @@ import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
 import type { Answer } from '../network/probe.ts';
 import { MCP_CALL } from './mcp-call.ts';
+import { adviseOnLimit } from './read-limit.ts';
 import { readErrorData, readReason } from './read-reason.ts';
 import type { Walk } from './walk.ts';
 
@@ -55,11 +56,8 @@ async function judgeAnswer(answer: Answer, walk: Walk): Promise<Finding> {
   if (status === 429)
     return failure(
       ENDPOINT,
-      'The gateway has received too many requests from this address (429).',
-      {
-        setting: 'MCP_RATE_LIMIT_MAX',
-        remedy: 'wait a minute and try again.',
-      },
+      'The gateway has received too many requests (429).',
+      adviseOnLimit(answer, 'MCP'),
     );
   if ([502, 503, 504].includes(status) && answer.json === undefined)
     return failure(REACHABLE, `A proxy answers for ${endpoint}, but not the gateway (${status}).`, {

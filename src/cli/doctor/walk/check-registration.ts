@@ -51,11 +51,8 @@ function judge(registration: Registration): Finding {
     case 'limited':
       return unknown(
         CHECK,
-        'whether clients can register: this address did so too often in an hour.',
-        {
-          setting: 'DCR_RATE_LIMIT_MAX',
-          remedy: 'try again later. Raise it if many users share one address.',
-        },
+        'whether clients can register: the gateway has received too many registrations (429).',
+        registration.advice,
       );
     case 'refused':
       return failure(CHECK, `Clients cannot register: ${registration.said}.`, {

@@ -1,10 +1,11 @@
 // --token: what the gateway says of a user's access token, and what the user gets by it.
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import { type Finding, failure, ok, warning } from '../finding.ts';
+import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { Answer } from '../network/probe.ts';
 import { adviseOnToken } from '../token/advise.ts';
 import { describeRefusal, describeToken } from '../token/describe.ts';
 import { reportMissingToken } from '../token/missing.ts';
+import { adviseOnLimit } from './read-limit.ts';
 import { readErrorData, readReason } from './read-reason.ts';
 import type { Walk } from './walk.ts';
 
@@ -15,6 +16,14 @@ export async function checkWalkToken(walk: Walk): Promise<readonly Finding[]> {
   if (token === undefined)
     return (await walk.logIn())?.kind === 'at-provider' ? [reportMissingToken(walk.baseUrl)] : [];
   const opened = await call(walk, token, 'initialize', INITIALIZE);
+  if (opened.status === 429)
+    return [
+      unknown(
+        CHECK,
+        'whether the gateway accepts the token: it has received too many calls (429).',
+        adviseOnLimit(opened, 'MCP'),
+      ),
+    ];
   if (opened.status !== 200) return [explainRefusal(opened, token)];
   const session = opened.headers.get('mcp-session-id') ?? undefined;
   const listed = await call(walk, token, 'tools/list', {}, session);
@@ -69,8 +78,15 @@ function explainRefusal(answer: Answer, token: string): Finding {
   return failure(advice.check ?? CHECK, describeRefusal('refuses', token, said), advice.advice);
 }
 
-function judgeTools({ status, json }: Answer): Finding {
+function judgeTools(answer: Answer): Finding {
+  const { status, json } = answer;
   const tools = isObject(json?.result) ? json.result.tools : undefined;
+  if (status === 429)
+    return unknown(
+      'tools',
+      'what the user sees: the gateway has received too many calls (429).',
+      adviseOnLimit(answer, 'MCP'),
+    );
   if (status !== 200 || !Array.isArray(tools))
     return warning('tools', `With the token, tools/list is answered ${status}.`, {
       remedy: "the gateway's log says why.",

@@ -1,7 +1,9 @@
 // A login as a client and a browser begin it: as far as the provider, where a person would be asked.
 import { generateSecret } from '../../../core/ids.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
+import type { Advice } from '../finding.ts';
 import type { Answer, Probe } from '../network/probe.ts';
+import { adviseOnLimit } from './read-limit.ts';
 import { readError } from './register.ts';
 
 /** As whom the login is begun. */
@@ -14,6 +16,8 @@ export interface LoginOptions extends LoginClient {
   readonly authorizationUrl: string;
   /** RFC 8707. */
   readonly resource: string;
+  /** Whether another login may reach another replica. */
+  readonly mayHaveReplicas: boolean;
   readonly probe: Probe;
 }
 
@@ -24,20 +28,33 @@ export type LoginOutcome =
   | { readonly kind: 'client-forgotten'; readonly said: string }
   /** The consent page from a moment ago counts as expired. */
   | { readonly kind: 'page-forgotten'; readonly said: string }
-  | { readonly kind: 'limited' }
+  | { readonly kind: 'limited'; readonly advice: Advice }
   | { readonly kind: 'refused'; readonly said: string };
 
 /** Replicas differ now and then: each login is begun anew, by connections of its own. */
 const ROUNDS = 3;
 
-/** The first outcome that is not the provider, or the last. @throws FetchError */
+/**
+ * The first outcome that is not the provider, or the last. Each round counts in the limit that the user's own
+ * browser meets, so there are several only where replicas may differ and half of the limit is left.
+ *
+ * @throws FetchError
+ */
 export async function logIn(options: LoginOptions): Promise<LoginOutcome> {
-  let last = await beginLogin(options);
-  for (let round = 1; round < ROUNDS && last.kind === 'at-provider'; round += 1) {
-    const outcome = await beginLogin(options);
-    if (outcome.kind !== 'limited') last = outcome;
+  const rounds = options.mayHaveReplicas ? ROUNDS : 1;
+  let { outcome: last, isHalfLeft } = await beginLogin(options);
+  for (let round = 1; round < rounds && isHalfLeft && last.kind === 'at-provider'; round += 1) {
+    const next = await beginLogin(options);
+    if (next.outcome.kind !== 'limited') last = next.outcome;
+    isHalfLeft = next.isHalfLeft;
   }
   return last;
+}
+
+interface BegunLogin {
+  readonly outcome: LoginOutcome;
+  /** Of the logins that the limit of the address allows. */
+  readonly isHalfLeft: boolean;
 }
 
 async function beginLogin({
@@ -46,7 +63,7 @@ async function beginLogin({
   redirectUri,
   resource,
   probe,
-}: LoginOptions): Promise<LoginOutcome> {
+}: LoginOptions): Promise<BegunLogin> {
   const url = new URL(authorizationUrl);
   const parameters = {
     response_type: 'code',
@@ -60,7 +77,8 @@ async function beginLogin({
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   const answer = await probe(url.href);
   const form = readConsentForm(answer);
-  if (form === undefined) return judge(answer, redirectUri, false);
+  const isHalfLeft = readHalfLeft(answer);
+  if (form === undefined) return { outcome: judge(answer, redirectUri, false), isHalfLeft };
   const decided = await probe(form.action, {
     method: 'POST',
     headers: {
@@ -69,7 +87,13 @@ async function beginLogin({
     },
     body: form.body,
   });
-  return judge(decided, redirectUri, true);
+  return { outcome: judge(decided, redirectUri, true), isHalfLeft };
+}
+
+/** Without a limit there is enough. */
+function readHalfLeft({ headers }: Answer): boolean {
+  const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
+  return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
 }
 
 function judge(answer: Answer, redirectUri: string, hasConsentPage: boolean): LoginOutcome {
@@ -83,7 +107,11 @@ function judge(answer: Answer, redirectUri: string, hasConsentPage: boolean): Lo
     return { kind: 'refused', said: [error, description].filter(Boolean).join(': ') };
   }
   const said = readError(answer);
-  if (answer.status === 429) return { kind: 'limited' };
+  if (answer.status === 429)
+    return {
+      kind: 'limited',
+      advice: adviseOnLimit(answer, hasConsentPage ? 'OAUTH_CONSENT' : 'OAUTH_AUTHORIZE'),
+    };
   if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten', said };
   return hasConsentPage && /page has expired/.test(said)
     ? { kind: 'page-forgotten', said }

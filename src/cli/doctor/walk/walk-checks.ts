@@ -24,21 +24,28 @@ export const ENTRY_CHECKS: readonly Check<Walk>[] = [
   { section: 'Gateway', run: checkChallenge },
 ];
 
-/** What clients need of the gateway itself. */
-export const GATEWAY_CHECKS: readonly Check<Walk>[] = [
+/** What clients read of the gateway before they log in. It counts in no limit that a login meets. */
+export const READING_CHECKS: readonly Check<Walk>[] = [
   { section: 'Metadata', run: checkResourceMetadata },
   { section: 'Metadata', run: checkServerMetadata },
   { section: 'Browser clients', run: checkCors },
+];
+
+/** What clients need of the gateway itself. */
+export const GATEWAY_CHECKS: readonly Check<Walk>[] = [
+  ...READING_CHECKS,
   { section: 'Registration', run: checkRegistration },
   { section: 'Login', run: checkLogin },
 ];
+
+export const TOKEN_CHECK: Check<Walk> = { section: 'Token', run: checkWalkToken };
 
 /** What stands behind it, which can be asked more closely where its settings are at hand. */
 export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
   { section: 'Login', run: checkProviderLogin },
   { section: 'Login', run: checkClientSecret },
   { section: 'Login', run: checkWalkClock },
-  { section: 'Token', run: checkWalkToken },
+  TOKEN_CHECK,
 ];
 
 export const CLIENT_CHECKS: readonly Check<Walk>[] = [{ section: 'Clients', run: checkClients }];

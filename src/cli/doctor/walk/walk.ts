@@ -1,6 +1,7 @@
 // What a client sees of a gateway of which it has only the URL. Each part is asked for once, by whichever
 // check needs it first.
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import { isOnThisMachine } from '../../../core/loopback.ts';
 import type { Instruments } from '../instruments.ts';
 import { memoize } from '../memoize.ts';
 import type { Answer } from '../network/probe.ts';
@@ -12,6 +13,8 @@ import { LOOPBACK_REDIRECT_URI, type Registration, register } from './register.t
 export interface WalkOptions extends Instruments {
   /** Without a slash at its end, and without `/mcp`. */
   readonly baseUrl: string;
+  /** Whether the settings, where they are at hand, let no editor register with a scheme of its own. */
+  readonly refusesEditors?: boolean;
 }
 
 export interface Walk extends WalkOptions {
@@ -39,7 +42,7 @@ export interface Walk extends WalkOptions {
 }
 
 export function createWalk(options: WalkOptions): Walk {
-  const { baseUrl, probe } = options;
+  const { baseUrl, probe, refusesEditors = false } = options;
   const endpoint = `${baseUrl}/mcp`;
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
 
@@ -83,7 +86,7 @@ export function createWalk(options: WalkOptions): Walk {
 
   const registerOnce = memoize(async () => {
     const url = await readEndpoint('registration_endpoint');
-    return url === undefined ? undefined : register(url, probe);
+    return url === undefined ? undefined : register(url, probe, refusesEditors);
   });
 
   const findClient = memoize(async (): Promise<LoginClient | undefined> => {
@@ -103,7 +106,8 @@ export function createWalk(options: WalkOptions): Walk {
       findClient(),
     ]);
     if (authorizationUrl === undefined || client === undefined) return undefined;
-    return logIn({ authorizationUrl, ...client, resource: endpoint, probe });
+    const mayHaveReplicas = !isOnThisMachine(new URL(baseUrl).hostname);
+    return logIn({ authorizationUrl, ...client, resource: endpoint, mayHaveReplicas, probe });
   });
 
   return {

@@ -1,0 +1,32 @@
+// §8: which limit refused a request of doctor, and when it is over.
+import type { Advice } from '../finding.ts';
+import type { Answer } from '../network/probe.ts';
+import { readReason } from './read-reason.ts';
+
+/** What stands behind a group's prefix in the variable, by the `reason` of the refusal (§7.2). */
+const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
+  ['rate_limit_exceeded', 'RATE_LIMIT_MAX'],
+  ['user_rate_limit_exceeded', 'USER_RATE_LIMIT_MAX'],
+  ['global_rate_limit_exceeded', 'GLOBAL_RATE_LIMIT_MAX'],
+  ['too_many_calls', 'USER_CALLS_MAX'],
+]);
+
+/** Of a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
+export function adviseOnLimit(answer: Answer, prefix: string): Advice {
+  const variable = VARIABLES.get(readReason(answer));
+  const wait = `try again ${describeWait(answer)}`;
+  if (variable === undefined)
+    return { remedy: `${wait}. It seems that a proxy in front refused, and not the gateway.` };
+  return {
+    setting: `${prefix}_${variable}`,
+    remedy: `${wait}, or raise this limit on the gateway.`,
+  };
+}
+
+/** RFC 9110 §10.2.3, in seconds as the gateway writes it. */
+function describeWait({ headers }: Answer): string {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+  if (!Number.isFinite(seconds)) return 'later';
+  if (seconds <= 90) return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`;
+  return `in ${Math.ceil(seconds / 60)} minutes`;
+}
