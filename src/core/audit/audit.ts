@@ -56,6 +56,8 @@ export interface AuditedEnd extends Pick<AuditedAction, 'user' | 'client' | 'ser
 export type WorkEnd<Result> = { readonly result: Result } | { readonly thrown: unknown };
 
 export interface Audit {
+  /** `AUDIT_REQUIRED`. */
+  readonly isRequired: boolean;
   /** Writes one line. Never throws: a line that cannot be written is told in log and metrics. */
   write(action: AuditedAction, end: AuditedEnd, seconds?: number): void;
   /**
@@ -77,6 +79,7 @@ export interface Audit {
 
 /** Without `AUDIT_LOG`. */
 export const noAudit: Audit = {
+  isRequired: false,
   write() {},
   run: (_action, work) => work(),
   async checkIsWritable() {},

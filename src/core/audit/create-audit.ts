@@ -103,6 +103,7 @@ export function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps
   }
 
   return {
+    isRequired,
     write,
     async run(action, work, judge = judgeWork) {
       const startedAt = clock.monotonic();

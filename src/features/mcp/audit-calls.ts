@@ -26,11 +26,13 @@ interface AuditedMethod {
   readonly event: AuditedAction['event'];
   readonly param: 'name' | 'uri';
   readonly member: 'tool' | 'prompt' | 'resource';
+  /** Whose it is can be known by its name, before the call. */
+  readonly kind?: 'tools' | 'prompts';
 }
 
 const AUDITED: Readonly<Record<string, AuditedMethod>> = {
-  'tools/call': { event: 'tool_call', param: 'name', member: 'tool' },
-  'prompts/get': { event: 'prompt_get', param: 'name', member: 'prompt' },
+  'tools/call': { event: 'tool_call', param: 'name', member: 'tool', kind: 'tools' },
+  'prompts/get': { event: 'prompt_get', param: 'name', member: 'prompt', kind: 'prompts' },
   'resources/read': { event: 'resource_read', param: 'uri', member: 'resource' },
 };
 
@@ -64,11 +66,19 @@ export function auditCalls(runMethod: RunMethod, { audit, clientOf }: AuditCalls
     if (audited === undefined) return runMethod(call, client, method, params);
     const action = describeCall(audited, call, params);
     const clientId = clientOf(call);
-    return clientId instanceof Promise
-      ? clientId.then((known) =>
-          runAudited({ ...action, client: known }, call, client, method, params),
+    // Only the line of a start is written before the call itself says where it goes.
+    const server = audit.isRequired ? findServer(audited, call, client, action) : action.server;
+    return clientId instanceof Promise || server instanceof Promise
+      ? Promise.all([clientId, server]).then(([knownClient, knownServer]) =>
+          runAudited(
+            { ...action, client: knownClient, server: knownServer },
+            call,
+            client,
+            method,
+            params,
+          ),
         )
-      : runAudited({ ...action, client: clientId }, call, client, method, params);
+      : runAudited({ ...action, client: clientId, server }, call, client, method, params);
   };
 }
 
@@ -99,6 +109,21 @@ function describeCall(
     [member]: typeof subject === 'string' ? subject : undefined,
     trace,
   };
+}
+
+function findServer(
+  { kind, member }: AuditedMethod,
+  { user, session, view }: Call,
+  client: CallClient,
+  action: AuditedAction,
+): string | undefined | Promise<string | undefined> {
+  const name = action[member];
+  if (view.server !== undefined || kind === undefined || name === undefined) return view.server;
+  return view.catalog.findServerOf?.(kind, name, {
+    user,
+    session: 'record' in session ? session.record : undefined,
+    client: client.capabilities(),
+  });
 }
 
 /** Which server a call went to; at /mcp its catalogue finds out. */

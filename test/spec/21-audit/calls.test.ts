@@ -138,7 +138,10 @@ describe('servers behind the gateway', () => {
     { who: { scopes: ['write'] }, may: ['wiki__write'] },
   ];
 
-  async function start(view?: string): Promise<CatalogGateway> {
+  async function start(
+    view?: string,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<CatalogGateway> {
     const server = await serveForTest({
       ...LISTING,
       answers: {
@@ -151,7 +154,7 @@ describe('servers behind the gateway', () => {
     return startWithServers({
       file: { mcpServers: { wiki: server.url }, rules: RULES },
       builtIn: catalog,
-      env: audit.env,
+      env: { ...audit.env, ...env },
       ...(view && { view }),
     });
   }
@@ -198,6 +201,61 @@ describe('servers behind the gateway', () => {
       expect(audit.text()).not.toContain(PLANTED);
     },
   );
+
+  test.each(['session', 'stateless'] as const)(
+    '§21.1 audit: with AUDIT_REQUIRED the line of a start names the server, too (%s era)',
+    async (era) => {
+      const call = await ERAS[era](await start(undefined, { AUDIT_REQUIRED: 'true' }));
+      for (const name of ['wiki__read', 'works', 'wiki__admin', 'nothing']) {
+        await call('tools/call', { name, arguments: {} });
+      }
+      await call('prompts/get', { name: 'wiki__greet' });
+      await call('resources/read', { uri: 'wiki://start' });
+      const outcomes = audit.lines().map(({ outcome, server, ...of }) => {
+        return [outcome, of.tool ?? of.prompt ?? of.resource, server];
+      });
+      expect(outcomes).toEqual([
+        ['started', 'wiki__read', 'wiki'],
+        ['success', 'wiki__read', 'wiki'],
+        ['started', 'works', undefined],
+        ['success', 'works', undefined],
+        ['started', 'wiki__admin', 'wiki'],
+        ['denied', 'wiki__admin', 'wiki'],
+        ['started', 'nothing', undefined],
+        ['failure', 'nothing', undefined],
+        ['started', 'wiki__greet', 'wiki'],
+        ['success', 'wiki__greet', 'wiki'],
+        ['started', 'wiki://start', undefined],
+        ['success', 'wiki://start', 'wiki'],
+      ]);
+    },
+  );
+
+  test('§21.1 audit: the line of a start names a server without a prefix once its list is there', async () => {
+    const server = await serveForTest({
+      ...LISTING,
+      tools: [buildTool('read'), buildTool('works')],
+    });
+    const gateway = await startWithServers({
+      file: { mcpServers: { wiki: { url: server.url, prefix: '' } } },
+      builtIn: catalog,
+      env: { ...audit.env, AUDIT_REQUIRED: 'true' },
+    });
+    const call = await ERAS.session(gateway);
+    await call('tools/list', {});
+    for (const name of ['read', 'works', 'nothing']) {
+      await call('tools/call', { name, arguments: {} });
+    }
+    expect(audit.lines().map((line) => [line.tool, line.server])).toEqual([
+      ['read', 'wiki'],
+      ['read', 'wiki'],
+      // The built-in one of this name comes first.
+      ['works', undefined],
+      ['works', undefined],
+      ['nothing', undefined],
+      ['nothing', undefined],
+    ]);
+  });
 
   test('§21.1 audit: at the path of one server, names are its own', async () => {
     const call = await ERAS.session(await start('wiki'));

@@ -44,6 +44,15 @@ export interface Catalog {
   readonly listResourceTemplates: ListItems<ResourceTemplateDescription>;
   readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
+  /**
+   * The server behind the gateway that a call of the tool or prompt goes to, as far as that is known without waiting
+   * for a server. Only for catalogues of several.
+   */
+  findServerOf?(
+    kind: 'tools' | 'prompts',
+    name: string,
+    caller: Caller,
+  ): string | undefined | Promise<string | undefined>;
   /** Whether the resource tells when it changes. */
   canWatch(uri: string, caller: Caller): boolean | Promise<boolean>;
   /** Calls `changed` with the URI of each that has changed, until the result is called. */

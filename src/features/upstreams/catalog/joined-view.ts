@@ -87,6 +87,24 @@ export function createJoinedView(getPlan: () => Plan): View {
     return undefined;
   }
 
+  function findOwner(kind: ListKind, name: string, who: Who): string | undefined {
+    const { builtIn, servers, naming } = getPlan();
+    if (builtIn?.peek(kind).byName.has(name)) return undefined;
+    const isBuiltInKnown = builtIn === undefined || builtIn.getFixed(kind) !== undefined;
+    if (!isBuiltInKnown && !naming.hasPrefix(name)) return undefined;
+    const owners = naming.findOwners(name);
+    for (const owner of owners) {
+      const planned = servers.get(owner);
+      const loaded = planned && loadPrepared(planned, kind, who);
+      // A name with a prefix that one server only has needs no list.
+      if (loaded === undefined || loaded instanceof Promise) {
+        return owners.length === 1 && naming.hasPrefix(name) ? owner : undefined;
+      }
+      if (loaded.prepared.byName.has(name)) return owner;
+    }
+    return undefined;
+  }
+
   async function findResource(
     uri: string,
     who: Who,
@@ -102,6 +120,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   return {
     list,
     find,
+    findOwner,
     findResource,
     findServer: (name) => getPlan().servers.get(name)?.server,
     listServers: () => [...getPlan().servers.values()].map(({ server }) => server),

@@ -122,6 +122,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   return {
     list,
     find,
+    findOwner: () => name,
     findResource,
     findServer: (wanted) => (wanted === name ? findPlanned()?.server : undefined),
     listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),

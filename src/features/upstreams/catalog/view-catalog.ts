@@ -93,6 +93,13 @@ export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
         : findMirroredParams(tool, identifying, own);
     },
 
+    findServerOf(kind, name, caller) {
+      const identifying = identify(caller);
+      return identifying instanceof Promise
+        ? identifying.then((who) => view.findOwner(kind, name, who))
+        : view.findOwner(kind, name, identifying);
+    },
+
     listPrompts: (cursor, context) => listPage('prompts', cursor, context),
     async getPrompt(name, args, context) {
       const who = await identify(context);

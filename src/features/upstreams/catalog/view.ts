@@ -23,6 +23,8 @@ export interface View {
     who: Who,
     context: Context | undefined,
   ): Found | undefined | Promise<Found | undefined>;
+  /** Whose the name is, of servers, as far as that is known without waiting. */
+  findOwner(kind: ListKind, name: string, who: Who): string | undefined;
   /** To whom a URI is sent: who lists it, else whose template fits it. */
   findResource(
     uri: string,
