@@ -19,6 +19,7 @@ import { serve } from './serve.ts';
 import type { StartOptions } from './start.ts';
 import { StartError } from './start-error.ts';
 import { type Announcement, createAnnounce } from './watch/announcement.ts';
+import { waitForTurn } from './watch/handover.ts';
 
 const CLIENT_ID = 'postern-dev';
 
@@ -79,10 +80,9 @@ export async function dev(options: StartOptions): Promise<void> {
   const configFile = await openConfigFile(preview);
   const { catalogFile } = preview.server;
   const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
-  const { config, login, tokenUrl, close } =
-    preview.auth.required && environment.OIDC_ISSUER === undefined
-      ? await setUpDevProvider(environment, preview, preview.auth.provider.audience)
-      : setUpConfiguredProvider(environment, preview);
+  const openSetup = planSetup(environment, preview);
+  await waitForTurn();
+  const { config, login, tokenUrl, close } = await openSetup();
   const announce = openAnnouncements();
 
   async function announceServed(gateway: Gateway, setup?: Setup): Promise<void> {
@@ -134,6 +134,21 @@ async function summarize(
 const count = (number: number, noun: string): string =>
   `${number} ${noun}${number === 1 ? '' : 's'}`;
 
+/**
+ * Opens nothing before the result is called.
+ *
+ * @throws ConfigError with all that is wrong with the settings.
+ */
+function planSetup(environment: Environment, preview: Config): () => Promise<DevSetup> {
+  if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
+    const { audience } = preview.auth.provider;
+    loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER);
+    return () => setUpDevProvider(environment, preview, audience);
+  }
+  const setup = setUpConfiguredProvider(environment, preview);
+  return async () => setup;
+}
+
 /** The provider that OIDC_ISSUER names, or none. */
 function setUpConfiguredProvider(environment: Environment, preview: Config): DevSetup {
   const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
@@ -148,7 +163,17 @@ async function setUpDevProvider(
   audience: readonly string[],
 ): Promise<DevSetup> {
   const { issuer, close } = await startDevProvider(preview, audience);
-  const config = loadConfig({
+  const config = loadWithDevProvider(environment, issuer);
+  return {
+    config,
+    login: `any name, no password (${issuer})`,
+    tokenUrl: `${issuer}${TOKEN_PATH}ada`,
+    close,
+  };
+}
+
+const loadWithDevProvider = (environment: Environment, issuer: string): Config =>
+  loadConfig({
     ...DEV_DEFAULTS,
     ...BROKER,
     OIDC_ISSUER: issuer,
@@ -159,13 +184,6 @@ async function setUpDevProvider(
     OAUTH_CLIENT_ID: CLIENT_ID,
     ...environment,
   });
-  return {
-    config,
-    login: `any name, no password (${issuer})`,
-    tokenUrl: `${issuer}${TOKEN_PATH}ada`,
-    close,
-  };
-}
 
 async function startDevProvider({ server: gateway, store }: Config, audience: readonly string[]) {
   const { port, baseUrl } = gateway;

@@ -74,7 +74,7 @@ test('§2.4 dev: the configuration file is loaded without a restart, and repaire
     .toContain('Reloaded: p.yaml changed. 1 tool, 1 server.\n  Servers   files (runs true)\n');
   await writeFileIn(cwd, 'p.yaml', 'mcpServers: 1\n');
   await writeFileIn(cwd, '.env', 'METRICS_ENABLED=true\n');
-  await expect.poll(() => postern.stderr, SOON).toContain('Ended with exit code 1');
+  await expect.poll(() => postern.stderr, SOON).toContain('before .env changed is still served');
   await writeFileIn(cwd, 'p.yaml', 'mcpServers: {}\n');
   await expect.poll(() => postern.stdout, SOON).toContain('Reloaded: .env, p.yaml changed.');
 });
@@ -103,13 +103,64 @@ test('§2.4 dev: of a catalogue elsewhere, .env of this folder is watched as wel
   await expect.poll(status, SOON).toBe(200);
 });
 
-test('§2.4 --watch: a broken file is said, and does not end it', async () => {
+test.each([
+  ['has a syntax error', 'export default {;\n', 'catalog.mjs:1'],
+  [
+    'fails while it is loaded',
+    'export default nothing;\n',
+    'catalog.mjs:1:16: nothing is not defined',
+  ],
+])(
+  '§2.4 --watch: where a file %s, the gateway goes on, and says so',
+  async (_what, text, place) => {
+    const postern = await watch(catalogModule('one'));
+    const session = await openSession(postern.url);
+    await writeFileIn(postern.cwd, 'catalog.mjs', text);
+    await expect
+      .poll(postern.stderr, SOON)
+      .toContain('What was served before catalog.mjs changed is still served. Correct the error');
+    expect(postern.stderr()).toContain(place);
+    expect(await postern.said()).toBe('one');
+    expect(await checkSession(postern.url, { session })).toBe(200);
+    await writeFileIn(postern.cwd, 'catalog.mjs', catalogModule('mended'));
+    await expect.poll(postern.said, SOON).toBe('mended');
+    expect(await checkSession(postern.url, { session })).toBe(200);
+  },
+);
+
+test('§2.4 --watch: a file that is never done loading is replaced by the next change', async () => {
   const postern = await watch(catalogModule('one'));
-  await writeFileIn(postern.cwd, 'catalog.mjs', 'export default nothing;\n');
-  await expect.poll(postern.stderr, SOON).toContain('catalog.mjs:1:16: nothing is not defined');
+  const waiting =
+    "console.log('It waits.');\nawait new Promise(() => setInterval(() => {}, 1000));\n";
+  await writeFileIn(postern.cwd, 'catalog.mjs', waiting);
+  await expect.poll(postern.stdout, SOON).toContain('It waits.');
+  expect(await postern.said()).toBe('one');
+  await writeFileIn(postern.cwd, 'catalog.mjs', catalogModule('mended'));
+  await expect.poll(postern.said, SOON).toBe('mended');
+});
+
+test('§2.4 --watch: what fails only while it serves ends it until the next change', async () => {
+  const postern = await watch(catalogModule('one'));
+  const failing = `setInterval(() => { throw new Error('late'); }, 1);\n`;
+  await writeFileIn(postern.cwd, 'catalog.mjs', `${catalogModule('two')}${failing}`);
   await expect.poll(postern.stderr, SOON).toContain('Ended with exit code 1');
   await writeFileIn(postern.cwd, 'catalog.mjs', catalogModule('mended'));
   await expect.poll(postern.said, SOON).toBe('mended');
+});
+
+test('§2.4 --watch: code that changes while the configuration file is broken is served once that is repaired', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'catalog.mjs', catalogModule('one'));
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: {}\n');
+  const args = ['dev', '--catalog', 'catalog.mjs', '--config', 'p.yaml'];
+  const postern = await startPostern(ANONYMOUS, { args, cwd });
+  const said = () => callTool(postern.url, 'say').catch(() => 'nobody answers');
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: 1\n');
+  await writeFileIn(cwd, 'catalog.mjs', catalogModule('two'));
+  await expect.poll(() => postern.stderr, SOON).toContain('is still served');
+  expect(await said()).toBe('one');
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: {}\n');
+  await expect.poll(said, SOON).toBe('two');
 });
 
 test('§2.4 --watch: a file in a folder that is new counts, the store’s own do not', async () => {

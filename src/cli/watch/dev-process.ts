@@ -3,8 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { BUILD_SCRIPT } from '../checkout.ts';
 import { type Announcement, isAnnouncement } from './announcement.ts';
+import { HANDOVER_ENVIRONMENT, isLoaded, TURN } from './handover.ts';
 
 export interface DevProcess {
+  /** Resolves to true once it has loaded its files and waits for its turn; to false when it ended before. */
+  readonly loaded: Promise<boolean>;
+  /** Lets it listen: nobody else has its port and its store. */
+  serve(): void;
   /** Resolves when it has ended, to its exit code; 0 when a signal ended it. */
   readonly exitCode: Promise<number>;
   kill(signal: NodeJS.Signals): void;
@@ -24,13 +29,21 @@ export function startDevProcess(
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     // Over the channel it says what it serves, and notices when this process is killed (dev.ts).
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-  });
-  child.on('message', (message) => {
-    if (isAnnouncement(message)) onAnnouncement(message);
+    env: { ...process.env, ...HANDOVER_ENVIRONMENT },
   });
   const exitCode = waitForExit(child);
+  const loaded = new Promise<boolean>((resolve) => {
+    child.on('message', (message) => {
+      if (isLoaded(message)) resolve(true);
+      if (isAnnouncement(message)) onAnnouncement(message);
+    });
+    exitCode.then(() => resolve(false));
+  });
   return {
     exitCode,
+    loaded,
+    // It may have ended meanwhile, which its exit code says.
+    serve: () => void child.send(TURN, () => {}),
     kill: (signal) => void child.kill(signal),
     async stop() {
       child.kill('SIGTERM');

@@ -1,4 +1,4 @@
-// postern dev in a process of its own, and a new one after each change of what it is made of.
+// postern dev in a process of its own, and a new one after each change of what it is made of, once that has loaded.
 import { resolve } from 'node:path';
 import { loadConfig } from '../../core/config/load.ts';
 import { getErrorCode } from '../../core/errors/error-code.ts';
@@ -22,7 +22,8 @@ const DEBOUNCE_MS = 100;
 const LONG_MS = 2 ** 30;
 
 /**
- * Where the first start fails, this process ends as well; later, the next change is waited for.
+ * Where the first start fails, this process ends as well. Later, the process that serves goes on, and the next change
+ * is waited for.
  *
  * @throws UsageError when `--watch` has nothing to watch.
  */
@@ -30,15 +31,19 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   const devArgs = [...args.filter((arg) => arg !== '--watch'), '--no-watch'];
   const announce = createAnnounce(console.log);
   const changedFiles = new Set<string>();
+  /** All that have not ended. */
+  const processes = new Set<DevProcess>();
   let stops: (() => void)[] = [];
-  let running: DevProcess | undefined;
+  let serving: DevProcess | undefined;
+  let loading: DevProcess | undefined;
   let timer: NodeJS.Timeout | undefined;
   let hasServed = false;
   let isRestarting = false;
   let isOutdated = false;
   let isEnding = false;
 
-  function start(): void {
+  /** Loads a new process while the old one serves, which goes on where that fails. */
+  async function replace(): Promise<void> {
     stopWatching();
     // Found anew: .env may name other files than before.
     const files = findWatchedFiles(options);
@@ -47,6 +52,27 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
       ...watchAll([takeStamp(files.envFile)], restartSoon),
     ];
     const configFiles = files.configFiles.map(takeStamp);
+    if (changedFiles.size > 0 && files.isCheckout && !(await buildCheckout())) return;
+    if (isOutdated || isEnding) return;
+    const next = startProcess(files);
+    loading = next;
+    const isLoaded = await next.loaded;
+    loading = undefined;
+    if (isOutdated || isEnding) return;
+    if (!isLoaded) return explainFailure(await next.exitCode, configFiles);
+    const previous = serving;
+    // From here on the old one ends because it is told to.
+    serving = next;
+    await previous?.stop();
+    next.serve();
+    next.exitCode.then((code) => {
+      if (serving !== next || isEnding) return;
+      serving = undefined;
+      explainFailure(code, configFiles);
+    });
+  }
+
+  function startProcess(files: WatchedFiles): DevProcess {
     const endSpinner = showSpinner(hasServed ? 'Restarting' : 'Starting');
     const started = startDevProcess(devArgs, (announcement) => {
       endSpinner();
@@ -54,16 +80,24 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
       if (announcement.loaded === undefined) changedFiles.clear();
       hasServed = true;
     });
-    running = started;
-    started.exitCode.then((code) => {
+    processes.add(started);
+    started.exitCode.then(() => {
       endSpinner();
-      running = undefined;
-      if (isRestarting || isEnding) return;
-      if (!hasServed) process.exit(code);
-      console.error(`Ended with exit code ${code}. Waiting for a change.`);
-      // While it ran, it followed them itself.
-      stops.push(...watchAll(configFiles, restartSoon));
+      processes.delete(started);
     });
+    return started;
+  }
+
+  /** What is wrong was said by the process that ended. */
+  function explainFailure(code: number, configFiles: readonly Stamped[]): void {
+    if (!hasServed) process.exit(code);
+    console.error(
+      serving === undefined
+        ? `Ended with exit code ${code}. Waiting for a change.`
+        : `What was served before ${[...changedFiles].join(', ')} changed is still served. Correct the error, and the change is loaded by itself.`,
+    );
+    // A process that serves follows only those that it has read itself.
+    stops.push(...watchAll(configFiles, restartSoon));
   }
 
   function stopWatching(): void {
@@ -76,15 +110,16 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
     timer = setTimeout(() => restart().catch(endWithError), DEBOUNCE_MS);
   }
 
+  /** One after the other; of changes meanwhile the last one counts. */
   async function restart(): Promise<void> {
     isOutdated = true;
+    // It may wait for ever, for what the change corrects.
+    loading?.kill('SIGTERM');
     if (isRestarting) return;
     isRestarting = true;
     while (isOutdated && !isEnding) {
       isOutdated = false;
-      if (findWatchedFiles(options).isCheckout && !(await buildCheckout())) continue;
-      await running?.stop();
-      if (!isEnding) start();
+      await replace();
     }
     isRestarting = false;
   }
@@ -93,16 +128,19 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
     isEnding = true;
     clearTimeout(timer);
     stopWatching();
-    running?.kill(signal);
-    process.exit((await running?.exitCode) ?? 0);
+    const running = [...processes];
+    for (const one of running) one.kill(signal);
+    process.exit(Math.max(0, ...(await Promise.all(running.map(({ exitCode }) => exitCode)))));
   }
 
   // Files are looked at by timers that keep no process alive, and what it ran may have ended.
   setInterval(() => {}, LONG_MS);
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
-  process.on('exit', () => running?.kill('SIGTERM'));
-  start();
+  process.on('exit', () => {
+    for (const one of processes) one.kill('SIGTERM');
+  });
+  await restart();
 }
 
 type OnChange = (file: string) => void;
@@ -119,12 +157,14 @@ function watchCode({ folder }: WatchedFiles, onChange: OnChange): readonly (() =
   return [stop];
 }
 
-const takeStamp = (path: string) => ({ path, stamp: computeStamp(path) });
+interface Stamped {
+  readonly path: string;
+  readonly stamp: string;
+}
 
-const watchAll = (
-  files: readonly ReturnType<typeof takeStamp>[],
-  onChange: OnChange,
-): readonly (() => void)[] =>
+const takeStamp = (path: string): Stamped => ({ path, stamp: computeStamp(path) });
+
+const watchAll = (files: readonly Stamped[], onChange: OnChange): readonly (() => void)[] =>
   files.map((file) => watchFile({ ...file, onChange: () => onChange(file.path) }));
 
 const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Announcement => ({
