@@ -67,6 +67,24 @@ test('§4.11 monitoring: the dashboard shows every metric', () => {
   expect([...documented.keys()].filter((metric) => !used.has(metric))).toEqual([]);
 });
 
+/** Metrics that tell nobody to do anything, and why. */
+const WITHOUT_ALERT: Readonly<Record<string, string>> = {
+  upstream_request_duration_seconds:
+    'A slow server is told by its tools (PosternToolSlow), and one that takes too long by PosternUpstreamFails.',
+  upstream_processes:
+    'How many there are depends on the users; one that does not run is told by PosternUpstreamDown.',
+};
+
+test('§4.11 monitoring: every metric has an alert, or a reason why not', () => {
+  const used = new Set(
+    alerts.flatMap(({ expr }) =>
+      parseExpression(expr).selectors.map(({ metric }) => measured.get(metric)),
+    ),
+  );
+  const unused = [...documented.keys()].filter((metric) => !used.has(metric));
+  expect(unused.sort()).toEqual(Object.keys(WITHOUT_ALERT).sort());
+});
+
 test('§4.11 monitoring: queries name series and labels that exist', () => {
   expect(expressions.length).toBeGreaterThan(40);
   for (const { text, selectors, grouping } of expressions) {
