@@ -147,7 +147,8 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   ${isOpen ? '' : '-H "Authorization: Bearer $TOKEN" '}-H 'Content-Type: application/json' \\
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
   -d '${JSON.stringify(LIST_TOOLS)}'`,
-    next: () => '`$TOKEN` is an access token of the provider.',
+    next: () =>
+      '`$TOKEN` is an access token of the provider. In development, `curl <provider>/token-for/NAME` gives one; `postern dev` prints the command. Otherwise a client library gets one by a login (Your own code, in docs/connect.md).',
   },
 ];
 

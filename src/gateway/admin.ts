@@ -66,7 +66,7 @@ const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
   'missing_claim',
 ]);
 
-/** The log-in worked, but its token is of no use here. */
+/** The login worked, but its token is of no use here. */
 export const noteRefusals =
   (note: NoteLoginFailure) =>
   ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {

@@ -56,7 +56,7 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
   await page.getByRole('button', { name: 'Delete it' }).click();
   await page.getByText('There are none.').waitFor();
 
-  await page.getByRole('button', { name: 'Failed log-ins' }).click();
+  await page.getByRole('button', { name: 'Failed logins' }).click();
   await page.getByText('None in the last seven days.').waitFor();
   await page.getByRole('button', { name: 'Gateway', exact: true }).click();
   await page.getByText(/answers in [\d.]+ ms/).waitFor();

@@ -28,7 +28,7 @@ test('§20.3 connect: every client gets the address', async () => {
   expect(setups.map(({ client }) => client)).toEqual(ALL_CLIENT_SETUPS.map(({ id }) => id));
   for (const { text, next } of setups) {
     expect(text).toContain('https://mcp.example.com/tools/mcp');
-    expect(text + next).not.toContain('postern');
+    expect(`${text}${next}`.replace('`postern dev`', '')).not.toContain('postern');
   }
 });
 
@@ -56,6 +56,12 @@ test('§20.3 connect: nothing of an address in .env moves the cursor of a termin
     expect(stdout).toContain('u001b[2K');
     expect(stdout).not.toMatch(/(?!\n)\p{Cc}/u);
   }
+});
+
+test('§20.3 connect: for curl it says where a token comes from', async () => {
+  const { stdout } = await connect(['curl']);
+  expect(stdout).toContain('curl <provider>/token-for/NAME');
+  expect(stdout).toContain('docs/connect.md');
 });
 
 test('§20.3 connect: a client that nobody has tried is said to be one', async () => {

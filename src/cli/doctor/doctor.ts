@@ -1,4 +1,4 @@
-// `postern doctor [URL]`: says why a log-in fails, and which setting to change.
+// `postern doctor [URL]`: says why a login fails, and which setting to change.
 import { systemClock } from '../../core/clock.ts';
 import type { OutboundConfig } from '../../core/config/groups/outbound.ts';
 import { loadConfig } from '../../core/config/load.ts';

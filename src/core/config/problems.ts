@@ -122,7 +122,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   function findAdminProblem(read) {
     return read(adminSettings.groups).length > 0 && !read(serverSettings.authRequired)
-      ? "ADMIN_GROUPS: the operators' page needs a log-in, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true."
+      ? "ADMIN_GROUPS: the operators' page needs a login, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true."
       : undefined;
   },
 

@@ -67,7 +67,7 @@ export const buildClientKey = (clientId: string): string => `dcr:client:${client
 /** The list of registered clients. */
 export const CLIENT_LIST_KEY = 'dcr:clients';
 
-/** The last log-ins that failed. */
+/** The last logins that failed. */
 export const LOGIN_FAILURES_KEY = 'oauth:failures';
 
 /** A record of a login; `hash` is that of the secret by which it is found. */

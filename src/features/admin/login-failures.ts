@@ -1,4 +1,4 @@
-// §22.4: the last log-ins that failed, on whatever replica, for operators.
+// §22.4: the last logins that failed, on whatever replica, for operators.
 import { toAddressKey } from '../../core/address-key.ts';
 import type { Clock } from '../../core/clock.ts';
 import { isObject, parseObject } from '../../core/json.ts';
@@ -9,7 +9,7 @@ import type { Store } from '../../core/store/store.ts';
 
 /** Never a token, a code or a secret. */
 export interface LoginFailure {
-  /** Where the log-in ended. */
+  /** Where the login ended. */
   readonly step: LoginStep;
   /** OAuth client ID, as it was sent. */
   readonly client: string | undefined;
@@ -55,7 +55,7 @@ const MAX_TEXT = 500;
 export function createLoginFailures({ store, clock, log }: LoginFailuresDeps): LoginFailures {
   const isNews = createNewsFilter(clock);
   const warn = createWarnThrottle(clock, (cause: unknown) =>
-    log.warn("A failed log-in could not be noted for the operators' page.", { cause }),
+    log.warn("A failed login could not be noted for the operators' page.", { cause }),
   );
 
   return {

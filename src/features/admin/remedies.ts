@@ -1,8 +1,8 @@
-// §22.4: what to do about a log-in that failed, by the name that the log has for it.
+// §22.4: what to do about a login that failed, by the name that the log has for it.
 import type { ErrorKey } from '../../core/errors/catalogue.ts';
 
 const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
-const LOG_IN_AGAIN = 'Start the log-in again in the client.';
+const LOG_IN_AGAIN = 'Start the login again in the client.';
 const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
 
 /** Beside the catalogue: what the provider or the user decided. */
@@ -27,7 +27,7 @@ const REMEDIES: Readonly<Partial<Record<ErrorKey | Refusal, string>>> = {
     'Compare the address in the client with BASE_URL: the client asked for a token for another address.',
   access_denied: 'Nothing: the user chose Deny, here or at the provider.',
   invalid_origin:
-    'A web page opened the log-in by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',
+    'A web page opened the login by a script. Open it in a browser, or add the origin to ALLOWED_ORIGINS.',
 
   // Tokens.
   invalid_grant: LOG_IN_AGAIN,

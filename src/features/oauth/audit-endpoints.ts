@@ -1,4 +1,4 @@
-// §21.1: log-ins, registrations and revocations in the audit log: what was asked, and what came of it.
+// §21.1: logins, registrations and revocations in the audit log: what was asked, and what came of it.
 import type { Audit, AuditedAction, AuditedEnd } from '../../core/audit/audit.ts';
 import { judgeWork } from '../../core/audit/judge-work.ts';
 import type { Clock } from '../../core/clock.ts';
@@ -19,7 +19,7 @@ export interface AuditEndpointsDeps {
 /** What an endpoint's requests are in the audit log. */
 interface AuditedEndpoint {
   readonly nameEvent: (body: RequestBody) => AuditedAction['event'];
-  /** Undefined where a success ends nothing yet: the log-in goes on. */
+  /** Undefined where a success ends nothing yet: the login goes on. */
   readonly readSuccess?: (answer: JsonObject, deps: AuditEndpointsDeps) => Learned;
 }
 

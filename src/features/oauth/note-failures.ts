@@ -1,4 +1,4 @@
-// §22.4: log-ins that fail at an endpoint of OAuth are noted for operators.
+// §22.4: logins that fail at an endpoint of OAuth are noted for operators.
 import type { Endpoint } from '../../core/endpoint.ts';
 import { toGatewayError } from '../../core/errors/gateway-error.ts';
 import type { LoginStep, NoteLoginFailure } from '../admin/login-failures.ts';

@@ -127,7 +127,7 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
     /refuses the credentials/,
   ],
   [
-    '401 of a server with its own log-in',
+    '401 of a server with its own login',
     (res) =>
       void res
         .writeHead(401, { 'www-authenticate': 'Bearer resource_metadata="http://127.0.0.2/x"' })

@@ -68,7 +68,7 @@ test('§18.3 prompts and resources keep unknown members, too', async () => {
   expect(resource.result).toEqual({ contents: [{ uri: 'test://a', text: 'read', 'x-part': 1 }] });
 });
 
-test('§18.3 how long a resource may be kept is passed on, but to nobody else behind a log-in', async () => {
+test('§18.3 how long a resource may be kept is passed on, but to nobody else behind a login', async () => {
   const { json } = await stateless(gateway, 'resources/read', { uri: 'test://cached' });
   expect(json.result).toMatchObject({ ttlMs: 5000, cacheScope: 'private' });
 });

@@ -1,4 +1,4 @@
-// §21.1: log-ins, registrations and revocations: one line each, and no secret in any.
+// §21.1: logins, registrations and revocations: one line each, and no secret in any.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type AuditLog, createAuditLog } from '../../support/gateway/audit-log.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

@@ -130,7 +130,7 @@ test('§22.1 operators: metrics know a session and a client by their pattern', a
 describe('settings', () => {
   const OPEN = { AUTH_REQUIRED: 'false', ADMIN_GROUPS: 'operators' };
 
-  test('§22.1 operators: groups without a log-in end the start, with what to change', () => {
+  test('§22.1 operators: groups without a login end the start, with what to change', () => {
     expect(() => loadConfig(OPEN)).toThrow(
       /ADMIN_GROUPS: .*Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true/,
     );

@@ -1,4 +1,4 @@
-// §22.4: what operators see of the gateway and of log-ins that failed.
+// §22.4: what operators see of the gateway and of logins that failed.
 import { describe, expect, test } from 'vitest';
 import { startOperators } from '../../support/gateway/operators.ts';
 import { type Broker, MCP } from '../../support/oauth/broker.ts';
@@ -88,7 +88,7 @@ test('§22.4 operators: without servers behind the gateway there are none', asyn
   expect((await show('/servers')).json).toEqual({ servers: [] });
 });
 
-describe('log-ins that failed', () => {
+describe('logins that failed', () => {
   const failuresOf = async (show: (path: string) => Promise<{ json: { failures: object[] } }>) =>
     (await show('/login-failures')).json.failures;
 

@@ -15,7 +15,7 @@ export const auditSettings = {
     variable: 'AUDIT_LOG',
     rule: auditLog,
     default: NO_DEFAULT,
-    summary: 'Where a line of JSON is written for each log-in, registration, revocation and call.',
+    summary: 'Where a line of JSON is written for each login, registration, revocation and call.',
     details:
       '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations.md#audit-log).',
   }),

@@ -32,7 +32,7 @@ function toMetaMember(meta: unknown): JsonObject {
   return Object.keys(rest).length === 0 ? {} : { _meta: rest };
 }
 
-/** Behind a log-in nothing is public: rules may show one user what another does not see. */
+/** Behind a login nothing is public: rules may show one user what another does not see. */
 function readCacheHint(
   ttlMs: unknown,
   scope: unknown,
