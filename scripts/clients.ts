@@ -3,17 +3,29 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { startBrowser } from './clients/browser.ts';
 import { installNode, NotInstalled } from './clients/install.ts';
 import { installAndTry, type TrialContext } from './clients/install-and-try.ts';
 import { startStubModel } from './clients/stub-model.ts';
 import { CLIENTS, type TriedClient } from './clients/table.ts';
+import { readOptions } from './read-options.ts';
 
 const COLUMNS =
   'Client | Version | Protocol | Login | List | Call | Restart | Refresh | Both in one connection';
 
-const { values, positionals } = parseArgs({
+const NAMES = CLIENTS.map(({ name }) => name).join(', ');
+
+const USAGE = `Usage: npm run clients -- [options] [name…]
+
+Tries MCP clients of npm and PyPI against a gateway with a development provider, and prints a table.
+Without a name it tries all; a part of a name is enough: ${NAMES}.
+
+  --latest         their newest versions
+  --keep FOLDER    install them there, and leave them
+  --debug          print what they print
+  --help           this text`;
+
+const { values, positionals } = readOptions(USAGE, {
   allowPositionals: true,
   options: {
     latest: { type: 'boolean', default: false },
@@ -23,7 +35,7 @@ const { values, positionals } = parseArgs({
 });
 const wanted = CLIENTS.filter(({ name }) => isWanted(name));
 if (wanted.length === 0) {
-  console.error(`No such client. There are: ${CLIENTS.map(({ name }) => name).join(', ')}.`);
+  console.error(`No such client. There are: ${NAMES}.`);
   process.exit(2);
 }
 

@@ -2,6 +2,14 @@
 import { once } from 'node:events';
 import { freePort } from '../test/support/gateway/ports.ts';
 import { startTopology } from './compose/start-topology.ts';
+import { readOptions } from './read-options.ts';
+
+const USAGE = `Usage: npm run compose
+
+Starts what compose.yaml describes, without Docker: two gateways behind HAProxy, with Redis and a
+provider at which any name logs in. It takes no options, and runs until Ctrl+C.`;
+
+readOptions(USAGE, {});
 
 // From the beginning: nothing that was started stays behind.
 const interrupted = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);

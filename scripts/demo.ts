@@ -9,11 +9,17 @@ import { listenForCallback } from './demo/callback.ts';
 import { explainError } from './demo/explain-error.ts';
 import { exploreCatalog } from './demo/explore-catalog.ts';
 import { createTranscript } from './demo/transcript.ts';
+import { readOptions } from './read-options.ts';
 
 const DEFAULT_URL = 'http://localhost:3000/mcp';
-const USAGE = `Usage: npm run demo -- [--token] [url], for example ${DEFAULT_URL}`;
+const USAGE = `Usage: npm run demo -- [--token] [url]
 
-const { url, tokenOnly } = readArguments(process.argv.slice(2));
+An official MCP client goes the whole way at the gateway of this address (default ${DEFAULT_URL}).
+
+  --token    log in, and print only the access token on standard output
+  --help     this text`;
+
+const { url, tokenOnly } = readArguments();
 // A token is for $(…): everything else goes where it does not disturb.
 const { printHeading, printLine, noteRequest, fetch } = createTranscript(
   tokenOnly ? console.error : console.log,
@@ -70,13 +76,17 @@ async function connect(client: Client, authorization: Authorization) {
   return second;
 }
 
-function readArguments(args: readonly string[]): { url: URL; tokenOnly: boolean } {
-  const [given = DEFAULT_URL, ...more] = args.filter((arg) => arg !== '--token');
+function readArguments(): { url: URL; tokenOnly: boolean } {
+  const { values, positionals } = readOptions(USAGE, {
+    allowPositionals: true,
+    options: { token: { type: 'boolean', default: false } },
+  });
+  const [given = DEFAULT_URL, ...more] = positionals;
   const target = /^https?:\/\//.test(given) && URL.canParse(given) ? new URL(given) : undefined;
   if (target === undefined || more.length > 0) {
-    console.error(USAGE);
+    console.error(`The demo takes one address that begins with http:// or https://.\n\n${USAGE}`);
     process.exit(2);
   }
   if (target.pathname === '/') target.pathname = '/mcp';
-  return { url: target, tokenOnly: args.includes('--token') };
+  return { url: target, tokenOnly: values.token };
 }

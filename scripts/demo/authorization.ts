@@ -14,16 +14,23 @@ export interface Authorization extends OAuthClientProvider {
   waitForCode(): Promise<string>;
 }
 
+const MINUTE_MS = 60_000;
+
 export interface AuthorizationOptions {
   readonly callback: Callback;
   /** The name for the login at the development provider. */
   readonly name: string;
   readonly printLine: (line: string) => void;
   readonly noteRequest: NoteRequest;
+  /** How long a person may take to log in. */
+  readonly patienceMinutes?: number;
+  /** Where a person logs in. */
+  readonly openPage?: (url: URL) => void;
 }
 
 export function createAuthorization(options: AuthorizationOptions): Authorization {
   const { callback, name, printLine, noteRequest } = options;
+  const { patienceMinutes = 5, openPage = openBrowser } = options;
   const state = randomBytes(16).toString('base64url');
   let client: OAuthClientInformationMixed | undefined;
   let tokens: OAuthTokens | undefined;
@@ -33,10 +40,10 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
   async function logIn(url: URL): Promise<URL> {
     const back = await logInAs(name, url, callback.redirectUri, noteRequest);
     if (back !== undefined) return back;
-    printLine('Log in with your browser:');
+    printLine(`Log in with your browser. This waits ${patienceMinutes} minutes for it:`);
     printLine(url.href);
-    openBrowser(url);
-    return callback.visited;
+    openPage(url);
+    return Promise.race([callback.visited, giveUpAfter(patienceMinutes)]);
   }
 
   return {
@@ -79,6 +86,12 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
     },
   };
 }
+
+const giveUpAfter = (minutes: number): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    const message = `Nobody logged in within ${minutes} minutes. Run the demo again, and open the address that it prints.`;
+    setTimeout(() => reject(new Error(message)), minutes * MINUTE_MS).unref();
+  });
 
 /** Only the first characters of a token: the rest is a secret. */
 const describeTokens = ({ access_token, expires_in, refresh_token }: OAuthTokens): string =>

@@ -1,6 +1,8 @@
 // npm run demo -- --token: for $(…), which takes what is on stdout.
 import { createServer } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
+import { createAuthorization } from '../../scripts/demo/authorization.ts';
+import { listenForCallback } from '../../scripts/demo/callback.ts';
 import { explainError } from '../../scripts/demo/explain-error.ts';
 import { logInAs } from '../../scripts/demo/login.ts';
 import { catalogModule, writeFileIn } from '../support/catalogs/catalog-files.ts';
@@ -60,3 +62,38 @@ test('§5 the demo: a provider that does not answer is named', async () => {
     `Nothing answers at ${provider}, where the login continues. Is the provider running?`,
   );
 });
+
+test('§5 the demo: where a person must log in, it says how long it waits, and gives up', async () => {
+  const provider = createServer((_request, response) => void response.end('Your password?'));
+  const port = await freePort();
+  await new Promise<void>((resolve) => void provider.listen(port, '127.0.0.1', resolve));
+  const callback = await listenForCallback();
+  const lines: string[] = [];
+  const authorization = createAuthorization({
+    callback,
+    name: 'ada',
+    printLine: (line) => void lines.push(line),
+    noteRequest: () => {},
+    patienceMinutes: 0,
+    openPage: () => {},
+  });
+  await authorization.redirectToAuthorization(new URL(`http://127.0.0.1:${port}/auth`));
+  await expect(authorization.waitForCode()).rejects.toThrow('Nobody logged in within 0 minutes.');
+  expect(lines[0]).toBe('Log in with your browser. This waits 0 minutes for it:');
+  callback.close();
+  provider.close();
+});
+
+test.each(['demo', 'compose', 'clients'])(
+  '§2.4 npm run %s: --help is printed, an unknown option refused',
+  async (script) => {
+    const run = (option: string) =>
+      runPostern({}, { npm: true, args: ['-s', script, '--', option] });
+    const helped = await run('--help');
+    expect(helped).toMatchObject({ code: 0, stderr: '' });
+    expect(helped.stdout).toMatch(`Usage: npm run ${script}`);
+    const refused = await run('--nonsense');
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toMatch(/^Unknown option '--nonsense'\.\n\nUsage: /);
+  },
+);
