@@ -69,12 +69,25 @@ describe('postern rules test', () => {
 
   test.each([
     ['/docs/a', 0, /^allowed {2}files__read_file {2}mcp\.json:6, rules\[2\]$/m],
-    ['/etc', 1, /^denied {2}files__read_file {2}no rule allows it$/m],
+    [
+      '/etc',
+      1,
+      /^denied {2}files__read_file {2}no rule allows it with these arguments; with others mcp\.json:6, rules\[2\] does$/m,
+    ],
   ])('§18.5 a call with the path %s ends with exit code %s', async (path, code, says) => {
     const args = ['--tool', 'files__read_file', '--args', JSON.stringify({ path })];
     const found = await run([...BOTH, ...args]);
     expect(found.stdout).toMatch(says);
     expect(found.code).toBe(code);
+  });
+
+  test('§18.5 a call that no arguments would get allowed is told apart, also as JSON', async () => {
+    const never = await run([...BOTH, '--tool', 'files__delete']);
+    expect(never.stdout).toMatch(/^denied {2}files__delete {2}no rule allows it$/m);
+    const { stdout } = await run([...BOTH, '--json', '--tool', 'files__read_file']);
+    expect(JSON.parse(stdout)).toMatchObject([
+      { decision: 'denied', rule: null, ruleWithOtherArguments: 'mcp.json:6, rules[2]' },
+    ]);
   });
 
   test('§18.5 with JSON the patterns that fit nothing are on stderr', async () => {

@@ -6,6 +6,8 @@ import type { RuleDecision, RuledItem } from '../../features/rules/rules.ts';
 export interface JudgedItem {
   readonly item: RuledItem;
   readonly decision: RuleDecision;
+  /** Of a call that is denied: the rule that allows one with other arguments. */
+  readonly withOtherArgs?: string | undefined;
 }
 
 export interface Asked {
@@ -18,7 +20,7 @@ export interface Asked {
 
 /** For programs: one object for each item. */
 export function toJson(items: readonly JudgedItem[]): string {
-  const rows = items.map(({ item: { kind, name, server }, decision }) => ({
+  const rows = items.map(({ item: { kind, name, server }, decision, withOtherArgs }) => ({
     kind,
     name,
     server,
@@ -26,15 +28,16 @@ export function toJson(items: readonly JudgedItem[]): string {
     ...(decision.kind === 'allowed' && decision.isByArgs === true && { byArguments: true }),
     ...(decision.kind === 'scopes_missing' && { scopes: decision.scopes }),
     rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
+    ...(withOtherArgs !== undefined && { ruleWithOtherArguments: withOtherArgs }),
   }));
   return JSON.stringify(rows, undefined, 2);
 }
 
 export function renderItems(items: readonly JudgedItem[], asked: Asked): string {
-  const rows = items.map(({ item, decision }) => [
-    describeDecision(decision),
-    describeItem(item),
-    describeRule(decision),
+  const rows = items.map((judged) => [
+    describeDecision(judged.decision),
+    describeItem(judged.item),
+    describeRule(judged),
   ]);
   const widths = [0, 1].map((column) =>
     Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
@@ -63,8 +66,11 @@ function describeDecision(decision: RuleDecision): string {
   return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
 }
 
-function describeRule(decision: RuleDecision): string {
-  if (decision.kind === 'denied') return 'no rule allows it';
+function describeRule({ decision, withOtherArgs }: JudgedItem): string {
+  if (decision.kind === 'denied')
+    return withOtherArgs === undefined
+      ? 'no rule allows it'
+      : `no rule allows it with these arguments; with others ${withOtherArgs} does`;
   return decision.rule ?? 'there are no rules';
 }
 

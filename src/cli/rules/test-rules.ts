@@ -45,7 +45,15 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   const caller: RuleCaller = { user, clientId };
   const rules = await createRules(file.rules, { clock: systemClock });
   const items = await findItems(path, file, options);
-  const judged = items.map((item): JudgedItem => ({ item, decision: rules.decide(item, caller) }));
+  const judged = items.map((item): JudgedItem => {
+    const decision = rules.decide(item, caller);
+    if (decision.kind !== 'denied' || item.args === undefined) return { item, decision };
+    // Without arguments a rule that looks at them counts as fulfilled.
+    const listed = rules.decide({ ...item, args: undefined }, caller);
+    return listed.kind !== 'allowed'
+      ? { item, decision }
+      : { item, decision, withOtherArgs: listed.rule };
+  });
   const isAboutAll = options.tool === undefined && options.item.length === 0;
   const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
   const asked = { path, user, clientId, idlePatterns };
