@@ -9,7 +9,7 @@ import { type Env, endPosterns, makeFolder, startPostern } from '../support/gate
 import { logIn } from '../support/gateway/process-login.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
-import { startProvider } from '../support/oauth/provider.ts';
+import { type ProviderOptions, startProvider } from '../support/oauth/provider.ts';
 import { startRedis } from '../support/stores/redis.ts';
 import { startRedisCluster } from '../support/stores/redis-cluster.ts';
 import { startRedisSentinel } from '../support/stores/redis-sentinel.ts';
@@ -116,18 +116,32 @@ test('§20.2 doctor: Sentinel, and a sentinel in place of Redis', async () => {
   });
 });
 
-test('§20.2 doctor: a running replica whose secret differs from the one at hand', async () => {
-  const redis = closeAfterTest(await startRedis());
+const CLIENT = { secret: 'the-right-secret', auth: 'post' } as const;
+
+/** Of a gateway on a free port, and a provider that knows it. */
+async function prepareGateway(
+  options: Partial<ProviderOptions> = {},
+  mode: 'broker' | 'proxy' = 'broker',
+): Promise<{ readonly url: string; readonly env: Env }> {
   const port = await freePort();
   const url = `http://localhost:${port}`;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
+  const provider = closeAfterTest(await startProvider({ gatewayUrl: url, ...options }));
   const env = {
     ...provider.env,
-    OAUTH_MODE: 'broker',
+    OAUTH_MODE: mode,
     CIMD_ALLOWED_HOSTS: 'none',
-    REDIS_URL: redis.url,
     PORT: String(port),
     HOST: '127.0.0.1',
+  };
+  return { url, env };
+}
+
+test('§20.2 doctor: a running replica whose secret differs from the one at hand', async () => {
+  const redis = closeAfterTest(await startRedis());
+  const { env: own } = await prepareGateway();
+  const env = {
+    ...own,
+    REDIS_URL: redis.url,
     OAUTH_STATE_SECRET: 'the-secret-that-all-replicas-have-today',
   };
   await startPostern(env);
@@ -143,17 +157,7 @@ test('§20.2 doctor: a running replica whose secret differs from the one at hand
 });
 
 test('§20.2 doctor: a gateway that runs with other settings than those at hand, and a token for both', async () => {
-  const port = await freePort();
-  const url = `http://localhost:${port}`;
-  const client = { secret: 'the-right-secret', auth: 'post' } as const;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url, client }));
-  const env = {
-    ...provider.env,
-    OAUTH_MODE: 'broker',
-    CIMD_ALLOWED_HOSTS: 'none',
-    PORT: String(port),
-    HOST: '127.0.0.1',
-  };
+  const { url, env } = await prepareGateway({ client: CLIENT });
   await startPostern({ ...env, OAUTH_CLIENT_SECRET: 'a-secret-of-last-week' });
   const corrected = await runDoctor(undefined, { env });
   expect(corrected.failures).toEqual(['gateway.settings']);
@@ -171,18 +175,12 @@ test('§20.2 doctor: a gateway that runs with other settings than those at hand,
 });
 
 test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, and a limit is named with its end', async () => {
-  const port = await freePort();
-  const url = `http://localhost:${port}`;
-  const client = { secret: 'the-right-secret', auth: 'post' } as const;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url, client }));
+  const { url, env: own } = await prepareGateway({ client: CLIENT });
   const env = {
-    ...provider.env,
-    OAUTH_MODE: 'broker',
-    CIMD_ALLOWED_HOSTS: 'none',
-    PORT: String(port),
-    HOST: '127.0.0.1',
+    ...own,
     DCR_RATE_LIMIT_MAX: '1',
     OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '1',
+    OAUTH_AUTHORIZE_RATE_LIMIT_WINDOW_MS: '600000',
   };
   await startPostern(env);
   const wrong = await runDoctor(undefined, { env: { ...env, OAUTH_CLIENT_SECRET: 'another' } });
@@ -199,27 +197,19 @@ test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, 
     expect(again.find('registration')).toMatchObject({
       status: 'unknown',
       setting: 'DCR_RATE_LIMIT_MAX',
-      remedy: expect.stringMatching(/^try again in (59|60) minutes, or raise/),
+      remedy: expect.stringMatching(/^try again in \d+ minutes, or raise/),
     });
     expect(again.find('login')).toMatchObject({
       status: 'unknown',
       setting: 'OAUTH_AUTHORIZE_RATE_LIMIT_MAX',
-      remedy: expect.stringMatching(/^try again in \d\d? seconds?, or raise/),
+      remedy: expect.stringMatching(/^try again in \d+ minutes, or raise/),
     });
   }
 });
 
 test('§20.2 doctor: in proxy mode it registers once where the settings let no editor register', async () => {
-  const port = await freePort();
-  const url = `http://localhost:${port}`;
-  const provider = closeAfterTest(await startProvider({ gatewayUrl: url }));
-  const env = {
-    ...provider.env,
-    OAUTH_MODE: 'proxy',
-    PORT: String(port),
-    HOST: '127.0.0.1',
-    DCR_RATE_LIMIT_MAX: '1',
-  };
+  const { env: own } = await prepareGateway({}, 'proxy');
+  const env = { ...own, DCR_RATE_LIMIT_MAX: '1' };
   await startPostern(env);
   const { find } = await runDoctor(undefined, { env });
   expect(find('registration').status).toBe('ok');
