@@ -58,6 +58,11 @@ test('§20.3 connect: nothing of an address in .env moves the cursor of a termin
   }
 });
 
+test('§20.3 connect: in a terminal the name of the client is bold', async () => {
+  const { stdout } = await connect(['cursor'], { FORCE_COLOR: '1' });
+  expect(stdout).toContain('\u001b[1mCursor\u001b[22m');
+});
+
 test('§20.3 connect: for curl it says where a token comes from', async () => {
   const { stdout } = await connect(['curl']);
   expect(stdout).toContain('curl <provider>/token-for/NAME');

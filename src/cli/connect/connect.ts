@@ -19,22 +19,21 @@ export interface ConnectOptions {
 }
 
 export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: ConnectOptions): void {
-  const entry = { name, url: `${(url ?? readBaseUrl()).replace(/\/+(mcp\/*)?$/, '')}/mcp` };
+  // The address may be of another's .env: nothing of it moves the cursor of a terminal.
+  const address = escapeInvisible(url ?? readBaseUrl());
+  const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}/mcp` };
   const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
   if (json)
-    print(
+    console.log(
       JSON.stringify(
         setups.map((setup) => toJson(setup, entry)),
         undefined,
         2,
       ),
     );
-  else if (client === undefined) print(renderList());
-  else for (const setup of setups) print(`\n${indent(renderSetup(setup, entry))}\n`);
+  else if (client === undefined) console.log(renderList());
+  else for (const setup of setups) console.log(`\n${indent(renderSetup(setup, entry))}\n`);
 }
-
-/** The address may be of another's .env: nothing of it moves the cursor of a terminal. */
-const print = (text: string): void => console.log(escapeInvisible(text));
 
 const DEFAULT_PORT = '3000';
 
