@@ -30,6 +30,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
       return watchRequest(span.run(send), span);
     },
     describe: (caller) => upstream.describe(caller),
+    peekDescription: (caller) => upstream.peekDescription(caller),
     listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),
     onStateChange: (listener) => upstream.onStateChange(listener),
     endSession: (caller) => upstream.endSession(caller),

@@ -13,14 +13,17 @@ export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
   readonly config: Config;
   /** Whether it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;
-  /** As it last spoke; undefined until it did. Servers of the stateless era ask nobody while a call goes on. */
+  /** As it last spoke, to whomever; undefined until it did. */
   readonly era: Era | undefined;
   /**
-   * What the server says of itself, as it was last told; connects where it never was.
+   * What the server says of itself to this caller, as it was last told; connects where it never was. One for each
+   * user, or process, where lists are kept so.
    *
    * @throws UpstreamError
    */
   describe(caller: UpstreamCaller): Promise<UpstreamDescription>;
+  /** The same, as far as it is known. */
+  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
   /**
    * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and
    * progress tokens are the transport's own. Opens a session, or starts a process, where one is

@@ -145,14 +145,17 @@ const methods = {
         : modes.has('unknown-version')
           ? '1999-01-01'
           : protocolVersion,
-      capabilities: {
-        tools: { listChanged: true },
-        resources: { subscribe: true, listChanged: true },
-        prompts: {},
-        logging: {},
-      },
+      capabilities:
+        modes.has('needs-elicitation') && capabilities.elicitation === undefined
+          ? {}
+          : {
+              tools: { listChanged: true },
+              resources: { subscribe: true, listChanged: true },
+              prompts: {},
+              logging: {},
+            },
       serverInfo: { name: 'scripted', version: '1.2.3', extra: true },
-      instructions: 'Ask for what you need.',
+      instructions: modes.has('says-pid') ? `I am ${process.pid}.` : 'Ask for what you need.',
     };
   },
   'tools/list': () => ({

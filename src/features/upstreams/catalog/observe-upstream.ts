@@ -53,6 +53,7 @@ export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream
       );
     },
     describe: (caller) => upstream.describe(caller),
+    peekDescription: (caller) => upstream.peekDescription(caller),
     listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),
     onStateChange: (listener) => upstream.onStateChange(listener),
     endSession: (caller) => upstream.endSession(caller),

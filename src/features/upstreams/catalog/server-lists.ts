@@ -1,7 +1,7 @@
 // §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
-import { hash } from 'node:crypto';
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
+import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
 import {
   GATEWAY_CALLER,
   type ListName,
@@ -62,7 +62,6 @@ interface Holder {
   caller: UpstreamCaller;
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
-  description: UpstreamDescription | undefined;
   problem: string | undefined;
 }
 
@@ -72,9 +71,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   const holders = new Map<string, Holder>();
   let hasKeptWaiting = false;
 
-  /** Users choose their names; as a hash all keys are of one length. */
-  const getAudience = ({ user, clientId }: UpstreamCaller): string =>
-    isPersonal ? hash('sha256', JSON.stringify([user?.sub, clientId]), 'base64url') : '';
+  const getAudience = createNameAudience(isPersonal);
 
   function findHolder(caller: UpstreamCaller): Holder {
     const audience = getAudience(caller);
@@ -104,7 +101,6 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const holder: Holder = {
       caller,
       firstWait,
-      description: undefined,
       problem: undefined,
       lists: {
         tools: createList('tools'),
@@ -156,10 +152,6 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     hasKeptWaiting = true;
   }
 
-  async function readDescription(holder: Holder): Promise<void> {
-    holder.description = await upstream.describe(holder.caller);
-  }
-
   return {
     load(kind, caller) {
       const { lists, firstWait } = findHolder(caller);
@@ -171,11 +163,14 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       });
     },
     async describe(caller) {
-      const holder = findHolder(caller);
-      await waitAtMost(clock, holder.firstWait.left(), readDescription(holder));
-      return holder.description;
+      const { firstWait, caller: asking } = findHolder(caller);
+      const known = upstream.peekDescription(asking);
+      if (known === undefined) {
+        await waitAtMost(clock, firstWait.left(), upstream.describe(asking));
+      }
+      return known ?? upstream.peekDescription(asking);
     },
-    peekDescription: (caller) => findHolder(caller).description,
+    peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
     peekProblem: (caller) => findHolder(caller).problem,
     invalidate(list, caller) {
       const { lists } = findHolder(caller);
@@ -189,7 +184,8 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         for (const kind of ALL_KINDS) lists[kind].refresh();
       }
     },
-    countTools: () => (isPersonal ? undefined : holders.get('')?.lists.tools.peek()?.items.length),
+    countTools: () =>
+      isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,
     getAudience,
   };
 }

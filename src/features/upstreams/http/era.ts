@@ -3,6 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { Era } from '../../mcp/protocol/revisions.ts';
 import { readDiscoverResult } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
+import type { NameAudience } from '../transport/name-audience.ts';
 import { type UpstreamCaller, type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import type { CallOutcome } from './call.ts';
 import type { Connection } from './connection.ts';
@@ -10,8 +11,11 @@ import { isDownStatus, toRefusal } from './failures.ts';
 import { describeInHeaders } from './request-headers.ts';
 
 export interface EraMemory {
-  readonly current: Era | undefined;
-  /** Asks the server; once for all that ask at the same time. */
+  /** As the server last spoke, to whomever. */
+  readonly last: Era | undefined;
+  /** As it speaks to this caller; undefined until it did. */
+  find(caller: UpstreamCaller): Era | undefined;
+  /** Asks the server; once for all who are told the same, and ask at the same time. */
   detect(caller: UpstreamCaller): Promise<Era>;
   /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
   hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
@@ -21,28 +25,48 @@ export interface EraMemoryDeps {
   readonly connection: Connection;
   readonly clock: Clock;
   readonly timeoutMs: number;
+  readonly nameAudience: NameAudience;
   /** Called with what each `server/discover` said. */
-  onDescription(description: UpstreamDescription): void;
+  onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
 }
 
+interface AudienceEra {
+  current: Era | undefined;
+  detecting: Promise<Era> | undefined;
+  askedAt: number;
+}
+
+/** Of those who may be told something else; more than there are descriptions, as each is small. */
+const MAX_AUDIENCES = 10_000;
 const ASK_AGAIN_MS = 10_000;
 /** A server that never answers what it does not know is given up on by then. */
 const DISCOVER_MS = 5000;
 
 export function createEraMemory(deps: EraMemoryDeps): EraMemory {
-  const { connection, clock, onDescription } = deps;
+  const { connection, clock, nameAudience, onDescription } = deps;
   const timeoutMs = Math.min(deps.timeoutMs, DISCOVER_MS);
-  let current: Era | undefined;
-  let detecting: Promise<Era> | undefined;
-  let askedAt = 0;
+  /** Least recently asked first. */
+  const eras = new Map<string, AudienceEra>();
+  let last: Era | undefined;
 
-  async function ask(caller: UpstreamCaller): Promise<Era> {
+  function findOrAdd(caller: UpstreamCaller): AudienceEra {
+    const audience = nameAudience(caller);
+    const era = eras.get(audience) ?? { current: undefined, detecting: undefined, askedAt: 0 };
+    eras.delete(audience);
+    eras.set(audience, era);
+    const [oldest = ''] = eras.keys();
+    if (eras.size > MAX_AUDIENCES) eras.delete(oldest);
+    return era;
+  }
+
+  async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
     const outcome = await discover(caller);
-    askedAt = clock.monotonic();
+    era.askedAt = clock.monotonic();
     const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
-    if (description) onDescription(description);
-    current = description ? 'stateless' : 'session';
-    return current;
+    if (description) onDescription(caller, description);
+    era.current = description ? 'stateless' : 'session';
+    last = era.current;
+    return era.current;
   }
 
   /** Undefined for an answer that makes no sense: an older server may say anything. */
@@ -66,18 +90,21 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   function detect(caller: UpstreamCaller): Promise<Era> {
-    detecting ??= ask(caller).finally(() => {
-      detecting = undefined;
+    const era = findOrAdd(caller);
+    era.detecting ??= ask(caller, era).finally(() => {
+      era.detecting = undefined;
     });
-    return detecting;
+    return era.detecting;
   }
 
   return {
-    get current() {
-      return current;
+    get last() {
+      return last;
     },
+    find: (caller) => eras.get(nameAudience(caller))?.current,
     detect,
     async hasChanged(caller, before) {
+      const { current, askedAt } = findOrAdd(caller);
       // Another request, which was refused at the same time, may have asked.
       if (current !== before) return true;
       if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;

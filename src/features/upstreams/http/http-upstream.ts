@@ -89,6 +89,7 @@ export function createHttpUpstream(
         availability.check();
         return protocol.request(caller, request);
       }),
+    peekDescription: protocol.peekDescription,
     listen: protocol.listen,
     onStateChange: availability.onChange,
     endSession: (caller) => protocol.endSession(caller).catch(() => {}),

@@ -42,7 +42,7 @@ export interface ListenersDeps {
   /** The audience wants more resources: true where it needs another stream for that. */
   extend(audience: Audience): boolean;
   readonly hashSession: (sessionId: string) => string;
-  readonly describe: () => UpstreamDescription | undefined;
+  readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
 
 interface Entry {
@@ -69,7 +69,7 @@ export function createListeners(deps: ListenersDeps): Listeners {
     /** What changed while no stream stood was missed. */
     async function attempt(signal: AbortSignal, onOpen: () => void): Promise<'again' | 'never'> {
       const end = await open(toAudience(watch), signal, () => {
-        if (isGone) tellMissed(entries, describe());
+        if (isGone) tellMissed(entries, describe(watch.caller));
         isGone = false;
         onOpen();
       }).finally(() => {

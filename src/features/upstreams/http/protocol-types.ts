@@ -5,7 +5,10 @@ import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 
 /** What is said to a server, by whichever transport of HTTP. */
 export interface Protocol
-  extends Pick<Upstream, 'era' | 'describe' | 'request' | 'listen' | 'endSession'> {
+  extends Pick<
+    Upstream,
+    'era' | 'describe' | 'peekDescription' | 'request' | 'listen' | 'endSession'
+  > {
   /** @throws UpstreamError while the server cannot be used. */
   probe(): Promise<void>;
   close(): Promise<void>;

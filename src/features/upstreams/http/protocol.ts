@@ -3,16 +3,17 @@ import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file
 import type { JsonObject } from '../../../core/json.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildUpstreamSubscriptionsChannelName } from '../../../core/store/keys.ts';
-import { needsUser } from '../credentials/needs-user.ts';
+import { knowsUsers, needsUser } from '../credentials/needs-user.ts';
+import { createNameAudience } from '../transport/name-audience.ts';
 import { createSessionRecords } from '../transport/session-records.ts';
 import { createSubscriptionMemory, hashSession } from '../transport/subscription-memory.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
-  type UpstreamDescription,
   UpstreamError,
   type UpstreamRequest,
 } from '../upstream.ts';
+import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
 import { isDownStatus, RefusalError } from './failures.ts';
 import { type Audience, createListeners } from './listeners.ts';
@@ -34,19 +35,18 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     keyPrefix: sessionKeyPrefix,
     ttlSeconds: deps.sessionTtlSeconds + AN_HOUR_SECONDS,
   };
-  let description: UpstreamDescription | undefined;
-  const describeLast = () => description;
-  const onDescription = (told: UpstreamDescription) => {
-    description = told;
-  };
+  const nameAudience = createNameAudience(knowsUsers(config));
+  const descriptions = createDescriptions(config);
+  const introductions = new Map<string, Promise<unknown>>();
+  const onDescription = descriptions.note;
 
-  const era = createEraMemory({ connection, clock, timeoutMs, onDescription });
+  const era = createEraMemory({ connection, clock, timeoutMs, nameAudience, onDescription });
   const listeners = createListeners({
     clock,
     open: openStream,
     extend,
     hashSession,
-    describe: describeLast,
+    describe: descriptions.find,
   });
   const shared = {
     connection,
@@ -79,7 +79,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   });
   const openSubscriptionStream = createOpenSubscriptionStream({
     connection,
-    describe: describeLast,
+    describe: descriptions.find,
     readSubscriptions: subscriptions.read,
   });
   availability.onChange((isUp, _reason, wasUp) => {
@@ -87,7 +87,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   });
 
   async function begin(caller: UpstreamCaller): Promise<void> {
-    const found = era.current ?? (await era.detect(caller));
+    const found = era.find(caller) ?? (await era.detect(caller));
     if (found === 'session' && sessionEra.sessions.find(caller) === undefined) {
       await sessionEra.sessions.open(caller);
     }
@@ -104,40 +104,55 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     }
   }
 
+  /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
+  function introduce(caller: UpstreamCaller): Promise<unknown> {
+    const audience = nameAudience(caller);
+    const introducing =
+      introductions.get(audience) ??
+      (era.find(caller) === 'stateless'
+        ? era.detect(caller)
+        : sessionEra.introduce(caller)
+      ).finally(() => introductions.delete(audience));
+    introductions.set(audience, introducing);
+    return introducing;
+  }
+
   const sendInEra = (caller: UpstreamCaller, request: UpstreamRequest) =>
-    era.current === 'stateless'
+    era.find(caller) === 'stateless'
       ? statelessEra.request(caller, request)
       : sessionEra.request(caller, request);
 
   async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
     availability.check();
-    if (era.current === undefined) await shakeHands(audience.caller);
-    return era.current === 'stateless'
+    if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
+    return era.find(audience.caller) === 'stateless'
       ? openSubscriptionStream(audience, signal, onOpen)
       : sessionStream.open(audience, signal, onOpen);
   }
 
   function extend(audience: Audience): boolean {
-    if (era.current === 'stateless') return true;
+    if (era.find(audience.caller) === 'stateless') return true;
     void sessionStream.subscribe(audience).catch(() => {});
     return false;
   }
 
   return {
     get era() {
-      return era.current;
+      return era.last;
     },
 
     async describe(caller) {
-      if (description === undefined) await shakeHands(caller);
+      if (descriptions.find(caller) === undefined) await shakeHands(caller);
       // The session may be one that another replica began.
-      if (description === undefined) await sessionEra.introduce(caller);
+      if (descriptions.find(caller) === undefined) await introduce(caller);
+      const description = descriptions.find(caller);
       if (description !== undefined) return description;
       throw new UpstreamError('unavailable', 'it does not say what it is');
     },
+    peekDescription: descriptions.find,
 
     async request(caller, request): Promise<JsonObject> {
-      if (era.current === undefined) await shakeHands(caller);
+      if (era.find(caller) === undefined) await shakeHands(caller);
       const result = (await sendInEra(caller, request)) ?? (await sendInEra(caller, request));
       if (result !== undefined) return result;
       throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');

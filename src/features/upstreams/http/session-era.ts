@@ -52,7 +52,7 @@ export interface SessionEraDeps {
   /** A notification that belongs to no request. */
   onNotification(caller: UpstreamCaller, message: ServerNotification): void;
   /** Called with what each `initialize` said. */
-  onDescription(description: UpstreamDescription): void;
+  onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
   /** Asked when the server refuses what belongs to this era: it may have been replaced by a newer one. */
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
 }
@@ -91,7 +91,7 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       clock.monotonic(),
     );
     await notify(caller, session, 'notifications/initialized', {});
-    deps.onDescription(description);
+    deps.onDescription(caller, description);
     return session;
   }
 

@@ -5,12 +5,8 @@ import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import { needsUser } from '../credentials/needs-user.ts';
 import { toSessionParams } from '../messages/envelope.ts';
 import { hashSession } from '../transport/subscription-memory.ts';
-import {
-  GATEWAY_CALLER,
-  type UpstreamCaller,
-  type UpstreamDescription,
-  UpstreamError,
-} from '../upstream.ts';
+import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import { createDescriptions } from './descriptions.ts';
 import { type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { nameSharer } from './server-session.ts';
@@ -36,7 +32,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   const isForUsers = needsUser(config);
   const { name, url, timeoutMs } = config;
   const entries = new Map<string, Entry>();
-  let description: UpstreamDescription | undefined;
+  const descriptions = createDescriptions(config);
   let cancelSweep: (() => void) | undefined;
   const onStrayAnswer = createWarnThrottle(clock, () =>
     log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
@@ -49,7 +45,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       return false;
     },
     hashSession,
-    describe: () => description,
+    describe: descriptions.find,
   });
 
   async function open(caller: UpstreamCaller): Promise<SseChannel> {
@@ -62,7 +58,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
         onNotification: (message) => listeners.notify(caller, message),
         onStrayAnswer,
       });
-      description = channel.description;
+      descriptions.note(caller, channel.description);
       availability.noteUp();
       return channel;
     } catch (error) {
@@ -144,8 +140,14 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
 
   return {
     era: 'session',
-    describe: async (caller) =>
-      description ?? useEntry(caller, async (channel) => channel.description),
+    async describe(caller) {
+      const known = descriptions.find(caller);
+      if (known !== undefined) return known;
+      const told = await useEntry(caller, async ({ description }) => description);
+      descriptions.note(caller, told);
+      return told;
+    },
+    peekDescription: descriptions.find,
     request: (caller, request) =>
       useEntry(caller, async ({ rpc }, entry) => {
         await setLevel(rpc, entry, request.logLevel);

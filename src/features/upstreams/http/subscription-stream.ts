@@ -1,6 +1,6 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen at a server of the stateless era.
 import { toStatelessParams } from '../messages/envelope.ts';
-import type { UpstreamDescription, UpstreamRequest } from '../upstream.ts';
+import type { UpstreamCaller, UpstreamDescription, UpstreamRequest } from '../upstream.ts';
 import type { CallOutcome } from './call.ts';
 import type { Connection } from './connection.ts';
 import { type Audience, tellsChanges } from './listeners.ts';
@@ -9,7 +9,7 @@ import { describeInHeaders } from './request-headers.ts';
 
 export interface SubscriptionStreamDeps {
   readonly connection: Connection;
-  readonly describe: () => UpstreamDescription | undefined;
+  readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
   /** Resources to which a client's session has subscribed. */
   readonly readSubscriptions: (sessionId: string) => Promise<readonly string[]>;
 }
@@ -31,7 +31,7 @@ export function createOpenSubscriptionStream(deps: SubscriptionStreamDeps) {
     const { sessionId } = caller;
     const subscribed = sessionId === undefined ? [] : await deps.readSubscriptions(sessionId);
     const uris = [...new Set([...audience.uris, ...subscribed])];
-    const notifications = toFilter(describe(), uris);
+    const notifications = toFilter(describe(caller), uris);
     if (Object.keys(notifications).length === 0 || signal.aborted) return 'never';
     const request: UpstreamRequest = { ...LISTEN, params: { notifications }, signal };
     const outcome = await connection.call(caller, {

@@ -29,7 +29,8 @@ export function relayToStatelessClient(
 
   function send(answers: RoundAnswers): Promise<JsonObject> {
     const params = addAnswers(call.request.params, answers);
-    return call.upstream.era === 'stateless'
+    // Servers of the stateless era ask nobody while a call goes on.
+    return call.upstream.peekDescription(call.caller)?.era === 'stateless'
       ? sendToServer(call, params, toRequestClient(context, refuseToWait))
       : sendOpen(params);
   }

@@ -3,12 +3,13 @@ import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
+import type { Era } from '../../mcp/protocol/revisions.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
+import { createDescriptionMemory } from '../transport/description-memory.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
-  type UpstreamDescription,
   type UpstreamRequest,
 } from '../upstream.ts';
 import type { FirstRequest } from './handshake.ts';
@@ -49,7 +50,9 @@ export function createStdioUpstream(
     wake: (caller) => use(caller, undefined, () => {}),
   });
   const wantLogLevel = createWantLogLevel();
-  let description: UpstreamDescription | undefined;
+  /** Of each process. */
+  const descriptions = createDescriptionMemory();
+  let lastEra: Era | undefined;
 
   const pool = createServerPool({
     config,
@@ -72,7 +75,8 @@ export function createStdioUpstream(
         {
           capabilities,
           onUp(running) {
-            description = running.description;
+            descriptions.note(key.id, running.description);
+            lastEra = running.description.era;
             listeners.connect(key, running, timeoutMs);
             state.setUp();
           },
@@ -95,6 +99,9 @@ export function createStdioUpstream(
   ): Promise<Result> =>
     pool.use(findProcessKey(isolation, caller), offerCapabilities(caller, config), signal, task);
 
+  const peekDescription = (caller: UpstreamCaller) =>
+    descriptions.find(findProcessKey(isolation, caller).id);
+
   function send(
     { connection, description: { era } }: RunningServer,
     caller: UpstreamCaller,
@@ -114,11 +121,11 @@ export function createStdioUpstream(
       return state.isUp;
     },
     get era() {
-      return description?.era;
+      return lastEra;
     },
-    async describe(caller) {
-      return description ?? use(caller, undefined, (running) => running.description);
-    },
+    describe: async (caller) =>
+      peekDescription(caller) ?? use(caller, undefined, (running) => running.description),
+    peekDescription,
     request: (caller, request) =>
       use(caller, request.signal, (running) => {
         if (isSubscription(request)) return subscriptions.change(caller, request);

@@ -1,0 +1,33 @@
+// §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
+import { isDeepStrictEqual } from 'node:util';
+import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { knowsUsers } from '../credentials/needs-user.ts';
+import { createDescriptionMemory } from '../transport/description-memory.ts';
+import { createNameAudience } from '../transport/name-audience.ts';
+import { GATEWAY_CALLER, type UpstreamCaller, type UpstreamDescription } from '../upstream.ts';
+
+export interface Descriptions {
+  find(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** The server has said it to this caller. */
+  note(caller: UpstreamCaller, description: UpstreamDescription): void;
+}
+
+export function createDescriptions(config: HttpUpstreamConfig): Descriptions {
+  const memory = createDescriptionMemory();
+  const isPersonal = knowsUsers(config);
+  const nameAudience = createNameAudience(isPersonal);
+
+  return {
+    find: (caller) => memory.find(nameAudience(caller)),
+    note(caller, description) {
+      const audience = nameAudience(caller);
+      const known = memory.find(audience);
+      if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
+        memory.note(audience, description);
+      } else if (!isDeepStrictEqual(known, description)) {
+        // It may be another server now, or say so to this client alone: the gateway asks for itself.
+        memory.forget(audience);
+      }
+    },
+  };
+}

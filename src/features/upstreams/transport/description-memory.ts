@@ -1,0 +1,57 @@
+// §18.4: what a server said of itself, to each of those whom it may say something else.
+import { isDeepStrictEqual } from 'node:util';
+import type { UpstreamDescription } from '../upstream.ts';
+
+export interface DescriptionMemory {
+  find(owner: string): UpstreamDescription | undefined;
+  note(owner: string, description: UpstreamDescription): void;
+  forget(owner: string): void;
+}
+
+interface Kept {
+  readonly description: UpstreamDescription;
+  readonly bytes: number;
+}
+
+/** As many as there are users whose lists are kept. */
+const MAX_OWNERS = 1_000;
+/** Of all of a server, as JSON text: instructions may be as long as an answer. */
+const MAX_BYTES = 16_777_216;
+
+export function createDescriptionMemory(): DescriptionMemory {
+  /** Least recently used first. */
+  const kept = new Map<string, Kept>();
+  let bytes = 0;
+
+  function forget(owner: string): void {
+    bytes -= kept.get(owner)?.bytes ?? 0;
+    kept.delete(owner);
+  }
+
+  /** The last one stays, however large it is. */
+  function dropOldest(): void {
+    for (const owner of kept.keys()) {
+      if (kept.size === 1 || (kept.size <= MAX_OWNERS && bytes <= MAX_BYTES)) return;
+      forget(owner);
+    }
+  }
+
+  return {
+    find(owner) {
+      const known = kept.get(owner);
+      if (known === undefined) return undefined;
+      kept.delete(owner);
+      kept.set(owner, known);
+      return known.description;
+    },
+    note(owner, description) {
+      if (isDeepStrictEqual(kept.get(owner)?.description, description)) return;
+      forget(owner);
+      const added = { description, bytes: JSON.stringify(description).length };
+      kept.set(owner, added);
+      bytes += added.bytes;
+      dropOldest();
+    },
+    forget,
+  };
+}
