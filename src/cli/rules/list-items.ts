@@ -36,7 +36,12 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
       openUpstream: servers.openUpstream,
       relayCall: () => Promise.reject(new Error('Nothing is called here')),
       clientOf: () => undefined,
-      store: { get: async () => undefined, set: async () => {}, delete: async () => {} },
+      store: {
+        get: async () => undefined,
+        getOrSet: async (_key, value) => value,
+        set: async () => {},
+        delete: async () => {},
+      },
       getSeal: async () => seal,
       sessionKeyPrefix: '',
       sessionTtlSeconds: 60,

@@ -25,12 +25,15 @@ export const buildSubscriptionKey = (
   hash: string,
 ): string => `${sessionKeyPrefix}${sessionId}:subscription:${hash}`;
 
-/** The server behind the gateway that named a resource in a result for the session; `hash` is that of its URI. */
+/**
+ * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
+ * that of its URI.
+ */
 export const buildResourceLinkKey = (
   sessionKeyPrefix: string,
-  sessionId: string,
+  owner: string,
   hash: string,
-): string => `${sessionKeyPrefix}${sessionId}:link:${hash}`;
+): string => `${sessionKeyPrefix}${owner}:link:${hash}`;
 
 /** The replica that waits for a client's answer. */
 export const buildQuestionKey = (sessionKeyPrefix: string, sessionId: string, id: string): string =>

@@ -105,22 +105,53 @@ export function createJoinedView(getPlan: () => Plan): View {
     return undefined;
   }
 
+  async function findListed(
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<FoundResource | undefined> {
+    const own = await listBuiltIn('resources', context);
+    const { servers, joinLists } = getPlan();
+    const parts = [...servers.values()].map(
+      (planned) => peekPrepared(planned, 'resources', who)?.entries ?? NOTHING,
+    );
+    const listed = findIn(joinLists('resources', [own?.entries ?? NOTHING, ...parts]), uri);
+    return listed && toResource(listed, uri);
+  }
+
+  /** What one server lists nobody has to wait for another to read. */
   async function findResource(
     uri: string,
     who: Who,
     context: Context | undefined,
   ): Promise<FoundResource | undefined> {
+    const atHand = await findListed(uri, who, context);
+    if (atHand) return atHand;
     const listed = findIn(await list('resources', who, context), uri);
-    if (listed) return toResource(listed, uri);
+    return listed ? toResource(listed, uri) : findUnlisted(uri, who, context);
+  }
+
+  async function findUnlisted(
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<FoundResource | undefined> {
+    const servers = [...getPlan().servers.values()];
+    const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
+    if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
+    // As clients were shown the URI of one server it is no other's, whatever templates say.
+    if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
     const offered = await list('templates', who, context);
     const fitting = findTemplate(offered.entries, uri);
     return fitting && toResource(fitting, uri);
   }
 
   return {
+    path: '',
     list,
     find,
     findOwner,
+    findListed,
     findResource,
     findServer: (name) => getPlan().servers.get(name)?.server,
     listServers: () => [...getPlan().servers.values()].map(({ server }) => server),
@@ -148,6 +179,25 @@ export function loadPrepared(
     fetched && { prepared: prepareList(kind, fetched), ttlMs: fetched.ttlMs };
   const fetching = server.lists.load(kind, who.upstream);
   return fetching instanceof Promise ? fetching.then(toLoaded) : toLoaded(fetching);
+}
+
+/** The same, as far as it is known; nothing is asked for. */
+export function peekPrepared(
+  { server, prepareList }: PlannedServer,
+  kind: ListKind,
+  who: Who,
+): PreparedList | undefined {
+  const known = server.lists.peek(kind, who.upstream);
+  return known && prepareList(kind, known);
+}
+
+/** Whether it is `<server>+<uri>`, of a URI that this server lists, or did. */
+function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
+  const { name, lists } = planned.server;
+  if (!uri.startsWith(`${name}+`)) return false;
+  const ownUri = uri.slice(name.length + 1);
+  const isListed = peekPrepared(planned, 'resources', who)?.byOwnName.has(ownUri) === true;
+  return isListed || lists.hadResource(ownUri, who.upstream);
 }
 
 function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {

@@ -112,7 +112,9 @@ export function listenToServers(
     if (!isOpen) return;
     const { name } = server;
     for (const uri of [ownUri, `${name}+${ownUri}`]) {
-      const found = await resolveResource(uri, who, undefined);
+      // Of most it is known without asking the store who linked to them.
+      const offered = await view.findResource(uri, who, undefined);
+      const found = offered?.server === name ? offered : await resolveResource(uri, who, undefined);
       if (found?.server !== name || found.ownUri !== ownUri) continue;
       if (isOpen && access.mayRead(found, who)) listener.resourceUpdated(uri);
       return;

@@ -2,7 +2,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { RelayCall, RelayedRequest } from '../relay/relayed-call.ts';
-import { type LinkedResources, listLinkedUris } from './linked-resources.ts';
+import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
 import type { View, Who } from './view.ts';
 
 export type PassOn = (
@@ -18,25 +18,23 @@ const MAX_LINKS = 100;
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
   /** Most results link to nothing, and nothing is waited for. */
   function keepLinks(server: string, result: RawResult, who: Who, context: Context) {
-    const { sessionId } = who.upstream;
-    const uris = sessionId === undefined ? [] : listLinkedUris(result);
-    return sessionId === undefined || uris.length === 0
+    const uris = listLinkedUris(result);
+    return uris.length === 0
       ? result
-      : rememberLinks(server, sessionId, uris, who, context).then(() => result);
+      : rememberLinks(server, uris, who, context).then(() => result);
   }
 
   async function rememberLinks(
     server: string,
-    sessionId: string,
     uris: readonly string[],
     who: Who,
     context: Context,
   ): Promise<void> {
     const unlisted: string[] = [];
     for (const uri of uris.slice(0, MAX_LINKS)) {
-      if ((await view.findResource(uri, who, context)) === undefined) unlisted.push(uri);
+      if ((await view.findListed(uri, who, context)) === undefined) unlisted.push(uri);
     }
-    await links.remember(sessionId, server, unlisted);
+    await links.remember(nameLinkOwner(who.upstream, view.path), server, unlisted);
   }
 
   return function passOn(server, who, request, context) {

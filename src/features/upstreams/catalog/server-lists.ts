@@ -1,6 +1,7 @@
 // §18.4: the lists of one server, for everybody or for each user, and what it says of itself.
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
 import {
   GATEWAY_CALLER,
@@ -10,6 +11,7 @@ import {
   type UpstreamDescription,
   UpstreamError,
 } from '../upstream.ts';
+import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList } from './fetch-list.ts';
 import { createListCache, type ListCache } from './list-cache.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind } from './list-kinds.ts';
@@ -21,6 +23,10 @@ export interface ServerLists {
     kind: ListKind,
     caller: UpstreamCaller,
   ): FetchedList | undefined | Promise<FetchedList | undefined>;
+  /** What it listed last, however old; nothing is asked for. */
+  peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
+  /** Whether it listed the resource, and does so no longer. */
+  hadResource(uri: string, caller: UpstreamCaller): boolean;
   /** What it says of itself; undefined where it did not in time. */
   describe(caller: UpstreamCaller): Promise<UpstreamDescription | undefined>;
   /** The same, as far as it is known. */
@@ -55,6 +61,10 @@ const NEXT_WAIT_MS = 1_000;
 const MAX_USERS_BYTES = 67_108_864;
 /** Of users with lists of their own, whose are asked for anew when the server is back. */
 const MAX_REFRESHED = 10;
+/** Resources of a list that went from it: the last ones, as hashes. */
+const MAX_FORMER = 1_000;
+/** About what one of them takes. */
+const FORMER_BYTES = 100;
 
 /** What is kept for one user, or for all. */
 interface Holder {
@@ -62,6 +72,7 @@ interface Holder {
   caller: UpstreamCaller;
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
+  readonly formerResources: Set<string>;
   problem: string | undefined;
 }
 
@@ -101,6 +112,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const holder: Holder = {
       caller,
       firstWait,
+      formerResources: new Set(),
       problem: undefined,
       lists: {
         tools: createList('tools'),
@@ -115,6 +127,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   async function fetchFor(holder: Holder, kind: ListKind): Promise<FetchedList> {
     try {
       const list = await fetchList(upstream, kind, holder.caller, signal);
+      if (kind === 'resources') noteFormer(holder, list);
       dropOldHolders(holder);
       holder.problem = undefined;
       hasKeptWaiting = false;
@@ -162,6 +175,8 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         return list;
       });
     },
+    peek: (kind, caller) => findHolder(caller).lists[kind].peek(),
+    hadResource: (uri, caller) => findHolder(caller).formerResources.has(hashSha256(uri)),
     async describe(caller) {
       const { firstWait, caller: asking } = findHolder(caller);
       const known = upstream.peekDescription(asking);
@@ -190,5 +205,20 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   };
 }
 
-const countBytes = ({ lists }: Holder): number =>
-  ALL_KINDS.reduce((sum, kind) => sum + (lists[kind].peek()?.bytes ?? 0), 0);
+const countBytes = ({ lists, formerResources }: Holder): number =>
+  ALL_KINDS.reduce(
+    (sum, kind) => sum + (lists[kind].peek()?.bytes ?? 0),
+    FORMER_BYTES * formerResources.size,
+  );
+
+function noteFormer({ lists, formerResources }: Holder, next: FetchedList): void {
+  const before = lists.resources.peek();
+  if (before === undefined || before.fingerprint === next.fingerprint) return;
+  const kept = new Set(next.items.map(({ uri }) => uri));
+  for (const item of before.items) {
+    if (kept.has(item.uri) || findItemProblem('resources', item) !== undefined) continue;
+    formerResources.add(hashSha256(String(item.uri)));
+    const [oldest = ''] = formerResources;
+    if (formerResources.size > MAX_FORMER) formerResources.delete(oldest);
+  }
+}

@@ -4,7 +4,7 @@ import { askByCurrentPlan } from './current-plan.ts';
 import type { Entry } from './entry.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
-import { loadPrepared } from './joined-view.ts';
+import { loadPrepared, peekPrepared } from './joined-view.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { PreparedList } from './prepare-list.ts';
@@ -67,12 +67,12 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const entry = loaded.prepared.byOwnName.get(ownName);
     if (entry === undefined) return undefined;
     if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
-    const found = await findJoined(kind, entry, who, context);
+    const found = await findJoinedEntry(kind, entry, who, context);
     return found?.kind === 'entry' && found.entry.server === name ? found : undefined;
   }
 
   /** As a later one of two servers with the same template it has another name there. */
-  async function findJoined(
+  async function findJoinedEntry(
     kind: ListKind,
     entry: Entry,
     who: Who,
@@ -86,6 +86,22 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   const isOwn = (found: Found | undefined): boolean =>
     found?.kind === 'entry' && found.entry.server === name;
 
+  const findListed: View['findListed'] = (uri, who, context) =>
+    askByCurrentPlan(getPlan, (plan) => findListedBy(plan, uri, who, context));
+
+  async function findListedBy(
+    { servers, rules }: Plan,
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<FoundResource | undefined> {
+    const planned = servers.get(name);
+    if (planned === undefined) return undefined;
+    if (rules !== undefined) return findJoined(joined.findListed, uri, who, context);
+    const entry = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
+    return entry && { server: name, ownUri: uri, uri, annotations: entry.annotations };
+  }
+
   const findResource: View['findResource'] = (uri, who, context) =>
     askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who, context));
 
@@ -97,14 +113,19 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   ): Promise<FoundResource | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
-    if (rules !== undefined) return findJoinedResource(uri, who, context);
+    if (rules !== undefined) return findJoined(joined.findResource, uri, who, context);
     const annotations = await findOwnAnnotations(planned, uri, who);
     return annotations && { server: name, ownUri: uri, uri, annotations };
   }
 
-  async function findJoinedResource(uri: string, who: Who, context: Context | undefined) {
+  async function findJoined(
+    findIt: View['findResource'],
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ) {
     for (const candidate of [uri, `${name}+${uri}`]) {
-      const found = await joined.findResource(candidate, who, context);
+      const found = await findIt(candidate, who, context);
       if (found?.server === name && found.ownUri === uri) return found;
     }
     return undefined;
@@ -114,15 +135,18 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const listed = await loadPrepared(planned, 'resources', who);
     const entry = listed?.prepared.byOwnName.get(uri);
     if (entry) return entry.annotations;
+    if (planned.server.lists.hadResource(uri, who.upstream)) return {};
     const offered = await loadPrepared(planned, 'templates', who);
     const fitting = offered && findTemplate(offered.prepared.entries, uri);
     return fitting?.annotations;
   }
 
   return {
+    path: name,
     list,
     find,
     findOwner: () => name,
+    findListed,
     findResource,
     findServer: (wanted) => (wanted === name ? findPlanned()?.server : undefined),
     listServers: () => [findPlanned()].flatMap((planned) => (planned ? [planned.server] : [])),

@@ -41,7 +41,7 @@ export interface UpstreamCatalogsDeps {
   openUpstream(config: UpstreamConfig): Upstream;
   readonly relayCall: RelayCall;
   readonly clientOf: ClientOf;
-  readonly store: Pick<Store, 'get' | 'set' | 'delete'>;
+  readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
   readonly getSeal: () => Promise<Seal>;
   readonly sessionKeyPrefix: string;
   readonly sessionTtlSeconds: number;

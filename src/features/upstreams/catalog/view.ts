@@ -14,6 +14,8 @@ export interface Who {
 
 /** What one path serves: `/mcp` all, `/mcp/<server>` one server. Rules are not applied here. */
 export interface View {
+  /** `''` for `/mcp`, else the server's name. */
+  readonly path: string;
   /** Those of servers that are down, too. */
   list(kind: ListKind, who: Who, context: Context): Promise<ListView>;
   /** By the name, or the template, that clients see here. */
@@ -25,7 +27,13 @@ export interface View {
   ): Found | undefined | Promise<Found | undefined>;
   /** Whose the name is, of servers, as far as that is known without waiting. */
   findOwner(kind: ListKind, name: string, who: Who): string | undefined;
-  /** To whom a URI is sent: who lists it, else whose template fits it. */
+  /** Who lists the URI, as far as that is known without waiting for a server. */
+  findListed(
+    uri: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<FoundResource | undefined>;
+  /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
   findResource(
     uri: string,
     who: Who,
