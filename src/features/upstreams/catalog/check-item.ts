@@ -38,6 +38,9 @@ const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undef
   templates: checkUri,
 };
 
+export const isNameAllowed = (kind: ListKind, name: string): boolean =>
+  NAMING_PROBLEMS[kind](name) === undefined;
+
 const isText: Check = (value) => typeof value === 'string';
 const isListOf =
   (isItem: Check): Check =>

@@ -55,7 +55,7 @@ export function createFindItem(
       return entry;
     }
     const server = found.server.name;
-    access.checkUse(kind, { asked: name, name, server, annotations: {} }, who, args);
+    access.checkUse(kind, { asked: name, name: found.name, server, annotations: {} }, who, args);
     return failAbsent(found.server, who);
   }
 }

@@ -6,6 +6,7 @@ import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { ListKind } from './list-kinds.ts';
+import type { Naming } from './naming.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
@@ -72,16 +73,52 @@ export function createJoinedView(getPlan: () => Plan): View {
     who: Who,
     context: Context | undefined,
   ): Promise<Found | undefined> {
-    if (kind === 'templates') return toFound(findIn(await list(kind, who, context), name));
+    if (kind === 'templates') {
+      const atHand = findIn(await joinAtHand(kind, who, context), name);
+      return toFound(atHand ?? findIn(await list(kind, who, context), name));
+    }
     const own = (await listBuiltIn(kind, context))?.byName.get(name);
     if (own) return { kind: 'entry', entry: own };
-    for (const owner of naming.findOwners(name)) {
-      const planned = servers.get(owner);
-      const loaded = planned && (await loadPrepared(planned, kind, who));
+    const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
+    return (
+      (await findAtQuick(owners, kind, name, who)) ?? findAtOwners(owners, kind, name, naming, who)
+    );
+  }
+
+  /** Of several that can have the name, as without a prefix, none is waited for that lists slowly. */
+  async function findAtQuick(
+    owners: readonly PlannedServer[],
+    kind: ListKind,
+    name: string,
+    who: Who,
+  ): Promise<Found | undefined> {
+    if (owners.length === 1) return undefined;
+    for (const planned of owners) {
+      const { lists } = planned.server;
+      await lists.waitIfQuick(kind, who.upstream);
+      const mayHaveIt = peekPrepared(planned, kind, who)?.byName.has(name);
+      const loaded = mayHaveIt ? await loadPrepared(planned, kind, who) : undefined;
       const entry = loaded?.prepared.byName.get(name);
       if (entry) return { kind: 'entry', entry };
-      if (planned && !loaded && naming.hasPrefix(name)) {
-        return { kind: 'absent', server: planned.server };
+    }
+    return undefined;
+  }
+
+  async function findAtOwners(
+    owners: readonly PlannedServer[],
+    kind: ListKind,
+    name: string,
+    naming: Naming,
+    who: Who,
+  ): Promise<Found | undefined> {
+    for (const planned of owners) {
+      const loaded = await loadPrepared(planned, kind, who);
+      const entry = loaded?.prepared.byName.get(name);
+      if (entry) return { kind: 'entry', entry };
+      if (loaded || !naming.hasPrefix(name)) continue;
+      const ownName = naming.toOwnName(planned.config, name);
+      if (ownName === undefined || planned.mayHave(kind, ownName)) {
+        return { kind: 'absent', server: planned.server, name };
       }
     }
     return undefined;
@@ -110,13 +147,22 @@ export function createJoinedView(getPlan: () => Plan): View {
     who: Who,
     context: Context | undefined,
   ): Promise<FoundResource | undefined> {
-    const own = await listBuiltIn('resources', context);
+    const listed = findIn(await joinAtHand('resources', who, context), uri);
+    return listed && toResource(listed, uri);
+  }
+
+  /** What servers have said so far. */
+  async function joinAtHand(
+    kind: ListKind,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<JoinedList> {
+    const own = await listBuiltIn(kind, context);
     const { servers, joinLists } = getPlan();
     const parts = [...servers.values()].map(
-      (planned) => peekPrepared(planned, 'resources', who)?.entries ?? NOTHING,
+      (planned) => peekPrepared(planned, kind, who)?.entries ?? NOTHING,
     );
-    const listed = findIn(joinLists('resources', [own?.entries ?? NOTHING, ...parts]), uri);
-    return listed && toResource(listed, uri);
+    return joinLists(kind, [own?.entries ?? NOTHING, ...parts]);
   }
 
   /** What one server lists nobody has to wait for another to read. */

@@ -21,7 +21,9 @@ export interface ListCacheDeps {
   readonly clock: Clock;
   fetch(): Promise<FetchedList>;
   /** How long the first list is waited for. */
-  readonly firstWait: WaitingTime;
+  readonly firstWait: Pick<WaitingTime, 'left'>;
+  /** Whoever waited for the first list got none: it has not come in that time. */
+  onWaitedInVain(): void;
   /** Whether a list that has changed must not be served while the new one cannot be had. */
   isStrict(): boolean;
   /** The list is another than the one that was served last. */
@@ -40,6 +42,7 @@ interface Flight {
   /** Those that came before it was asked for. */
   changes: number | undefined;
   done: Promise<void>;
+  readonly startedAt: number;
 }
 
 export function createListCache(deps: ListCacheDeps): ListCache {
@@ -95,7 +98,11 @@ export function createListCache(deps: ListCacheDeps): ListCache {
   /** One at a time, and one that waits: of those who wait for the same list, all wait for the same answer. */
   function refresh(): Promise<void> {
     if (flight === undefined || (flight.changes !== undefined && flight.changes !== changes)) {
-      const own: Flight = { changes: undefined, done: Promise.resolve() };
+      const own: Flight = {
+        changes: undefined,
+        done: Promise.resolve(),
+        startedAt: clock.monotonic(),
+      };
       own.done = run(own, flight?.done);
       flight = own;
     }
@@ -109,6 +116,9 @@ export function createListCache(deps: ListCacheDeps): ListCache {
     };
     const waiting = list === undefined ? deps.firstWait : changedWait.time;
     await waitAtMost(clock, waiting.left(), refresh());
+    // What has just been asked for again is not late yet: the one before it may have failed at once.
+    const isLate = flight !== undefined && clock.monotonic() - flight.startedAt >= QUICK_MS;
+    if (list === undefined && isLate) deps.onWaitedInVain();
     return getServable();
   }
 

@@ -18,6 +18,8 @@ export interface Naming {
   findOwners(name: string): readonly string[];
   /** Whether the name can only be that of a server with a prefix. */
   hasPrefix(name: string): boolean;
+  /** What the server itself would call it; undefined where the name may be cut, so that nobody can tell. */
+  toOwnName(server: Pick<UpstreamConfig, 'prefix'>, name: string): string | undefined;
 }
 
 export function createNaming({
@@ -39,8 +41,12 @@ export function createNaming({
     join: ({ prefix }, ownName) => cutName(toStart(prefix) + ownName),
     findOwners: (name) => findMark(name)?.[1] ?? [],
     hasPrefix: (name) => (findMark(name)?.[0] ?? '') !== '',
+    toOwnName: ({ prefix }, name) =>
+      CUT_NAME.test(name) ? undefined : name.slice(toStart(prefix).length),
   };
 }
+
+const CUT_NAME = /^.{55}_[0-9a-f]{8}$/su;
 
 /** A name that is too long ends in 8 characters of its SHA-256, so that it stays another than its like. */
 function cutName(name: string): string {

@@ -4,6 +4,7 @@ import type { Rules } from '../../rules/rules.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
+import { createMayHave, type MayHave } from './may-have.ts';
 import { createNaming, type Naming } from './naming.ts';
 import { createPrepareList, type PrepareList } from './prepare-list.ts';
 import type { Server } from './server.ts';
@@ -26,6 +27,7 @@ export interface PlannedServer {
   readonly config: UpstreamConfig;
   readonly server: Server;
   readonly prepareList: PrepareList;
+  readonly mayHave: MayHave;
 }
 
 export interface PlanParts {
@@ -46,7 +48,10 @@ export function createPlan({ file, builtIn, servers, rules, lock, warn }: PlanPa
       file.servers.flatMap((config) => {
         const server = servers.get(config.name);
         const prepareList = createPrepareList({ config, naming, lock, warn });
-        return server === undefined ? [] : [[config.name, { config, server, prepareList }]];
+        const mayHave = createMayHave(config, lock);
+        return server === undefined
+          ? []
+          : [[config.name, { config, server, prepareList, mayHave }]];
       }),
     ),
     naming,

@@ -23,6 +23,8 @@ export interface ServerLists {
     kind: ListKind,
     caller: UpstreamCaller,
   ): FetchedList | undefined | Promise<FetchedList | undefined>;
+  /** Waits for the first list as long as one takes that comes quickly: a second, once. */
+  waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
   /** What it listed last, however old; nothing is asked for. */
   peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
   /** Whether it listed the resource, and does so no longer. */
@@ -55,8 +57,10 @@ export interface ServerListsDeps {
 
 /** §18.4: a first `npx -y` downloads. */
 const FIRST_WAIT_MS = 15_000;
-/** The same, of a server that has kept somebody waiting for nothing. */
-const NEXT_WAIT_MS = 1_000;
+/** The same, of a list that has not come in that time; and of any, where another server may have what is looked for. */
+const QUICK_WAIT_MS = 1_000;
+/** Users whom a list of their own did not come for: so many, and it is that of all. */
+const MAX_PATIENT_USERS = 3;
 /** Of the lists of all users of a server, as JSON text. */
 const MAX_USERS_BYTES = 67_108_864;
 /** Of users with lists of their own, whose are asked for anew when the server is back. */
@@ -72,6 +76,7 @@ interface Holder {
   caller: UpstreamCaller;
   readonly lists: Readonly<Record<ListKind, ListCache>>;
   readonly firstWait: WaitingTime;
+  readonly quickWait: WaitingTime;
   readonly formerResources: Set<string>;
   problem: string | undefined;
 }
@@ -80,7 +85,8 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   const { clock, log, isPersonal, maxUsers, signal } = deps;
   /** Least recently used first. */
   const holders = new Map<string, Holder>();
-  let hasKeptWaiting = false;
+  /** By list: who waited for it in vain since it last came in time. */
+  const waitedInVain = new Map<ListKind, Set<string>>();
 
   const getAudience = createNameAudience(isPersonal);
 
@@ -100,11 +106,17 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   }
 
   function createHolder(audience: string, caller: UpstreamCaller): Holder {
-    const firstWait = createWaitingTime(clock, hasKeptWaiting ? NEXT_WAIT_MS : FIRST_WAIT_MS);
+    const firstWait = createWaitingTime(clock, FIRST_WAIT_MS);
+    const quickWait = createWaitingTime(clock, QUICK_WAIT_MS);
+    const countLeftMs = (kind: ListKind): number => {
+      const [leftMs, quickMs] = [firstWait.left(), quickWait.left()];
+      return isSlow(kind) ? Math.min(leftMs, quickMs) : leftMs;
+    };
     const createList = (kind: ListKind): ListCache =>
       createListCache({
         clock,
-        firstWait,
+        firstWait: { left: () => countLeftMs(kind) },
+        onWaitedInVain: () => noteWaitedInVain(kind, holder.caller),
         isStrict: deps.isLocked,
         fetch: () => fetchFor(holder, kind),
         onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
@@ -112,6 +124,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const holder: Holder = {
       caller,
       firstWait,
+      quickWait,
       formerResources: new Set(),
       problem: undefined,
       lists: {
@@ -125,12 +138,13 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   }
 
   async function fetchFor(holder: Holder, kind: ListKind): Promise<FetchedList> {
+    const startedAt = clock.monotonic();
     try {
       const list = await fetchList(upstream, kind, holder.caller, signal);
       if (kind === 'resources') noteFormer(holder, list);
       dropOldHolders(holder);
       holder.problem = undefined;
-      hasKeptWaiting = false;
+      if (clock.monotonic() - startedAt < FIRST_WAIT_MS) waitedInVain.delete(kind);
       return list;
     } catch (error) {
       if (error instanceof UpstreamError) holder.problem = error.message;
@@ -153,27 +167,30 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     }
   }
 
+  /** One user's list says nothing about those of others. */
+  const isSlow = (kind: ListKind): boolean =>
+    (waitedInVain.get(kind)?.size ?? 0) >= (isPersonal ? MAX_PATIENT_USERS : 1);
+
   /** Whoever waited does not know for whom. Why a server is down is said where that is noticed. */
-  function noteKeptWaiting(kind: ListKind): void {
+  function noteWaitedInVain(kind: ListKind, { user }: UpstreamCaller): void {
     const { name } = upstream.config;
-    if (!hasKeptWaiting && upstream.isUp !== false) {
+    const users = waitedInVain.get(kind) ?? new Set();
+    waitedInVain.set(kind, users);
+    if (users.size === 0 && upstream.isUp !== false) {
       log.warn(
         `Server ${name}: clients waited ${FIRST_WAIT_MS / 1000} s for its ${kind}, which have not come. Lists are without them until they do.`,
         { server: name },
       );
     }
-    hasKeptWaiting = true;
+    if (users.size < MAX_PATIENT_USERS) users.add(user?.sub ?? '');
   }
 
   return {
-    load(kind, caller) {
-      const { lists, firstWait } = findHolder(caller);
-      const loading = lists[kind].load();
-      if (!(loading instanceof Promise)) return loading;
-      return loading.then((list) => {
-        if (list === undefined && firstWait.left() === 0) noteKeptWaiting(kind);
-        return list;
-      });
+    load: (kind, caller) => findHolder(caller).lists[kind].load(),
+    async waitIfQuick(kind, caller) {
+      const { lists, quickWait } = findHolder(caller);
+      if (lists[kind].peek() !== undefined) return;
+      await waitAtMost(clock, quickWait.left(), Promise.resolve(lists[kind].load()));
     },
     peek: (kind, caller) => findHolder(caller).lists[kind].peek(),
     hadResource: (uri, caller) => findHolder(caller).formerResources.has(hashSha256(uri)),
@@ -194,8 +211,9 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     },
     refresh() {
       if (!isPersonal) findHolder(GATEWAY_CALLER);
-      for (const { lists, firstWait } of [...holders.values()].slice(-MAX_REFRESHED)) {
+      for (const { lists, firstWait, quickWait } of [...holders.values()].slice(-MAX_REFRESHED)) {
         firstWait.restart();
+        quickWait.restart();
         for (const kind of ALL_KINDS) lists[kind].refresh();
       }
     },

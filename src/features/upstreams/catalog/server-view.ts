@@ -63,12 +63,29 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
     const loaded = await loadPrepared(planned, kind, who);
-    if (!loaded) return { kind: 'absent', server: planned.server };
+    if (!loaded) return findAbsent(planned, kind, ownName, who, context);
     const entry = loaded.prepared.byOwnName.get(ownName);
     if (entry === undefined) return undefined;
     if (!dependsOnJoined(kind)) return { kind: 'entry', entry };
     const found = await findJoinedEntry(kind, entry, who, context);
     return found?.kind === 'entry' && found.entry.server === name ? found : undefined;
+  }
+
+  /** Names are judged as they are while the server is there: nobody finds out more about them meanwhile. */
+  async function findAbsent(
+    { config, server, mayHave }: PlannedServer,
+    kind: ListKind,
+    ownName: string,
+    who: Who,
+    context: Context | undefined,
+  ): Promise<Found | undefined> {
+    if (!mayHave(kind, ownName)) return undefined;
+    const { naming } = getPlan();
+    const absent = { kind: 'absent', server, name: naming.join(config, ownName) } as const;
+    if (!dependsOnJoined(kind)) return absent;
+    if (!naming.findOwners(absent.name).includes(name)) return undefined;
+    const found = await joined.find(kind, absent.name, who, context);
+    return found?.kind === 'entry' ? undefined : absent;
   }
 
   /** As a later one of two servers with the same template it has another name there. */

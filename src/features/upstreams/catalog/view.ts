@@ -57,7 +57,12 @@ export interface ListView extends JoinedList {
 export type Found =
   | { readonly kind: 'entry'; readonly entry: Entry }
   /** It is a name of this server, which has not said what it has. */
-  | { readonly kind: 'absent'; readonly server: Server };
+  | {
+      readonly kind: 'absent';
+      readonly server: Server;
+      /** As clients of `/mcp` would see it. */
+      readonly name: string;
+    };
 
 export interface FoundResource {
   /** `''` for the built-in catalogue. */

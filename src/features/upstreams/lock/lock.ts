@@ -10,10 +10,12 @@ export interface Lock {
    * name), or the text of its instructions. The answer for an object is remembered with it: items are not changed.
    */
   check(server: string, kind: LockedKind, item: unknown): LockVerdict;
+  /** Whether anything was approved under this own name of the server. */
+  knows(server: string, kind: 'tool' | 'prompt', name: string): boolean;
 }
 
 /** Without a lock file everything is approved. */
-export const NO_LOCK: Lock = { check: () => 'approved' };
+export const NO_LOCK: Lock = { check: () => 'approved', knows: () => true };
 
 /** @throws LockFileError for what is no lock file. */
 export const readLock = (text: string): Lock => createLock(parseLockFile(text));
@@ -37,15 +39,18 @@ export function createLock({ servers }: LockFile): Lock {
       remembered.set(item, verdicts.set(key, verdict));
       return verdict;
     },
+    knows: (server, kind, name) => findItems(servers.get(server), kind)?.has(name) === true,
   };
 }
 
 function findApproved(server: LockedServer | undefined, kind: LockedKind, item: unknown) {
   if (kind === 'instructions') return server?.instructions;
   const name = readName(item);
-  const items = kind === 'tool' ? server?.tools : server?.prompts;
-  return name === undefined ? undefined : items?.get(name);
+  return name === undefined ? undefined : findItems(server, kind)?.get(name);
 }
+
+const findItems = (server: LockedServer | undefined, kind: 'tool' | 'prompt') =>
+  kind === 'tool' ? server?.tools : server?.prompts;
 
 function readName(item: unknown): string | undefined {
   if (typeof item !== 'object' || item === null || !('name' in item)) return undefined;

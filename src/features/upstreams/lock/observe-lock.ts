@@ -8,4 +8,5 @@ export const observeLock = (lock: Lock, metrics: Pick<Metrics, 'recordLockRefusa
     if (verdict !== 'approved') metrics.recordLockRefusal(server, kind, verdict);
     return verdict;
   },
+  knows: lock.knows,
 });

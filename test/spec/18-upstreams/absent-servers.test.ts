@@ -1,0 +1,130 @@
+// What a name comes to does not tell whether its server is there, nor depend on the path.
+import { describe, expect, test } from 'vitest';
+import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
+import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
+import {
+  buildTool,
+  serveForTest as serve,
+  startListingServer,
+} from '../../support/upstreams/listing-server.ts';
+
+const TOOLS = ['read', 'write', 'hidden', 'unlocked', 'scoped'].map((name) => buildTool(name));
+const LISTING = {
+  tools: TOOLS,
+  prompts: [{ name: 'p' }, { name: 'q' }],
+  resourceTemplates: [{ uriTemplate: 'x://{id}', name: 'x' }],
+};
+
+const fingerprint = (kind: 'tool' | 'prompt', item: object) => {
+  const computed = computeFingerprint(kind, item);
+  return computed === undefined ? [] : [computed];
+};
+
+const LOCK = createLock({
+  servers: new Map([
+    [
+      'a',
+      {
+        instructions: undefined,
+        prompts: new Map(
+          LISTING.prompts.map((prompt) => [prompt.name, fingerprint('prompt', prompt)]),
+        ),
+        tools: new Map(
+          TOOLS.filter(({ name }) => name !== 'unlocked').map((tool) => [
+            tool.name,
+            fingerprint('tool', tool),
+          ]),
+        ),
+      },
+    ],
+  ]),
+});
+
+const everyone = (...may: string[]) => ({ who: 'everyone', may });
+/** Names as they are at the server allow nothing: rules are about those at /mcp. */
+const RULES = [
+  everyone('a__read', 'a__hidden', 'a__unlocked', 'a__a b', 'write', 'prompt:a__p', 'prompt:q'),
+  { who: { scopes: ['more'] }, may: ['a__scoped'] },
+];
+
+const UNKNOWN = 'unknown';
+const THERE = 'there, or not available';
+
+describe.each([
+  ['/mcp', undefined, 'a__'],
+  ['/mcp/a', 'a', ''],
+])('%s', (_path, view, prefix) => {
+  test.each([
+    ['allowed', 'tools/call', 'read', THERE],
+    ['denied', 'tools/call', 'write', UNKNOWN],
+    ['not selected by the file', 'tools/call', 'hidden', UNKNOWN],
+    ['not in the lock', 'tools/call', 'unlocked', UNKNOWN],
+    ['none that a tool can have', 'tools/call', 'a b', UNKNOWN],
+    ['allowed with a scope', 'tools/call', 'scoped', 403],
+    ['allowed', 'prompts/get', 'p', THERE],
+    ['denied', 'prompts/get', 'q', UNKNOWN],
+    ['none that a prompt can have', 'prompts/get', 'p\u200b', UNKNOWN],
+  ])(
+    '§18.2 absent: a name that is %s (%s %j) is %s, whether its server is up or down',
+    async (_what, method, name, comes) => {
+      const up = await serve(LISTING);
+      const gone = await startListingServer(LISTING);
+      await gone.close();
+      const answers = [];
+      for (const { url } of [up, gone]) {
+        const a = { url, tools: { exclude: ['hidden'] } };
+        const gateway = await start({
+          file: { mcpServers: { a }, rules: RULES },
+          lock: LOCK,
+          ...(view && { view }),
+        });
+        const { status, json } = await gateway.call(await gateway.open(), method, {
+          name: `${prefix}${name}`,
+        });
+        answers.push(
+          status === 403 ? 403 : (json.error?.data?.details ?? json.error?.code ?? 'done'),
+        );
+      }
+      const noun = method === 'tools/call' ? 'tool' : 'prompt';
+      const unknown = `Unknown ${noun} "${prefix}${name}"`;
+      const same = comes === UNKNOWN ? unknown : comes;
+      const expected = comes === THERE ? ['done', -32603] : [same, same];
+      // What cannot be seen is shown escaped.
+      expect(answers.map((one) => String(one).replace('\\u200b', '\u200b'))).toEqual(
+        expected.map(String),
+      );
+    },
+  );
+});
+
+test.each([undefined, 'a'])(
+  '§18.2 absent: a template of a server that is down is as unknown as any (view %j)',
+  async (view) => {
+    const gone = await startListingServer(LISTING);
+    await gone.close();
+    const file = { mcpServers: { a: gone.url }, rules: [everyone('resource:x://*')] };
+    const gateway = await start({ file, ...(view && { view }) });
+    const { json } = await gateway.call(await gateway.open(), 'completion/complete', {
+      ref: { type: 'ref/resource', uri: 'x://{id}' },
+      argument: { name: 'id', value: 'v' },
+    });
+    expect(json.error.data.details).toBe('Unknown resource template "x://{id}"');
+  },
+);
+
+test("§18.2 absent: without a prefix, a name that is another server's is so at /mcp/<server>, too", async () => {
+  const other = await serve({ tools: [buildTool('t'), buildTool('u')] });
+  const gone = await startListingServer(LISTING);
+  await gone.close();
+  const file = {
+    mcpServers: { other: { url: other.url, prefix: '' }, a: { url: gone.url, prefix: '' } },
+    rules: [everyone('t', 'read', 'b__x')],
+  };
+  const gateway = await start({ file, view: 'a' });
+  const session = await gateway.open();
+  const call = async (name: string) =>
+    (await gateway.call(session, 'tools/call', { name })).json.error;
+  expect((await call('t')).data.details).toBe('Unknown tool "t"');
+  expect((await call('read')).code).toBe(-32603);
+});

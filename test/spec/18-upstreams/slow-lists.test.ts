@@ -1,0 +1,201 @@
+// A server that lists slowly costs nobody but its own names.
+import { expect, test } from 'vitest';
+import { createServerLists } from '../../../src/features/upstreams/catalog/server-lists.ts';
+import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
+import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
+
+const PATIENT = { timeout: 20_000 };
+const NEVER = new Promise(() => {});
+
+/** It answers everything but its lists. */
+const serveSlow = () =>
+  serve({
+    answers: {
+      'tools/list': () => NEVER,
+      'prompts/list': () => NEVER,
+      'resources/list': () => NEVER,
+      'resources/templates/list': () => NEVER,
+    },
+  });
+
+/** How many seconds must pass until the work is done. */
+async function countSeconds(clock: ManualClock, work: Promise<unknown>): Promise<number> {
+  let isDone = false;
+  const done = work.finally(() => {
+    isDone = true;
+  });
+  let seconds = 0;
+  // What needs no time is done without it.
+  for (let turn = 0; turn < 50 && !isDone; turn += 1) await pause();
+  await expect
+    .poll(async () => {
+      if (!isDone) {
+        clock.advance(1_000);
+        seconds += 1;
+      }
+      for (let turn = 0; turn < 10 && !isDone; turn += 1) await pause();
+      return isDone;
+    }, PATIENT)
+    .toBe(true);
+  await done;
+  return seconds;
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+test('§18.4 slow lists: what other servers have is used without waiting', async () => {
+  const clock = manualClock();
+  const slow = await serveSlow();
+  const quick = await serve({
+    tools: [buildTool('t')],
+    resources: [{ uri: 'x://a', name: 'a' }],
+    resourceTemplates: [{ uriTemplate: 'x://{id}', name: 'x' }],
+    answers: {
+      'tools/call': () => ({
+        result: { content: [{ type: 'resource_link', uri: 'x://unlisted/1', name: 'l' }] },
+      }),
+    },
+  });
+  const gateway = await start({
+    file: { mcpServers: { slow: slow.url, quick: quick.url } },
+    clock,
+  });
+  const opening = gateway.open();
+  await countSeconds(clock, opening);
+  const session = await opening;
+  await expect.poll(() => quick.count('resources/templates/list'), PATIENT).toBe(1);
+  const ref = { type: 'ref/resource', uri: 'x://{id}' };
+  const work = async () => {
+    const argument = { name: 'id', value: 'v' };
+    for (const [method, params] of [
+      ['tools/call', { name: 'quick__t' }],
+      ['resources/read', { uri: 'x://a' }],
+      ['resources/read', { uri: 'x://unlisted/1' }],
+      ['completion/complete', { ref, argument }],
+    ] as const) {
+      const { json } = await gateway.call(session, method, params);
+      expect(json).toHaveProperty('result');
+    }
+  };
+  expect(await countSeconds(clock, work())).toBe(0);
+});
+
+test('§18.4 slow lists: of servers without a prefix none is waited for that takes more than a second', async () => {
+  const clock = manualClock();
+  const slow = await serveSlow();
+  const quick = await serve({ tools: [buildTool('t')] });
+  const gateway = await start({
+    file: {
+      mcpServers: {
+        slow: { url: slow.url, prefix: '' },
+        quick: { url: quick.url, prefix: '' },
+      },
+    },
+    clock,
+  });
+  const opening = gateway.open();
+  await countSeconds(clock, opening);
+  const session = await opening;
+  await expect.poll(() => quick.count('tools/list'), PATIENT).toBe(1);
+  const call = () => gateway.call(session, 'tools/call', { name: 't' });
+  expect(await countSeconds(clock, call())).toBeLessThanOrEqual(1);
+  expect(await countSeconds(clock, call())).toBe(0);
+  expect(quick.count('tools/call')).toBe(2);
+});
+
+test('§18.4 slow lists: a list that never comes makes a few users wait, and then nobody', async () => {
+  const clock = manualClock();
+  // Its other lists come: they are no reason to wait for this one.
+  const slow = await serve({ answers: { 'tools/list': () => NEVER } });
+  const quick = await serve({ tools: [buildTool('t')] });
+  const gateway = await start({
+    file: {
+      mcpServers: { slow: { url: slow.url, auth: { type: 'identity' } }, quick: quick.url },
+    },
+    clock,
+  });
+  await expect.poll(() => quick.count('tools/list'), PATIENT).toBe(1);
+  const waited: number[] = [];
+  for (let user = 0; user < 6; user += 1) {
+    const token = await gateway.issuer.sign({ sub: `user ${user}` });
+    const session = await gateway.open({ token });
+    await gateway.list('prompts/list', session, token);
+    const listing = gateway.listNames('tools/list', session, token);
+    waited.push(await countSeconds(clock, listing));
+    expect(await listing).toEqual(['quick__t']);
+    // Nor is it waited for again, by the same user.
+    expect(await countSeconds(clock, gateway.listNames('tools/list', session, token))).toBe(0);
+  }
+  expect(waited.slice(0, 3).every((seconds) => seconds >= 14)).toBe(true);
+  expect(waited.slice(3).every((seconds) => seconds <= 1)).toBe(true);
+}, 60_000);
+
+test('§18.4 slow lists: one user whose lists never come does not make others miss theirs', async () => {
+  const clock = manualClock();
+  const { upstream, close } = await openHttpUpstream({
+    url: (await serve({ tools: [buildTool('t')] })).url,
+    auth: { type: 'identity' },
+  });
+  closeAfterTest({ close });
+  let isSlow = true;
+  const answer: (() => void)[] = [];
+  const lists = createServerLists(
+    {
+      ...upstream,
+      describe: (caller) => upstream.describe(caller),
+      async request(caller, request) {
+        if (caller.clientId === 'slow') await NEVER;
+        if (isSlow) await new Promise<void>((resolve) => answer.push(resolve));
+        return upstream.request(caller, request);
+      },
+    },
+    {
+      clock,
+      log: collectLog().log,
+      isPersonal: true,
+      maxUsers: 100,
+      signal: new AbortController().signal,
+      isLocked: () => false,
+      onChange() {},
+    },
+  );
+  const load = async (clientId: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId });
+  expect(await countSeconds(clock, load('slow'))).toBeGreaterThanOrEqual(14);
+  // Slower than a second, and not given up for that.
+  const loading = load('other');
+  await expect.poll(() => answer.length, PATIENT).toBe(1);
+  for (let second = 0; second < 5; second += 1) {
+    clock.advance(1_000);
+    await pause();
+  }
+  isSlow = false;
+  for (const resume of answer) resume();
+  expect(await loading).toMatchObject({ items: [{ name: 't' }] });
+});
+
+test('§18.4 slow lists: a server that comes and goes is not waited for as long each time', async () => {
+  const clock = manualClock();
+  const slow = await serveSlow();
+  const { upstream, close } = await openHttpUpstream({ url: slow.url });
+  closeAfterTest({ close });
+  const lists = createServerLists(upstream, {
+    clock,
+    log: collectLog().log,
+    isPersonal: false,
+    maxUsers: 1,
+    signal: new AbortController().signal,
+    isLocked: () => false,
+    onChange() {},
+  });
+  const load = async () => lists.load('tools', GATEWAY_CALLER);
+  expect(await countSeconds(clock, load())).toBeGreaterThanOrEqual(14);
+  for (let time = 0; time < 3; time += 1) {
+    lists.refresh();
+    expect(await countSeconds(clock, load())).toBeLessThanOrEqual(1);
+  }
+});
