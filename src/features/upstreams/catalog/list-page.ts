@@ -4,6 +4,7 @@ import type { Context, Cursor, Page, RawItem } from '../../mcp/catalog/catalog.t
 import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
 import type { ListKind } from './list-kinds.ts';
+import { createOrderByTurns, type Turns } from './order-by-turns.ts';
 import type { ListView, View, Who } from './view.ts';
 
 /** Many clients read one page only. */
@@ -19,6 +20,7 @@ export interface ListPageDeps {
 export type ListPage = (kind: ListKind, cursor: Cursor, context: Context) => Promise<Page<RawItem>>;
 
 export function createListPage({ view, access, identify, hasRules }: ListPageDeps): ListPage {
+  const orderByTurns = createOrderByTurns();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
@@ -27,9 +29,9 @@ export function createListPage({ view, access, identify, hasRules }: ListPageDep
     const list = await view.list(kind, who, context);
     const isVisible = (entry: Entry) =>
       view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
-    const start = cursor === undefined ? 0 : findStart(cursor, list, isVisible);
-    const { page, hasMore } = takeVisible(list.entries, start, isVisible);
-    const last = page.at(-1);
+    const turns = orderByTurns(list.entries);
+    const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
+    const { page, last, hasMore } = takeVisible(list.entries, turns, start, isVisible);
     return {
       items: page.map(getItem),
       ...(hasMore && last && { nextCursor: encodeCursor(getName(last)) }),
@@ -42,12 +44,13 @@ export function createListPage({ view, access, identify, hasRules }: ListPageDep
 }
 
 /**
- * A cursor is the name after which the page begins. One that names what the caller cannot see is as wrong as any
+ * A cursor is the name of the last that was taken. One that names what the caller cannot see is as wrong as any
  * other: nobody finds out by it what there is.
  */
 function findStart(
   cursor: string,
   { entries, positions }: ListView,
+  { places }: Turns,
   isVisible: (entry: Entry) => boolean,
 ): number {
   const position = positions.get(decodeCursor(cursor));
@@ -57,22 +60,36 @@ function findStart(
       details: 'params.cursor is not from this list. Leave it out to start with the first page.',
     });
   }
-  return position + 1;
+  return (places[position] ?? 0) + 1;
+}
+
+interface TakenPage {
+  /** In the order of the list. */
+  readonly page: readonly Entry[];
+  readonly last: Entry | undefined;
+  readonly hasMore: boolean;
 }
 
 function takeVisible(
   entries: readonly Entry[],
+  { positions }: Turns,
   start: number,
   isVisible: (entry: Entry) => boolean,
-): { readonly page: readonly Entry[]; readonly hasMore: boolean } {
-  const page: Entry[] = [];
-  for (let at = start; at < entries.length; at += 1) {
-    const entry = entries[at];
+): TakenPage {
+  const taken: number[] = [];
+  let last: Entry | undefined;
+  let hasMore = false;
+  for (let place = start; place < positions.length && !hasMore; place += 1) {
+    const position = positions[place] ?? 0;
+    const entry = entries[position];
     if (entry === undefined || !isVisible(entry)) continue;
-    if (page.length === PAGE_SIZE) return { page, hasMore: true };
-    page.push(entry);
+    hasMore = taken.length === PAGE_SIZE;
+    if (hasMore) continue;
+    taken.push(position);
+    last = entry;
   }
-  return { page, hasMore: false };
+  const page = taken.sort((a, b) => a - b).flatMap((position) => entries[position] ?? []);
+  return { page, last, hasMore };
 }
 
 const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
