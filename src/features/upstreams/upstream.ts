@@ -161,3 +161,13 @@ export class UpstreamError extends Error {
     this.jsonRpcError = options.jsonRpcError;
   }
 }
+
+/**
+ * The caller has no credentials for the server: nothing was sent, so that this says nothing of the server itself, and
+ * concerns this caller alone.
+ */
+export class CredentialError extends UpstreamError {
+  constructor(reason: string, options: { readonly cause?: unknown } = {}) {
+    super('unavailable', reason, options);
+  }
+}

@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { Log } from '../../../core/log.ts';
 import type { ExchangeToken } from '../../oauth/provider/exchange-token.ts';
-import { UpstreamError } from '../upstream.ts';
+import { CredentialError } from '../upstream.ts';
 import { createForward } from './forward.ts';
 import type { GetHeaders, GetToken } from './get-headers.ts';
 import type { Identity } from './identity.ts';
@@ -43,5 +43,5 @@ const addToken = (getToken: GetToken): GetHeaders =>
   };
 
 function failIdentity(cause: unknown): never {
-  throw new UpstreamError('unavailable', 'this service cannot sign now who calls', { cause });
+  throw new CredentialError('this service cannot sign now who calls', { cause });
 }

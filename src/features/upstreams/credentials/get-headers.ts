@@ -7,7 +7,7 @@ export type CredentialHeaders = Readonly<Record<string, string>>;
 /**
  * Headers that go with a request on this caller's behalf. Secrets.
  *
- * @throws UpstreamError `unavailable` where the caller's request must not be sent.
+ * @throws CredentialError where the caller's request must not be sent.
  */
 export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 

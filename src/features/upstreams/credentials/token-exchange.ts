@@ -5,7 +5,7 @@ import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { ExchangeToken, TokenExchangeResult } from '../../oauth/provider/exchange-token.ts';
-import { UpstreamError } from '../upstream.ts';
+import { CredentialError } from '../upstream.ts';
 import type { GetToken } from './get-headers.ts';
 import { createTokenMemory } from './token-memory.ts';
 
@@ -21,12 +21,28 @@ export interface TokenExchangeDeps {
   readonly log: Log;
 }
 
-type Outcome = { readonly token: string } | { readonly error: UpstreamError };
+interface KeptToken {
+  readonly token: string;
+  /** Epoch milliseconds. */
+  readonly renewAt: number;
+}
+
+interface Failure {
+  readonly error: CredentialError;
+  /** The provider said no; else it could not be asked. */
+  readonly isRefusal: boolean;
+}
+
+type Outcome = { readonly token: string } | Failure;
 
 /** Tokens of one server; some 2 KB each. */
 const MAX_TOKENS = 2000;
+/** Kept apart from tokens: who is refused again and again pushes out nobody's. */
+const MAX_FAILURES = 2000;
 /** A token must still be good when it arrives. */
 const RESERVE_MS = 5000;
+/** How long who has a token that is still good waits for the next one. */
+const RENEWAL_WAIT_MS = 1000;
 /** Where the provider does not say how long its token lives. */
 const UNKNOWN_LIFETIME_SECONDS = 60;
 /** A model tries again at once: the provider must not hear of each try. */
@@ -36,7 +52,8 @@ export function createTokenExchange(
   { server, audience, scope }: TokenExchangeConfig,
   { exchangeToken, clock, log }: TokenExchangeDeps,
 ): GetToken {
-  const memory = createTokenMemory<Outcome>(MAX_TOKENS, clock);
+  const tokens = createTokenMemory<KeptToken>(MAX_TOKENS, clock);
+  const failures = createTokenMemory<Failure>(MAX_FAILURES, clock);
   const running = new Map<string, Promise<Outcome>>();
   const warn = createWarnThrottle(clock, (reason: string) =>
     log.warn('The provider made no token for a server. Check its client, audience and scope.', {
@@ -46,47 +63,76 @@ export function createTokenExchange(
     }),
   );
 
-  return async function getToken({ user }) {
+  return function getToken({ user }) {
     if (user === undefined) return undefined;
     const hash = hashSha256(user.token);
-    const outcome = memory.get(hash) ?? (await exchangeOnce(hash, user));
-    if ('error' in outcome) throw outcome.error;
-    return outcome.token;
+    const kept = tokens.get(hash);
+    return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
   };
+
+  /** While the provider cannot be asked, the token before serves until its end. */
+  async function renew(
+    hash: string,
+    user: UserContext,
+    before: KeptToken | undefined,
+  ): Promise<string> {
+    const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
+    if ('token' in outcome) return outcome.token;
+    if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before) {
+      throw outcome.error;
+    }
+    return before.token;
+  }
+
+  function exchangeInTime(
+    hash: string,
+    user: UserContext,
+    before: KeptToken | undefined,
+  ): Promise<Outcome> {
+    const exchanging = exchangeOnce(hash, user);
+    if (before === undefined) return exchanging;
+    return new Promise((resolve, reject) => {
+      const late = { error: new CredentialError(UNREACHABLE), isRefusal: false };
+      const cancel = clock.after(RENEWAL_WAIT_MS, () => resolve(late));
+      exchanging.then(resolve, reject).finally(cancel);
+    });
+  }
 
   function exchangeOnce(hash: string, user: UserContext): Promise<Outcome> {
     const known = running.get(hash);
     if (known !== undefined) return known;
-    const started = exchangeAndRemember(hash, user).finally(() => running.delete(hash));
+    const started = exchange(hash, user).finally(() => running.delete(hash));
     running.set(hash, started);
     return started;
   }
 
-  async function exchangeAndRemember(hash: string, { token, claims }: UserContext) {
+  async function exchange(hash: string, user: UserContext): Promise<Outcome> {
     const startedAt = clock.now();
-    const { outcome, endsAt } = await exchange(token, startedAt);
-    const callerEndsAt = typeof claims.exp === 'number' ? claims.exp * 1000 : startedAt;
-    memory.set(hash, outcome, Math.min(endsAt, callerEndsAt));
-    return outcome;
-  }
-
-  async function exchange(subjectToken: string, startedAt: number) {
-    const failAs = (advice: string, reason: string) => {
-      warn(reason);
-      const error = new UpstreamError('unavailable', advice, {
-        cause: new Error(reason),
-      });
-      return { outcome: { error }, endsAt: clock.now() + FAILURE_MS };
-    };
     let result: TokenExchangeResult;
     try {
-      result = await exchangeToken({ subjectToken, audience, scope });
+      result = await exchangeToken({ subjectToken: user.token, audience, scope });
     } catch (error) {
-      return failAs(UNREACHABLE, describeCause(error));
+      return noteFailure(hash, describeCause(error), false);
     }
-    if (result.kind === 'refused') return failAs(REFUSED, result.reason);
+    if (result.kind === 'refused') return noteFailure(hash, result.reason, true);
     const seconds = result.expiresInSeconds ?? UNKNOWN_LIFETIME_SECONDS;
-    return { outcome: { token: result.token }, endsAt: startedAt + seconds * 1000 - RESERVE_MS };
+    const { exp } = user.claims;
+    const callerEndsAt = typeof exp === 'number' ? exp * 1000 : startedAt;
+    const endsAt = startedAt + seconds * 1000;
+    const renewAt = Math.min(endsAt - RESERVE_MS, callerEndsAt);
+    const { token } = result;
+    tokens.set(hash, { token, renewAt }, Math.min(endsAt, callerEndsAt));
+    return { token };
+  }
+
+  function noteFailure(hash: string, reason: string, isRefusal: boolean): Failure {
+    warn(reason);
+    const error = new CredentialError(isRefusal ? REFUSED : UNREACHABLE, {
+      cause: new Error(reason),
+    });
+    const failure = { error, isRefusal };
+    failures.set(hash, failure, clock.now() + FAILURE_MS);
+    return failure;
   }
 }
 

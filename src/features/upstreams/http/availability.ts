@@ -12,7 +12,10 @@ export interface Availability {
   noteUp(): void;
   /** It cannot be reached, or refuses the gateway. */
   noteDown(reason: UpstreamError): void;
-  /** Something broke that may mean that it is down: it is looked for at once. */
+  /**
+   * Something went wrong that may mean that it is down: it is looked for at once. While it is found up each time, ever less
+   * often: it is a tool that fails, and not the server.
+   */
   suspect(): void;
   onChange(listener: StateListener): void;
   close(): void;
@@ -31,6 +34,8 @@ export interface AvailabilityDeps {
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
+/** When it was looked for last though it was up, and how long after that it is not. */
+const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, pauseMs: FIRST_PAUSE_MS };
 
 export function createAvailability(deps: AvailabilityDeps): Availability {
   const { name, probe, clock, log } = deps;
@@ -38,8 +43,10 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
   let isUp: boolean | undefined;
   let downReason = '';
   let isProbing = false;
+  let suspicion = NO_SUSPICION;
   let isClosed = false;
   let cancelProbe = () => {};
+  let cancelLook: (() => void) | undefined;
 
   function change(now: boolean, reason: string): void {
     const before = isUp;
@@ -90,6 +97,24 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     }
   }
 
+  function suspect(): void {
+    if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
+    const now = clock.monotonic();
+    const { lookedAt, pauseMs } = suspicion;
+    const sinceMs = now - lookedAt;
+    const nextPauseMs = sinceMs > 2 * LONGEST_PAUSE_MS ? FIRST_PAUSE_MS : 2 * pauseMs;
+    const waitMs = Math.max(0, pauseMs - sinceMs);
+    suspicion = { lookedAt: now + waitMs, pauseMs: Math.min(nextPauseMs, LONGEST_PAUSE_MS) };
+    if (waitMs === 0) {
+      void look();
+      return;
+    }
+    cancelLook = clock.after(waitMs, () => {
+      cancelLook = undefined;
+      if (isUp !== false) void look();
+    });
+  }
+
   /** It may be down by something else than before: who has mended that must hear of what is next. */
   function noteStillDown(reason: UpstreamError): void {
     if (isUp !== false) noteDown(reason);
@@ -105,13 +130,12 @@ export function createAvailability(deps: AvailabilityDeps): Availability {
     },
     noteUp,
     noteDown,
-    suspect() {
-      if (isUp !== false && !isClosed) void look();
-    },
+    suspect,
     onChange: (listener) => void listeners.push(listener),
     close() {
       isClosed = true;
       cancelProbe();
+      cancelLook?.();
     },
   };
 }

@@ -16,7 +16,8 @@ import {
   type ExchangeRequest,
   startExchange,
 } from './exchange.ts';
-import { isBrokenConnection } from './failures.ts';
+import { ConnectionError } from './failures.ts';
+import type { Judge } from './judge.ts';
 import { type HeaderList, toHeaderList } from './request-headers.ts';
 
 export interface Connection {
@@ -63,8 +64,7 @@ export interface ConnectionDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Told how each call went: whether the server can be reached is seen by that. */
-  onOutcome(outcome: CallOutcome, isHandshake: boolean): void;
-  onFailure(failure: unknown): void;
+  readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
 }
 
 /** What has no answer must not wait for long. */
@@ -163,10 +163,10 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     async call(caller, sending) {
       try {
         const outcome = await callOnceOrTwice(caller, sending);
-        deps.onOutcome(outcome, sending.isHandshake === true);
+        deps.judge.noteOutcome(outcome, sending.isHandshake === true);
         return outcome;
       } catch (failure) {
-        deps.onFailure(failure);
+        deps.judge.noteFailure(failure);
         throw failure;
       }
     },
@@ -214,9 +214,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
 const mayRepeat = ({ method }: Sending): boolean => method !== 'tools/call';
 
 const isBroken = (failure: unknown): boolean =>
-  failure instanceof UpstreamError &&
-  failure.failure === 'unavailable' &&
-  isBrokenConnection(failure);
+  failure instanceof ConnectionError && failure.isBroken;
 
 function joinHeaders(
   basis: HeaderList,

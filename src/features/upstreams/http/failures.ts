@@ -12,7 +12,7 @@ export function toConnectionError(cause: unknown, hasAnswered: boolean): Upstrea
     ? 'it closed the connection in the middle of its answer'
     : findMistake(code, cause);
   return wrong === undefined
-    ? new UpstreamError('unavailable', describeConnectionError(code), { cause })
+    ? new ConnectionError(describeConnectionError(code), code, cause)
     : new UpstreamError('invalid', wrong, { cause });
 }
 
@@ -46,9 +46,16 @@ const REASONS: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'it closed the connection',
 };
 
-/** Whether a connection that stood was closed: that of one request, or of a server that ended. */
-export const isBrokenConnection = ({ cause }: UpstreamError): boolean =>
-  ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(findCode(cause) ?? '');
+/** There is no connection to the server, or none any more. */
+export class ConnectionError extends UpstreamError {
+  /** A connection that stood was closed: that of one request, or of a server that ended. */
+  readonly isBroken: boolean;
+
+  constructor(reason: string, code: string, cause: unknown) {
+    super('unavailable', reason, { cause });
+    this.isBroken = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
+  }
+}
 
 /** Whether a status says that the server as a whole cannot be used now. */
 export const isDownStatus = (status: number): boolean =>

@@ -3,12 +3,12 @@ import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file
 import { openServerPool } from '../../../core/outbound/server-pool.ts';
 import { needsUser } from '../credentials/needs-user.ts';
 import { createUsage } from '../transport/usage.ts';
-import { type Upstream, UpstreamError } from '../upstream.ts';
+import type { Upstream } from '../upstream.ts';
 import { createAvailability } from './availability.ts';
-import type { CallOutcome } from './call.ts';
 import { createConnection } from './connection.ts';
-import { isBrokenConnection, isDownStatus, toRefusal } from './failures.ts';
+import { isDownStatus, RefusalError } from './failures.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
+import { createJudge } from './judge.ts';
 import { createProtocol } from './protocol.ts';
 import type { Protocol } from './protocol-types.ts';
 import { createSseProtocol } from './sse-protocol.ts';
@@ -26,7 +26,8 @@ export function createHttpUpstream(
   const isForUsers = needsUser(config);
   const usage = createUsage(clock);
 
-  const availability = createAvailability({ name, probe: () => protocol.probe(), clock, log });
+  const availability = createAvailability({ name, probe, clock, log });
+  const judge = createJudge(config, availability);
   const connection = createConnection(config, {
     openPool: () =>
       openServerPool(url, { ca: config.ca, connectTimeoutMs: CONNECT_TIMEOUT_MS, outbound }),
@@ -35,37 +36,24 @@ export function createHttpUpstream(
     maxBytes,
     clock,
     log,
-    onOutcome: judgeOutcome,
-    onFailure: judgeFailure,
+    judge,
   });
   const create = config.transport === 'sse' ? createSseProtocol : createProtocol;
   const protocol: Protocol = create(config, {
     ...deps,
     connection,
     availability,
+    judge,
   });
 
-  function judgeOutcome(outcome: CallOutcome, isHandshake: boolean): void {
-    const refusal = findDownRefusal(outcome);
-    if (refusal !== undefined) availability.noteDown(refusal);
-    // Of 401 and 403 nobody knows whom they concern.
-    else if (!isHandshake && !(outcome.kind === 'refused' && [401, 403].includes(outcome.status))) {
-      availability.noteUp();
+  /** With credentials of users the gateway itself has none: that they are missed shows that the server is there. */
+  async function probe(): Promise<void> {
+    try {
+      await protocol.probe();
+    } catch (error) {
+      const isThere = error instanceof RefusalError && !isDownStatus(error.status);
+      if (!(isForUsers && isThere)) throw error;
     }
-  }
-
-  /** What concerns every caller: without credentials of users a 401 does. */
-  function findDownRefusal(outcome: CallOutcome): UpstreamError | undefined {
-    if (outcome.kind !== 'refused') return undefined;
-    const { status, headers } = outcome;
-    const isDown = isDownStatus(status) || (status === 401 && !isForUsers);
-    return isDown ? toRefusal(status, headers) : undefined;
-  }
-
-  function judgeFailure(failure: unknown): void {
-    if (!(failure instanceof UpstreamError) || failure.failure !== 'unavailable') return;
-    if (isBrokenConnection(failure)) availability.suspect();
-    else availability.noteDown(failure);
   }
 
   // The gateway is ready only once it answers, and until then maybe nobody calls it.

@@ -2,6 +2,7 @@ import type { Upstream } from '../upstream.ts';
 import type { Availability } from './availability.ts';
 import type { Connection } from './connection.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
+import type { Judge } from './judge.ts';
 
 /** What is said to a server, by whichever transport of HTTP. */
 export interface Protocol
@@ -17,4 +18,5 @@ export interface Protocol
 export interface ProtocolDeps extends Omit<HttpUpstreamDeps, 'getHeaders' | 'maxBytes'> {
   readonly connection: Connection;
   readonly availability: Availability;
+  readonly judge: Judge;
 }

@@ -15,7 +15,6 @@ import {
 } from '../upstream.ts';
 import { createDescriptions } from './descriptions.ts';
 import { createEraMemory } from './era.ts';
-import { isDownStatus, RefusalError } from './failures.ts';
 import { type Audience, createListeners } from './listeners.ts';
 import type { Protocol, ProtocolDeps } from './protocol-types.ts';
 import { createSessionEra } from './session-era.ts';
@@ -26,7 +25,7 @@ import { createOpenSubscriptionStream } from './subscription-stream.ts';
 const AN_HOUR_SECONDS = 3600;
 
 export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, clock, store, sessionKeyPrefix } = deps;
+  const { connection, availability, judge, clock, store, sessionKeyPrefix } = deps;
   const isForUsers = needsUser(config);
   const { timeoutMs } = config;
   const identity = `${config.name} ${config.url}`;
@@ -93,13 +92,12 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     }
   }
 
-  /** What fails before the first request of a client could be sent concerns all of them. */
   async function shakeHands(caller: UpstreamCaller): Promise<void> {
     try {
       await begin(caller);
       availability.noteUp();
     } catch (error) {
-      if (error instanceof UpstreamError && !isForUsers) availability.noteDown(error);
+      judge.noteFailedHandshake(error);
       throw error;
     }
   }
@@ -160,15 +158,9 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
 
     listen: listeners.listen,
 
-    /** With credentials of users the gateway itself has none: that they are missed shows that the server is there. */
     async probe() {
-      try {
-        const found = await era.detect(GATEWAY_CALLER);
-        if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
-      } catch (error) {
-        const isThere = error instanceof RefusalError && !isDownStatus(error.status);
-        if (!(isForUsers && isThere)) throw error;
-      }
+      const found = await era.detect(GATEWAY_CALLER);
+      if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
     },
 
     async endSession(caller) {

@@ -2,7 +2,6 @@
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { LogSeverity } from '../../../core/log-severity.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
-import { needsUser } from '../credentials/needs-user.ts';
 import { toSessionParams } from '../messages/envelope.ts';
 import { hashSession } from '../transport/subscription-memory.ts';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
@@ -28,8 +27,7 @@ const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
 export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): Protocol {
-  const { connection, availability, clock, log } = deps;
-  const isForUsers = needsUser(config);
+  const { connection, availability, judge, clock, log } = deps;
   const { name, url, timeoutMs } = config;
   const entries = new Map<string, Entry>();
   const descriptions = createDescriptions(config);
@@ -62,7 +60,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
       availability.noteUp();
       return channel;
     } catch (error) {
-      if (error instanceof UpstreamError && !isForUsers) availability.noteDown(error);
+      judge.noteFailedHandshake(error);
       throw error;
     }
   }

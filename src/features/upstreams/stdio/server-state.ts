@@ -1,5 +1,7 @@
 // §18.4: whether a server is up, as its callers and the operator are told.
+import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
+import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { EndReason } from './end-reason.ts';
 
 export interface ServerState {
@@ -9,12 +11,14 @@ export interface ServerState {
   setUp(): void;
   /** None can; one is tried again in `retryMs`. */
   setDown(reason: EndReason, retryMs: number): void;
+  /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
+  noteFailedProcess(reason: EndReason, retryMs: number): void;
   /** Nothing is tried any more until it is needed. */
   forgetFailure(): void;
   onChange(listener: (isUp: boolean, reason: string) => void): void;
 }
 
-export function createServerState(server: string, log: Log): ServerState {
+export function createServerState(server: string, clock: Clock, log: Log): ServerState {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
   let isUp: boolean | undefined;
 
@@ -24,6 +28,13 @@ export function createServerState(server: string, log: Log): ServerState {
     for (const listener of listeners) listener(value, reason);
   }
 
+  const warnOfProcess = createWarnThrottle(clock, (reason: EndReason, retryMs: number) =>
+    log.warn(`A process of the MCP server ${server} is not available: ${tell(reason, retryMs)}`, {
+      server,
+      ...tellLastWords(reason),
+    }),
+  );
+
   return {
     get isUp() {
       return isUp;
@@ -32,19 +43,27 @@ export function createServerState(server: string, log: Log): ServerState {
       if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
-    setDown({ what, advice, lastWords = [] }, retryMs) {
-      const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
-      const reason = advice === undefined ? said : `${said}. ${advice}`;
+    setDown(ended, retryMs) {
+      const reason = tell(ended, retryMs);
       if (isUp !== false)
         log.warn(`The MCP server ${server} is not available: ${reason}`, {
           server,
-          ...(lastWords.length > 0 && { errorOutput: lastWords }),
+          ...tellLastWords(ended),
         });
       set(false, reason);
     },
+    noteFailedProcess: warnOfProcess,
     forgetFailure() {
       if (isUp === false) isUp = undefined;
     },
     onChange: (listener) => void listeners.add(listener),
   };
 }
+
+function tell({ what, advice }: EndReason, retryMs: number): string {
+  const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
+  return advice === undefined ? said : `${said}. ${advice}`;
+}
+
+const tellLastWords = ({ lastWords = [] }: EndReason) =>
+  lastWords.length > 0 && { errorOutput: lastWords };

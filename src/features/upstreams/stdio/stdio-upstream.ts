@@ -40,7 +40,7 @@ export function createStdioUpstream(
   const { name, isolation, timeoutMs } = config;
   const memory: { first: FirstRequest } = { first: 'server/discover' };
   const runDeps = createRunDeps(config, deps);
-  const state = createServerState(name, log);
+  const state = createServerState(name, clock, log);
   const listeners = createListeners();
   const subscriptions = createSessionSubscriptions(config, {
     clock,
@@ -82,7 +82,8 @@ export function createStdioUpstream(
           },
           onDown(reason, retryMs) {
             listeners.disconnect(key);
-            if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+            if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+            else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
           },
           onNotification(message) {
             listeners.notify(key, message);
