@@ -7,7 +7,7 @@ export type MatchGlob = (text: string) => boolean;
 export const MAX_GLOB_LENGTH = 512;
 
 /** Longer texts match nothing. */
-const MAX_TEXT_LENGTH = 8192;
+export const MAX_TEXT_LENGTH = 8192;
 
 export function compileGlob(pattern: string): MatchGlob {
   if (pattern.length > MAX_GLOB_LENGTH) return () => false;

@@ -11,7 +11,10 @@ export function findIdlePatterns(
   return rules.flatMap(({ may, place }) =>
     may
       .filter((pattern) => parsePattern(pattern).kind !== 'resource')
-      .filter((pattern) => !items.some(compileMay([pattern])))
+      .filter((pattern) => {
+        const mayUse = compileMay([pattern]);
+        return !items.some(({ kind, name }) => mayUse(kind, name));
+      })
       .map((pattern) => `${JSON.stringify(pattern)} fits nothing that is there: ${place}`),
   );
 }

@@ -12,7 +12,8 @@ export interface CompiledRule {
   readonly looksAtArgs: boolean;
   /** What it says to the caller of all that it is about, by `who` alone. */
   address(caller: RuleCaller): RuleDecision;
-  isAbout(item: RuledItem): boolean;
+  /** By the text that patterns are compared with. */
+  isAbout(item: RuledItem, text: string): boolean;
   /** Whether its condition is fulfilled. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
 }
@@ -69,7 +70,7 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
       return scopes.some((scope) => granted.includes(scope)) ? allowed : missing;
     },
     // There is nothing at a read that a condition on arguments could look at.
-    isAbout: (item) => !(looksAtArgs && item.kind === 'resource') && mayUse(item),
+    isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
     holds,
   };
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.ts';
 import type { RuleConfig } from '../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
+import { createDecodeResource } from './resource-form.ts';
 import { createRuleMemory } from './rule-memory.ts';
 import type { RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
 
@@ -19,13 +20,18 @@ export async function createRules(
     rules
       .map((rule) => ({ rule, decision: rule.address(caller) }))
       .filter(({ decision }) => decision.kind !== 'denied');
+  const decodeResource = createDecodeResource();
   const memory = createRuleMemory<Opinion, readonly AddressedRule[]>(clock, selectRules);
 
   function findOpinion(item: RuledItem, caller: RuleCaller): Opinion {
     const known = memory.open(caller);
     const remembered = known.find(item);
     if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
-    const opinion = judge(known.facts, item, caller);
+    const text = item.kind === 'resource' ? decodeResource(item.name) : item.name;
+    const opinion =
+      text === undefined
+        ? { ...pick(item), ...NO_PATTERN }
+        : judge(known.facts, item, text, caller);
     known.remember(item, opinion);
     return opinion;
   }
@@ -44,6 +50,9 @@ const DENIED: RuleDecision = { kind: 'denied' };
 
 const NO_RULES: Rules = { needClient: false, decide: () => ALLOWED };
 
+/** Of what no pattern fits. */
+const NO_PATTERN: Pick<Opinion, 'decision' | 'pending'> = { decision: DENIED, pending: [] };
+
 /** What the rules say of an item to a caller, but for what depends on the arguments of the call. */
 interface Opinion extends Pick<RuledItem, 'server' | 'annotations'> {
   readonly decision: RuleDecision;
@@ -57,12 +66,17 @@ interface AddressedRule {
   readonly decision: RuleDecision;
 }
 
-function judge(rules: readonly AddressedRule[], item: RuledItem, caller: RuleCaller): Opinion {
+function judge(
+  rules: readonly AddressedRule[],
+  item: RuledItem,
+  text: string,
+  caller: RuleCaller,
+): Opinion {
   const pending: AddressedRule[] = [];
   let decision = DENIED;
   for (const addressed of rules) {
     const { rule } = addressed;
-    if (!rule.isAbout(item)) continue;
+    if (!rule.isAbout(item, text)) continue;
     if (rule.looksAtArgs) pending.push(addressed);
     else if (rule.holds(item, caller)) decision = choose(decision, addressed.decision);
     if (decision.kind === 'allowed') return { ...pick(item), decision, pending: [] };

@@ -1,6 +1,5 @@
 // §18.5: what a rule is about.
 import { compileGlob, type MatchGlob } from '../../core/glob.ts';
-import { decodeResource } from './resource-form.ts';
 import type { RuledItem } from './rules.ts';
 
 export type ItemKind = RuledItem['kind'];
@@ -17,8 +16,8 @@ export function parsePattern(pattern: string): Pattern {
   return { kind: kind === 'prompt' ? 'prompt' : 'resource', glob };
 }
 
-/** Whether one of the patterns fits the item. */
-export function compileMay(patterns: readonly string[]): (item: RuledItem) => boolean {
+/** Whether one of the patterns fits an item of that kind, by the text that it is compared by. */
+export function compileMay(patterns: readonly string[]): (kind: ItemKind, text: string) => boolean {
   const parsed = patterns.map(parsePattern);
   const globsOf = (wanted: ItemKind): readonly MatchGlob[] =>
     parsed.filter(({ kind }) => kind === wanted).map(({ glob }) => compileGlob(glob));
@@ -28,10 +27,5 @@ export function compileMay(patterns: readonly string[]): (item: RuledItem) => bo
     resource: globsOf('resource'),
   };
 
-  return function mayUse({ kind, name }) {
-    const candidates = globs[kind];
-    if (candidates.length === 0) return false;
-    const text = kind === 'resource' ? decodeResource(name) : name;
-    return text !== undefined && candidates.some((matches) => matches(text));
-  };
+  return (kind, text) => globs[kind].some((matches) => matches(text));
 }

@@ -19,7 +19,7 @@ export interface RuleMemory<Value, Facts> {
 /** Of all callers: some 15 MB. */
 const MAX_VALUES = 100_000;
 const MAX_CALLERS = 10_000;
-/** No name is longer, but one that is made up. URIs may be; few are asked for often. */
+/** Longer ones are kept by their SHA-256: URIs may be as long as a server likes. */
 const MAX_NAME_LENGTH = 256;
 
 interface Caller<Value, Facts> extends CallerMemory<Value, Facts> {
@@ -64,19 +64,26 @@ export function createRuleMemory<Value, Facts>(
       prompt: new Map(),
       resource: new Map(),
     };
+    /** By kind and SHA-256: apart from the others, since a name may look like such a key. */
+    const long = new Map<string, Value>();
+    const findPlace = ({ kind, name }: RuledItem): readonly [Map<string, Value>, string] =>
+      name.length > MAX_NAME_LENGTH ? [long, `${kind} ${hashSha256(name)}`] : [kinds[kind], name];
     const created: Known = {
       expiresAt,
       facts: computeFacts(caller),
-      find: ({ kind, name }) => kinds[kind].get(name),
-      remember({ kind, name }, value) {
-        if (name.length > MAX_NAME_LENGTH) return;
+      find(item) {
+        const [values, key] = findPlace(item);
+        return values.get(key);
+      },
+      remember(item, value) {
         if (total >= MAX_VALUES) makeRoom();
         // Whoever was forgotten meanwhile is not filled any more.
         if (callers.get(key) !== created) return;
-        if (!kinds[kind].has(name)) total += 1;
-        kinds[kind].set(name, value);
+        const [values, place] = findPlace(item);
+        if (!values.has(place)) total += 1;
+        values.set(place, value);
       },
-      count: () => kinds.tool.size + kinds.prompt.size + kinds.resource.size,
+      count: () => kinds.tool.size + kinds.prompt.size + kinds.resource.size + long.size,
     };
     return created;
   }

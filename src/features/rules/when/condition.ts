@@ -1,12 +1,13 @@
 // §18.5: `when`, an expression of the Common Expression Language (CEL).
-import { celEnv, parse, plan } from '@bufbuild/cel';
+import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
 import { quote } from '../../../core/quote.ts';
 import type { RuleCaller, RuledItem } from '../rules.ts';
 import { readScopes } from '../who.ts';
 import { inspectExpression, type Lookup, type VariableName } from './inspect-expression.ts';
 import { type Bounds, type CelValue, lookUp } from './look-up.ts';
-import { PRESENCE_FUNCTIONS, replaceHas } from './presence.ts';
+import { type CallerPart, rewriteExpression } from './rewrite-expression.ts';
+import { STRICT_FUNCTIONS } from './strict-functions.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;
@@ -42,23 +43,77 @@ export const compileCondition: CompileCondition = function compile(text) {
   const found = [...problems, ...[...matchers.values()].filter((it) => typeof it === 'string')];
   if (found.length > 0) return { problems: found };
 
-  replaceHas(parsed.expr);
+  if (parsed.expr === undefined) return { problems: ['It is empty.'] };
+  const callerParts = rewriteExpression(parsed.expr);
   const re2 = { compile: (pattern: string) => findMatcher(matchers, pattern) };
-  const evaluate = plan(celEnv({ re2, funcs: PRESENCE_FUNCTIONS }), parsed);
+  const env = celEnv({ re2, funcs: STRICT_FUNCTIONS });
+  const evaluate = plan(env, parsed);
   const entries = [...lookups];
+  const ofItem = entries.filter(([name]) => !isOfCaller(name));
+  const bindCaller = createCallerBinding(
+    entries.filter(([name]) => isOfCaller(name)),
+    callerParts.map(({ name, expression }) => ({ name, evaluate: plan(env, expression) })),
+  );
   return {
     looksAtArgs: lookups.has('args'),
     looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
     holds(item, caller) {
       try {
-        return evaluate(bindVariables(entries, item, caller)) === true;
+        const bound = { ...bindCaller(caller), ...bindVariables(ofItem, item, caller) };
+        return evaluate(bound) === true;
       } catch {
         return false;
       }
     },
   };
 };
+
+type Bindings = Readonly<Record<string, CelInput>>;
+
+interface PlannedPart extends Pick<CallerPart, 'name'> {
+  evaluate(bound: Bindings): CelResult;
+}
+
+const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
+
+/** What of an expression follows from the caller alone: the same for all that one request asks about. */
+function createCallerBinding(
+  lookups: readonly (readonly [VariableName, Lookup])[],
+  parts: readonly PlannedPart[],
+): (caller: RuleCaller) => Bindings {
+  const known = new WeakMap<RuleCaller, Bindings | undefined>();
+
+  /** Undefined where there is more than may be looked at. */
+  function bind(caller: RuleCaller): Bindings | undefined {
+    const variables = tryToBind(caller);
+    if (variables === undefined) return undefined;
+    const bound: Record<string, CelInput> = { ...variables };
+    for (const { name, evaluate } of parts) {
+      const value = evaluate(variables);
+      // What failed makes fail what stands around it, as what is not bound does.
+      if (!isCelError(value)) bound[name] = value;
+    }
+    return bound;
+  }
+
+  function tryToBind(caller: RuleCaller): Bindings | undefined {
+    try {
+      return bindVariables(lookups, undefined, caller);
+    } catch {
+      return undefined;
+    }
+  }
+
+  return function bindCaller(caller) {
+    if (!known.has(caller)) known.set(caller, bind(caller));
+    return known.get(caller) ?? fail();
+  };
+}
+
+function fail(): never {
+  throw new Error('What is known of the caller cannot be looked at.');
+}
 
 /** A sentence for what is no CEL. */
 function parseExpression(text: string): ReturnType<typeof parse> | string {
@@ -105,7 +160,7 @@ function findMatcher(matchers: ReadonlyMap<string, Matcher | string>, pattern: s
 
 function bindVariables(
   lookups: readonly (readonly [VariableName, Lookup])[],
-  item: RuledItem,
+  item: RuledItem | undefined,
   caller: RuleCaller,
 ): Readonly<Record<string, CelValue>> {
   const bound: Record<string, CelValue> = {};
@@ -121,7 +176,10 @@ function bindVariables(
 const VARIABLES: Readonly<
   Record<
     VariableName,
-    { readonly bounds: Bounds; read(item: RuledItem, caller: RuleCaller): object | undefined }
+    {
+      readonly bounds: Bounds;
+      read(item: RuledItem | undefined, caller: RuleCaller): object | undefined;
+    }
   >
 > = {
   user: {
@@ -138,8 +196,10 @@ const VARIABLES: Readonly<
   },
   tool: {
     bounds: FROM_ANYBODY,
-    read: ({ kind, name, server, annotations }) =>
-      kind === 'tool' ? { name, server, annotations } : undefined,
+    read: (item) =>
+      item?.kind === 'tool'
+        ? { name: item.name, server: item.server, annotations: item.annotations }
+        : undefined,
   },
-  args: { bounds: FROM_ANYBODY, read: ({ args }) => args },
+  args: { bounds: FROM_ANYBODY, read: (item) => item?.args },
 };
