@@ -15,7 +15,11 @@ import {
   startForTest as start,
 } from '../../support/upstreams/catalog-gateway.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
-import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
+import {
+  buildTool,
+  serveForTest as serve,
+  startListingServer,
+} from '../../support/upstreams/listing-server.ts';
 import { serveSse } from '../../support/upstreams/listing-sse.ts';
 import { scripted } from '../../support/upstreams/stdio.ts';
 
@@ -35,6 +39,7 @@ function describeFor(headers: Headers) {
 }
 
 const TOOLS = [buildTool('t')];
+const PATIENT = { timeout: 20_000 };
 
 const SERVERS = {
   'a server of sessions': () =>
@@ -244,6 +249,32 @@ test('§18.4 descriptions: of more users than are kept, those who came last are'
   expect(server.count('initialize')).toBe(asked);
   await describeTo('user 0');
   expect(server.count('initialize')).toBe(asked + 1);
+}, 60_000);
+
+test('§18.4 descriptions: of a server that was away each user hears anew what it says', async () => {
+  const say = (text: string) => ({
+    'server/discover': (_params: object, headers: Headers) => ({
+      result: {
+        supportedVersions: ['2026-07-28'],
+        ...describeFor(headers),
+        instructions: `${text} ${readSub(headers)}`,
+      },
+    }),
+  });
+  const old = await startListingServer({ answers: say('Old') });
+  const file = { mcpServers: { a: { url: old.url, auth: { type: 'identity' } } } };
+  const gateway = await start({ file, view: 'a' });
+  const tell = async (sub: string) => {
+    const token = await gateway.issuer.sign({ sub });
+    return (await stateless(gateway, 'server/discover', {}, { token })).json.result.instructions;
+  };
+  for (const sub of ['ann', 'bob']) expect(await tell(sub)).toBe(`Old ${sub}`);
+  await old.close();
+  await stateless(gateway, 'tools/call', { name: 't' });
+  const isDown = () => gateway.log.some(({ msg }) => msg.includes('a is not available'));
+  await expect.poll(isDown, PATIENT).toBe(true);
+  await serve({ answers: say('New') }, old.port);
+  for (const sub of ['bob', 'ann']) await expect.poll(() => tell(sub), PATIENT).toBe(`New ${sub}`);
 }, 60_000);
 
 test('§18.7 lock: instructions that differ between users pass where they were approved', async () => {

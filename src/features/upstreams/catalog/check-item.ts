@@ -1,6 +1,9 @@
 // §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
 import { isObject } from '../../../core/json.ts';
+import { toAsciiJson } from '../../../core/visible-json.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { cleanItem } from './clean-item.ts';
+import { hasHidden } from './hidden-characters.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 type Check = (value: unknown) => boolean;
@@ -13,8 +16,20 @@ export function findItemProblem(kind: ListKind, item: RawItem): string | undefin
   if (namingProblem !== undefined) return namingProblem;
   const checks = Object.entries({ ...COMMON_MEMBERS, ...MEMBERS[kind] });
   const wrong = checks.find(([name, check]) => !check(item[name]));
-  return wrong && `has a member ${wrong[0]} that MCP does not allow`;
+  if (wrong) return `has a member ${wrong[0]} that MCP does not allow`;
+  const { hiding } = cleanItem(item);
+  return hiding === undefined
+    ? undefined
+    : `has characters that cannot be seen in a name or value that calls must have: ${showName(hiding)}`;
 }
+
+const MAX_SHOWN = 100;
+
+/** Each character can be told from all others. */
+export const showName = (name: string): string => {
+  const shown = toAsciiJson(name);
+  return shown.length <= MAX_SHOWN ? shown : `${shown.slice(0, MAX_SHOWN)}...`;
+};
 
 /** MCP "Tool Names". */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
@@ -23,7 +38,9 @@ const PROMPT_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,128}$/u;
 const URI = /^[^\p{Cc}\p{Cs}\s]{1,4096}$/u;
 
 const checkUri = (uri: string): string | undefined =>
-  URI.test(uri) ? undefined : 'is no URI: it has spaces or control characters, or is too long';
+  URI.test(uri) && !hasHidden(uri)
+    ? undefined
+    : 'is no URI: it has spaces or characters that cannot be seen, or is too long';
 
 const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undefined>> = {
   tools: (name) =>
@@ -31,7 +48,7 @@ const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undef
       ? undefined
       : 'has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "."',
   prompts: (name) =>
-    PROMPT_NAME.test(name)
+    PROMPT_NAME.test(name) && !hasHidden(name)
       ? undefined
       : 'has a name with characters that cannot be seen, or with more than 128',
   resources: checkUri,

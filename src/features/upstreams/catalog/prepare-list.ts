@@ -3,7 +3,7 @@ import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts'
 import { isObject } from '../../../core/json.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Lock } from '../lock/lock.ts';
-import { findItemProblem } from './check-item.ts';
+import { findItemProblem, showName } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
@@ -59,6 +59,16 @@ function prepare(
       continue;
     }
     const entry = createEntry(kind, raw, ownName, selected, deps);
+    const { lookAlike } = cleanItem(raw);
+    if (lookAlike !== undefined) {
+      const shown = showName(lookAlike);
+      warn(
+        config.name,
+        kind,
+        ownName,
+        `has letters that look like others in ${shown}; it is listed`,
+      );
+    }
     byOwnName.set(ownName, entry);
     if (!byName.has(entry.name)) byName.set(entry.name, entry);
   }
@@ -95,7 +105,7 @@ function createEntry(
   { config, naming }: PrepareDeps,
 ): Entry {
   const { key, ruled } = LIST_KINDS[kind];
-  const clean = cleanItem(raw);
+  const { item: clean } = cleanItem(raw);
   const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
   const name = ruled === 'resource' ? ownName : naming.join(config, ownName);
   return {

@@ -197,10 +197,10 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     async describe(caller) {
       const { firstWait, caller: asking } = findHolder(caller);
       const known = upstream.peekDescription(asking);
-      if (known === undefined) {
-        await waitAtMost(clock, firstWait.left(), upstream.describe(asking));
-      }
-      return known ?? upstream.peekDescription(asking);
+      // What is known may be out of date; then it is asked for, and nobody waits.
+      const leftMs = known === undefined ? firstWait.left() : 0;
+      await waitAtMost(clock, leftMs, upstream.describe(asking));
+      return upstream.peekDescription(asking);
     },
     peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
     peekProblem: (caller) => findHolder(caller).problem,

@@ -35,7 +35,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     ttlSeconds: deps.sessionTtlSeconds + AN_HOUR_SECONDS,
   };
   const nameAudience = createNameAudience(knowsUsers(config));
-  const descriptions = createDescriptions(config);
+  const descriptions = createDescriptions(config, availability);
   const introductions = new Map<string, Promise<unknown>>();
   const onDescription = descriptions.note;
 
@@ -140,9 +140,9 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     },
 
     async describe(caller) {
-      if (descriptions.find(caller) === undefined) await shakeHands(caller);
+      if (descriptions.findCurrent(caller) === undefined) await shakeHands(caller);
       // The session may be one that another replica began.
-      if (descriptions.find(caller) === undefined) await introduce(caller);
+      if (descriptions.findCurrent(caller) === undefined) await introduce(caller);
       const description = descriptions.find(caller);
       if (description !== undefined) return description;
       throw new UpstreamError('unavailable', 'it does not say what it is');

@@ -30,7 +30,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   const { connection, availability, judge, clock, log } = deps;
   const { name, url, timeoutMs } = config;
   const entries = new Map<string, Entry>();
-  const descriptions = createDescriptions(config);
+  const descriptions = createDescriptions(config, availability);
   let cancelSweep: (() => void) | undefined;
   const onStrayAnswer = createWarnThrottle(clock, () =>
     log.warn(`The MCP server ${name} answers what nobody asked; that is dropped`, { server: name }),
@@ -139,7 +139,7 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
   return {
     era: 'session',
     async describe(caller) {
-      const known = descriptions.find(caller);
+      const known = descriptions.findCurrent(caller);
       if (known !== undefined) return known;
       const told = await useEntry(caller, async ({ description }) => description);
       descriptions.note(caller, told);

@@ -6,11 +6,16 @@ export interface DescriptionMemory {
   find(owner: string): UpstreamDescription | undefined;
   note(owner: string, description: UpstreamDescription): void;
   forget(owner: string): void;
+  /** All may be out of date: the server was replaced, maybe. */
+  expireAll(): void;
+  isExpired(owner: string): boolean;
 }
 
 interface Kept {
   readonly description: UpstreamDescription;
   readonly bytes: number;
+  /** How often all had expired by then. */
+  generation: number;
 }
 
 /** As many as there are users whose lists are kept. */
@@ -22,6 +27,7 @@ export function createDescriptionMemory(): DescriptionMemory {
   /** Least recently used first. */
   const kept = new Map<string, Kept>();
   let bytes = 0;
+  let generation = 0;
 
   function forget(owner: string): void {
     bytes -= kept.get(owner)?.bytes ?? 0;
@@ -45,13 +51,21 @@ export function createDescriptionMemory(): DescriptionMemory {
       return known.description;
     },
     note(owner, description) {
-      if (isDeepStrictEqual(kept.get(owner)?.description, description)) return;
+      const known = kept.get(owner);
+      if (known !== undefined && isDeepStrictEqual(known.description, description)) {
+        known.generation = generation;
+        return;
+      }
       forget(owner);
-      const added = { description, bytes: JSON.stringify(description).length };
+      const added = { description, bytes: JSON.stringify(description).length, generation };
       kept.set(owner, added);
       bytes += added.bytes;
       dropOldest();
     },
     forget,
+    expireAll() {
+      generation += 1;
+    },
+    isExpired: (owner) => (kept.get(owner)?.generation ?? generation) < generation,
   };
 }
