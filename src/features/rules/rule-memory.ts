@@ -19,7 +19,10 @@ export interface RuleMemory<Value, Facts> {
 /** Of all callers: some 15 MB. */
 const MAX_VALUES = 100_000;
 const MAX_CALLERS = 10_000;
-/** Longer ones are kept by their SHA-256: URIs may be as long as a server likes. */
+/**
+ * No name is longer, but one that is made up. URIs may be: longer ones, which a server may list by the thousand, are kept
+ * by their SHA-256.
+ */
 const MAX_NAME_LENGTH = 256;
 
 interface Caller<Value, Facts> extends CallerMemory<Value, Facts> {
@@ -64,26 +67,29 @@ export function createRuleMemory<Value, Facts>(
       prompt: new Map(),
       resource: new Map(),
     };
-    /** By kind and SHA-256: apart from the others, since a name may look like such a key. */
-    const long = new Map<string, Value>();
-    const findPlace = ({ kind, name }: RuledItem): readonly [Map<string, Value>, string] =>
-      name.length > MAX_NAME_LENGTH ? [long, `${kind} ${hashSha256(name)}`] : [kinds[kind], name];
+    /** By SHA-256: apart from the others, since a URI may look like such a key. */
+    const longUris = new Map<string, Value>();
+    function findPlace({ kind, name }: RuledItem) {
+      if (name.length <= MAX_NAME_LENGTH) return { values: kinds[kind], id: name };
+      return kind === 'resource' ? { values: longUris, id: hashSha256(name) } : undefined;
+    }
     const created: Known = {
       expiresAt,
       facts: computeFacts(caller),
       find(item) {
-        const [values, key] = findPlace(item);
-        return values.get(key);
+        const place = findPlace(item);
+        return place?.values.get(place.id);
       },
       remember(item, value) {
         if (total >= MAX_VALUES) makeRoom();
         // Whoever was forgotten meanwhile is not filled any more.
         if (callers.get(key) !== created) return;
-        const [values, place] = findPlace(item);
-        if (!values.has(place)) total += 1;
-        values.set(place, value);
+        const place = findPlace(item);
+        if (place === undefined) return;
+        if (!place.values.has(place.id)) total += 1;
+        place.values.set(place.id, value);
       },
-      count: () => kinds.tool.size + kinds.prompt.size + kinds.resource.size + long.size,
+      count: () => kinds.tool.size + kinds.prompt.size + kinds.resource.size + longUris.size,
     };
     return created;
   }

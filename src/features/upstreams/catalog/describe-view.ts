@@ -1,11 +1,14 @@
 // §18.2: what there is for one caller, and how it is used.
+import type { Clock } from '../../../core/clock.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import { createTurns } from '../../../core/turns.ts';
 import type { Caller, CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import type { Access } from './access.ts';
 import { fitInstructions, joinInstructions, type ServerInstructions } from './join-instructions.ts';
 import { loadPrepared } from './joined-view.ts';
 import { ALL_KINDS } from './list-kinds.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { LOCKED } from './prepare-list.ts';
 import type { View, Who } from './view.ts';
@@ -13,6 +16,7 @@ import type { View, Who } from './view.ts';
 export interface DescribeDeps {
   readonly view: View;
   readonly access: Access;
+  readonly clock: Clock;
   getPlan(): Plan;
 }
 
@@ -62,13 +66,13 @@ async function describeServer(deps: DescribeDeps, planned: PlannedServer, who: W
 }
 
 async function readInstructions(
-  { access, getPlan }: DescribeDeps,
+  deps: DescribeDeps,
   planned: PlannedServer,
   description: UpstreamDescription | undefined,
   who: Who,
 ): Promise<ServerInstructions | undefined> {
   const { name } = planned.server;
-  const { rules, lock, warn } = getPlan();
+  const { rules, lock, warn } = deps.getPlan();
   const text = description?.instructions;
   if (typeof text !== 'string' || text.trim() === '') return undefined;
   const verdict = lock.check(name, 'instructions', text);
@@ -76,19 +80,25 @@ async function readInstructions(
     warn(name, 'instructions', undefined, LOCKED[verdict]);
     return undefined;
   }
-  const maySee = rules === undefined || (await mayUseAny(access, planned, who));
+  const maySee = rules === undefined || (await mayUseAny(deps, planned, who));
   return maySee ? { name, text } : undefined;
 }
 
 /** With rules, a server of which a caller may use nothing does not exist for it. */
-async function mayUseAny(access: Access, planned: PlannedServer, who: Who): Promise<boolean> {
-  const lists = await Promise.all(
-    ALL_KINDS.map(async (kind) => {
-      const loaded = await loadPrepared(planned, kind, who);
-      return loaded?.prepared.entries.some((entry) => access.mayList(kind, entry, who));
-    }),
-  );
-  return lists.includes(true);
+async function mayUseAny(
+  { access, clock }: DescribeDeps,
+  planned: PlannedServer,
+  who: Who,
+): Promise<boolean> {
+  const work = createTurns(clock);
+  for (const kind of ALL_KINDS) {
+    const loaded = await loadPrepared(planned, kind, who);
+    for (const [index, entry] of (loaded?.prepared.entries ?? []).entries()) {
+      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      if (access.mayList(kind, entry, who)) return true;
+    }
+  }
+  return false;
 }
 
 function readOffers(description: UpstreamDescription | undefined): Offers {

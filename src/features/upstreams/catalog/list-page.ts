@@ -1,25 +1,31 @@
 // MCP "Pagination": a joined list in pages.
+import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { createTurns, type Turns } from '../../../core/turns.ts';
 import type { Context, Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
 import type { ListKind } from './list-kinds.ts';
-import { createOrderByTurns, type Turns } from './order-by-turns.ts';
+import { createOrderByTurns, type ServerTurns } from './order-by-turns.ts';
 import type { ListView, View, Who } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
+/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+export const JUDGED_AT_ONCE = 16;
 
 export interface ListPageDeps {
   readonly view: View;
   readonly access: Access;
+  readonly clock: Clock;
   identify(context: Context): Who | Promise<Who>;
   hasRules(): boolean;
 }
 
 export type ListPage = (kind: ListKind, cursor: Cursor, context: Context) => Promise<Page<RawItem>>;
 
-export function createListPage({ view, access, identify, hasRules }: ListPageDeps): ListPage {
+export function createListPage(deps: ListPageDeps): ListPage {
+  const { view, access, clock, identify, hasRules } = deps;
   const orderByTurns = createOrderByTurns();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
@@ -31,7 +37,8 @@ export function createListPage({ view, access, identify, hasRules }: ListPageDep
       view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
     const turns = orderByTurns(list.entries);
     const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
-    const { page, last, hasMore } = takeVisible(list.entries, turns, start, isVisible);
+    const work = createTurns(clock);
+    const { page, last, hasMore } = await takeVisible(list.entries, turns, start, isVisible, work);
     return {
       items: page.map(getItem),
       ...(hasMore && last && { nextCursor: encodeCursor(getName(last)) }),
@@ -50,7 +57,7 @@ export function createListPage({ view, access, identify, hasRules }: ListPageDep
 function findStart(
   cursor: string,
   { entries, positions }: ListView,
-  { places }: Turns,
+  { places }: ServerTurns,
   isVisible: (entry: Entry) => boolean,
 ): number {
   const position = positions.get(decodeCursor(cursor));
@@ -70,16 +77,19 @@ interface TakenPage {
   readonly hasMore: boolean;
 }
 
-function takeVisible(
+/** Only as many are judged as the page needs; what many rules say of many entries takes long. */
+async function takeVisible(
   entries: readonly Entry[],
-  { positions }: Turns,
+  { positions }: ServerTurns,
   start: number,
   isVisible: (entry: Entry) => boolean,
-): TakenPage {
+  work: Turns,
+): Promise<TakenPage> {
   const taken: number[] = [];
   let last: Entry | undefined;
   let hasMore = false;
   for (let place = start; place < positions.length && !hasMore; place += 1) {
+    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
     const position = positions[place] ?? 0;
     const entry = entries[position];
     if (entry === undefined || !isVisible(entry)) continue;

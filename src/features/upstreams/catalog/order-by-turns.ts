@@ -1,7 +1,7 @@
 // §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
 import type { Entry } from './entry.ts';
 
-export interface Turns {
+export interface ServerTurns {
   /** Positions in the list, in the order in which pages take them. */
   readonly positions: readonly number[];
   /** By position in the list: when it is taken. */
@@ -12,8 +12,8 @@ export interface Turns {
  * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
  * the others' are on the first pages. Of one list it is always the same, on every replica.
  */
-export function createOrderByTurns(): (entries: readonly Entry[]) => Turns {
-  const known = new WeakMap<readonly Entry[], Turns>();
+export function createOrderByTurns(): (entries: readonly Entry[]) => ServerTurns {
+  const known = new WeakMap<readonly Entry[], ServerTurns>();
 
   return function orderByTurns(entries) {
     const turns = known.get(entries) ?? takeTurns(entries);
@@ -22,7 +22,7 @@ export function createOrderByTurns(): (entries: readonly Entry[]) => Turns {
   };
 }
 
-function takeTurns(entries: readonly Entry[]): Turns {
+function takeTurns(entries: readonly Entry[]): ServerTurns {
   const rounds: number[][] = [];
   const counts = new Map<string, number>();
   for (const [position, { server }] of entries.entries()) {
