@@ -33,6 +33,8 @@ export function createHttpUpstream(
     getHeaders: (caller) =>
       caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
     maxBytes,
+    answerMemory: deps.answerMemory,
+    messagePace: deps.messagePace,
     clock,
     log,
     onOutcome: judgeOutcome,

@@ -98,6 +98,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
           const message = readServerMessage(value);
           if (message?.kind === 'request') void answer(message);
           else if (message?.kind === 'notification') notify(message);
+          return 1;
         },
         onEnd(end: ExchangeEnd) {
           signal.removeEventListener('abort', stopOnAbort);

@@ -70,6 +70,7 @@ export function createStdioUpstream(
       createSupervisedServer(
         { ...runDeps, memory },
         {
+          key,
           capabilities,
           onUp(running) {
             description = running.description;
