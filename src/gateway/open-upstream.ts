@@ -102,6 +102,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         maxBytes,
         answerMemory,
         messagePace,
+        isSessionActive,
         outbound: config.outbound,
         sessionKeyPrefix: keyPrefix,
         sessionTtlSeconds: ttlSeconds,

@@ -54,6 +54,7 @@ export async function openHttpUpstream(
         answerMemory: createAnswerMemory(clock, 1_000_000),
         messagePace: createMessagePace(clock),
         outbound: { httpProxy: undefined, httpsProxy: undefined, noProxy: [] },
+        isSessionActive: async () => true,
         sessionKeyPrefix: KEY_PREFIX,
         sessionTtlSeconds: 3600,
         ...given,

@@ -21,6 +21,8 @@ export interface HttpUpstreamDeps {
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
   readonly outbound: OutboundConfig;
+  /** Whether a client's session goes on, whichever replica it was ended at; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;
   /** `MCP_SESSION_TTL_SECONDS`. */
