@@ -6,7 +6,7 @@ import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
-import { startRawServer } from '../../support/upstreams/raw-server.ts';
+import { sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
 
 const MEBIBYTE = 1_048_576;
 
@@ -137,4 +137,21 @@ test('§18.4 an answer that comes while others stall has room', async () => {
   const whole = await startCall('ann', 'whole', 7);
   expect(await finish(whole)).toBe(7 * MEBIBYTE);
   expect(stalls.map(isClosed).sort()).toEqual([false, true]);
+});
+
+test('§18.4 an answer of over 500,000 values of JSON fails its call, however few bytes they are', async () => {
+  const server = closeAfterTest(
+    await startRawServer((res, id, { params }) => {
+      const { values = 0 } = Object(params.arguments);
+      sendJson(res, { id, result: { content: [], values: Array(values).fill([]) } });
+    }),
+  );
+  const values = await startForTest({ file: { mcpServers: { one: { url: server.url } } } });
+  const session = await values.open();
+  const call = async (count: number) => {
+    const params = { name: 'one__any', arguments: { values: count } };
+    return (await values.call(session, 'tools/call', params)).json.result;
+  };
+  expect((await call(499_000)).values).toHaveLength(499_000);
+  expect(await call(500_000)).toMatchObject({ isError: true });
 });
