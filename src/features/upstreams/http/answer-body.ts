@@ -50,7 +50,7 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
   const decoder = new StringDecoder('utf8');
   /** Of the line that has begun. */
   const held = createGrowingBuffer();
-  /** Of the event that has begun: its lines so far. */
+  /** Of the event that has begun: about what its lines take so far. */
   let heldOfEvent = 0;
   let problem: string | undefined;
 
@@ -62,12 +62,16 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
       else onNoise();
     },
     onEvent({ event = 'message', data }) {
+      heldOfEvent = 0;
       if (event !== 'message') onNamedEvent(event, data);
       // The first event of a stream may be empty (MCP 2025-11-25, resuming).
       else if (data === '') onNoise();
       else onMessage(data);
     },
-    onComment: onNoise,
+    onComment(comment) {
+      heldOfEvent = Math.max(0, heldOfEvent - comment.length - COMMENT_BYTES);
+      onNoise();
+    },
   });
 
   return {
@@ -75,8 +79,7 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
       held.add(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
         const lines = held.take();
-        const ended = findEndOfEvent(lines);
-        heldOfEvent = ended === -1 ? heldOfEvent + lines.length : lines.length - ended;
+        heldOfEvent += lines.length;
         parser.feed(decoder.write(lines));
       }
       return held.length > maxBytes ? tooLong(maxBytes) : problem;
@@ -88,12 +91,8 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
   };
 }
 
-/** Where the last event in these lines ends by an empty line; -1 where none does. */
-function findEndOfEvent(lines: Buffer): number {
-  return Math.max(...EMPTY_LINES.map((empty) => lines.lastIndexOf(empty)));
-}
-
-const EMPTY_LINES = ['\n\n', '\r\n\r\n', '\r\r'];
+/** A colon, and the ends of its line and of the empty one that mostly follows. */
+const COMMENT_BYTES = 3;
 
 /** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;

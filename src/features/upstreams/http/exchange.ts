@@ -124,6 +124,7 @@ export function startExchange(
       return;
     }
     messages.check();
+    if (isOver) return;
     counted.note(chunk.length, body.keptBytes + messages.waitingBytes);
   }
 

@@ -54,8 +54,9 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
     open(owner, onDrop) {
       let counted = 0;
       let transfer: CountedTransfer | undefined;
+      let isOver = false;
 
-      function end(): void {
+      function release(): void {
         transfer?.end();
         transfer = undefined;
         counted = 0;
@@ -63,8 +64,9 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
 
       return {
         note(received, kept) {
+          if (isOver) return;
           if (kept < UNCOUNTED_BYTES) {
-            end();
+            release();
             return;
           }
           const change = kept - counted;
@@ -72,7 +74,10 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
           transfer ??= start(owner, onDrop);
           transfer.count(received, change);
         },
-        end,
+        end() {
+          isOver = true;
+          release();
+        },
       };
     },
   };
