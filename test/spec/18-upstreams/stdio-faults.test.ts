@@ -364,8 +364,8 @@ function countChanges({ upstream }: StdioTest, caller: UpstreamCaller) {
 }
 
 test.each([
-  ['all share', 'shared', 2000],
-  ['one user has', 'user', 500],
+  ['all share', 'shared', 4000],
+  ['one user has', 'user', 1000],
 ] as const)(
   '§18.4 stdio: of a process that %s, so many notifications are looked at in a second; the others wait',
   async (_what, isolation, count) => {

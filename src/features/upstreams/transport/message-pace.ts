@@ -33,9 +33,9 @@ export interface StreamPace {
 }
 
 const SECOND_MS = 1000;
-const STREAM_MESSAGES = 500;
-const USER_MESSAGES = 1000;
-const SERVER_MESSAGES = 2000;
+const STREAM_MESSAGES = 1000;
+const USER_MESSAGES = 2000;
+const SERVER_MESSAGES = 4000;
 /** Some milliseconds of work. */
 const TURN_MESSAGES = 100;
 /** So few at the beginning of a stream wait for no second: most answers have no more, and others' must not hold them up. */
