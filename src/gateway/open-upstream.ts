@@ -20,6 +20,8 @@ import { createIdentityKeys } from '../features/upstreams/credentials/identity-k
 import { createHttpUpstream } from '../features/upstreams/http/http-upstream.ts';
 import { createStdioReplicas } from '../features/upstreams/stdio/replicas.ts';
 import { createStdioUpstream } from '../features/upstreams/stdio/stdio-upstream.ts';
+import { createAnswerMemory } from '../features/upstreams/transport/answer-memory.ts';
+import { createMessagePace } from '../features/upstreams/transport/message-pace.ts';
 import type { Upstream } from '../features/upstreams/upstream.ts';
 
 export interface OpenUpstreamDeps {
@@ -51,6 +53,8 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
   const replicasDeps = { store, getSeal, clock, log, keyPrefix, ttlSeconds: ttlSeconds + 3600 };
   const { baseUrl } = config.server;
   const { maxBytes } = config.upstreams;
+  const answerMemory = createAnswerMemory(clock, maxBytes);
+  const messagePace = createMessagePace(clock);
   const identity = createIdentity({
     baseUrl,
     keys: createIdentityKeys({ store, getSeal, clock, log }),
@@ -77,6 +81,8 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
           clock,
           log,
           maxBytes,
+          answerMemory,
+          messagePace,
           environment,
           isSessionActive,
           ...(metrics !== undefined &&
@@ -94,6 +100,9 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         getSeal,
         getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
         maxBytes,
+        answerMemory,
+        messagePace,
+        isSessionActive,
         outbound: config.outbound,
         sessionKeyPrefix: keyPrefix,
         sessionTtlSeconds: ttlSeconds,

@@ -3,10 +3,9 @@
 import type { Clock } from '../core/clock.ts';
 import type { HttpConfig } from '../core/config/groups/http.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
-import { createSpeedMeter } from './body-speed.ts';
-import { type ArrivingBody, createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
-import { createSecondTimer } from './second-timer.ts';
-import { createUserBudgets, type HoldBody } from './user-budgets.ts';
+import { createMemoryBudget, type MemoryBudget } from '../core/memory/memory-budget.ts';
+import { createTransfers } from '../core/memory/transfers.ts';
+import { createUserBudgets, type HoldBody } from '../core/memory/user-budgets.ts';
 
 /**
  * Whose budget the bytes of a body count against: that of all callers without a valid token, that of
@@ -43,20 +42,7 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
   /** All but those of unauthenticated callers. */
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBodyBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBodyBytes));
-  const arriving = new Set<ArrivingBody>();
-  let pieces = 0;
-  const startMeasuring = createSecondTimer(clock, {
-    isNeeded: () => arriving.size > 0,
-    task: dropTooSlow,
-  });
-
-  function dropTooSlow(): void {
-    const now = clock.monotonic();
-    for (const body of arriving) {
-      const isFastEnough = body.speed.measureSpeed(now);
-      if (!isFastEnough) body.drop(createTooSlowError());
-    }
-  }
+  const transfers = createTransfers({ clock, dropsSlow: true });
 
   /** The smallest first. */
   function findBudgets(owner: BodyOwner): readonly MemoryBudget[] {
@@ -66,33 +52,22 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
 
   return {
     startBody(owner, onDrop) {
-      const budgets = findBudgets(owner);
-      const body: ArrivingBody = {
-        bytes: 0,
-        lastPiece: pieces++,
-        speed: createSpeedMeter(clock.monotonic()),
-        drop(cause) {
-          end();
-          onDrop(cause);
+      let bytes = 0;
+      const { count, end } = transfers.start(findBudgets(owner), {
+        onDrop: (reason) => onDrop(REFUSALS[reason]()),
+        onEnd() {
+          if (typeof owner === 'object') users.forgetIfEmpty(owner.sub);
+        },
+      });
+      const body = {
+        get bytes() {
+          return bytes;
         },
       };
-      arriving.add(body);
-      for (const budget of budgets) budget.add(body);
-      startMeasuring();
-
-      function end(): void {
-        if (!arriving.delete(body)) return;
-        for (const budget of budgets) budget.remove(body);
-        if (typeof owner === 'object') users.forgetIfEmpty(owner.sub);
-      }
-
       return {
-        count(bytes) {
-          body.bytes += bytes;
-          body.lastPiece = pieces++;
-          body.speed.count(bytes);
-          for (const budget of budgets) budget.count(bytes);
-          for (const budget of budgets) if (arriving.has(body)) budget.makeRoomFor(body);
+        count(arrived) {
+          bytes += arrived;
+          count(arrived, arrived);
         },
         end,
         hold: typeof owner === 'object' ? users.createHold(owner.sub, body) : holdUncounted,
@@ -109,8 +84,25 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
 /** Only bodies of users count after they have arrived. */
 const holdUncounted: HoldBody = () => () => {};
 
-const createTooSlowError = () =>
-  new GatewayError('request_timeout', {
-    details: 'The request body arrived too slowly: after 5 s it must arrive at 1 KiB/s or faster.',
-    headers: { Connection: 'close' },
-  });
+const HEADERS = { Connection: 'close', 'Retry-After': '1' };
+
+const REFUSALS = {
+  'too slow': () =>
+    new GatewayError('request_timeout', {
+      details:
+        'The request body arrived too slowly: after 5 s it must arrive at 1 KiB/s or faster.',
+      headers: { Connection: 'close' },
+    }),
+  'no room': () =>
+    new GatewayError('overloaded', {
+      details:
+        'Your running calls use all the memory that their request bodies may take. Try again when one of them has ended.',
+      headers: HEADERS,
+    }),
+  slowest: () =>
+    new GatewayError('overloaded', {
+      details:
+        'Too many request bodies are arriving at the same time, and this one was the slowest. Try again.',
+      headers: HEADERS,
+    }),
+} as const;

@@ -1,5 +1,6 @@
 // The connections of a server: what becomes of each when it is opened, busy, idle, and at the end.
 import type { Socket } from 'node:net';
+import { createSecondTimer } from '../core/second-timer.ts';
 import { type Connection, createConnection } from './connection.ts';
 import {
   type ConnectionLimit,
@@ -12,7 +13,6 @@ import {
   createOpenConnections,
   forgetConnection,
 } from './open-connections.ts';
-import { createSecondTimer } from './second-timer.ts';
 
 export interface ConnectionTable {
   /** Adds a connection that was accepted; at the limit it closes the one that is idle longest. */

@@ -5,6 +5,7 @@ import type { LimitCheck } from '../features/limits/limiter.ts';
 import type { Caller } from '../features/limits/windows.ts';
 import type { RequestOrigin } from './origin-check.ts';
 import type { ReceivedRequest } from './receive-request.ts';
+import type { ReplyOwner } from './reply-memory.ts';
 import type { Destination } from './router.ts';
 
 /** A request and what is found out about it on its way. Its body, once read, is not kept here. */
@@ -16,6 +17,8 @@ export interface Exchange {
   endpoint: Endpoint | undefined;
   /** From when a limit has looked at the request. */
   limits: LimitCheck | undefined;
+  /** Whose memory the reply takes; once it was judged. */
+  owner: ReplyOwner;
 }
 
 /** What judging a request came to. */

@@ -10,6 +10,7 @@ import { createJudge, type JudgeDeps } from './judge.ts';
 import { type IsAllowedOrigin, readOrigin } from './origin-check.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { createListHeaders, type HeaderList, type ListHeadersDeps } from './reply-headers.ts';
+import type { ReplyOwner } from './reply-memory.ts';
 import type { RunQueue } from './run-queue.ts';
 
 export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {
@@ -24,6 +25,7 @@ export interface RoutedReply {
   readonly reply: Reply;
   readonly headers: HeaderList;
   readonly route: string;
+  readonly owner?: ReplyOwner;
 }
 
 export function createPipeline(deps: PipelineDeps): Pipeline {
@@ -39,10 +41,14 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       origin: readOrigin(received.request, isAllowedOrigin),
       endpoint: undefined,
       limits: undefined,
+      owner: 'unauthenticated',
     };
     const { trace } = received.request;
     return judge(exchange)
-      .then(trace ? (judged) => trace.run(() => admitAndRun(judged)) : admitAndRun)
+      .then((judged) => {
+        exchange.owner = findOwner(judged);
+        return trace ? trace.run(() => admitAndRun(judged)) : admitAndRun(judged);
+      })
       .then(
         (reply) => completeReply(reply, exchange),
         (thrown: unknown) => completeReply(renderThrown(thrown, exchange), exchange),
@@ -60,7 +66,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
 
   function completeReply(
     reply: Reply,
-    { destination, origin, endpoint, limits }: Exchange,
+    { destination, origin, endpoint, limits, owner }: Exchange,
   ): RoutedReply {
     const { route } = destination;
     const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
@@ -72,8 +78,14 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       // A refusal by a limit has the headers of that limit.
       limitHeaders: reply.status === 429 ? undefined : limits?.headers(),
     });
-    return { reply, headers, route: destination.label };
+    return { reply, headers, route: destination.label, owner };
   }
+}
+
+function findOwner(judged: JudgedRequest): ReplyOwner {
+  if (judged.limits === undefined || judged.caller.kind !== 'admitted') return 'unauthenticated';
+  const { sub } = judged.caller;
+  return sub === undefined ? 'authDisabled' : { sub };
 }
 
 /** As the endpoint speaks of errors. */

@@ -2,15 +2,29 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import { KEEP_ALIVE } from '../core/sse.ts';
+import type { CountedReply } from './reply-memory.ts';
 
 /** Handed over at once: a slow caller's progress shows by such steps. */
 export const SLICE_BYTES = 16_384;
 
+/** Counts so many bytes until they are sent, or the connection has closed. */
+export type CountBytes = (bytes: number) => CountedReply;
+
 /** Resolves when the last slice was handed over, not all of it before; never when the caller is gone. */
-export async function writeSlices(res: ServerResponse, bytes: Uint8Array): Promise<void> {
+export async function writeSlices(
+  res: ServerResponse,
+  bytes: Uint8Array,
+  countBytes: CountBytes,
+): Promise<void> {
+  let counted: CountedReply | undefined;
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    if (!res.write(bytes.subarray(at, at + SLICE_BYTES))) await waitForDrain(res);
+    if (res.write(bytes.subarray(at, at + SLICE_BYTES))) continue;
+    // All of it stays in memory until its last byte is handed over.
+    counted ??= countBytes(bytes.length);
+    await waitForDrain(res);
+    counted.noteSent(SLICE_BYTES);
   }
+  counted?.end();
 }
 
 const waitForDrain = (res: ServerResponse) =>
@@ -31,7 +45,11 @@ export interface StreamWriter {
 /** Milliseconds. Proxies cut what is silent for 60 s. */
 const KEEP_ALIVE_MS = 15_000;
 
-export function createStreamWriter(res: ServerResponse, clock: Clock): StreamWriter {
+export function createStreamWriter(
+  res: ServerResponse,
+  clock: Clock,
+  countBytes: CountBytes,
+): StreamWriter {
   let isStopped = false;
   let cancelComment = () => {};
 
@@ -49,7 +67,7 @@ export function createStreamWriter(res: ServerResponse, clock: Clock): StreamWri
     keepAlive,
     async write(piece) {
       cancelComment();
-      await writeSlices(res, Buffer.from(piece));
+      await writeSlices(res, Buffer.from(piece), countBytes);
     },
     end() {
       cancelComment();

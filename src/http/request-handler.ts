@@ -127,12 +127,12 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,
-    { reply, headers, route }: RoutedReply,
+    { reply, headers, route, owner }: RoutedReply,
     fail: (cause: unknown) => void,
   ): void {
     const { body } = received;
     try {
-      const sent = sendReply(req, res, reply, headers);
+      const sent = sendReply(req, res, reply, headers, owner);
       if (body.isRead) runWhenClosed(res, body.release);
       else discardBody(req, clock);
       if (sent === undefined) {

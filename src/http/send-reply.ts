@@ -4,8 +4,15 @@ import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Reply } from '../core/message.ts';
 import type { ConnectionTable } from './connection-table.ts';
+import { runWhenClosed } from './receive-request.ts';
 import type { HeaderList } from './reply-headers.ts';
-import { createStreamWriter, SLICE_BYTES, writeSlices } from './reply-writer.ts';
+import {
+  type CountedReply,
+  createReplyMemory,
+  type ReplyMemory,
+  type ReplyOwner,
+} from './reply-memory.ts';
+import { type CountBytes, createStreamWriter, SLICE_BYTES, writeSlices } from './reply-writer.ts';
 
 export interface SendReplyDeps {
   readonly connections: ConnectionTable;
@@ -22,12 +29,21 @@ export type SendReply = (
   res: ServerResponse,
   reply: Reply,
   headers: HeaderList,
+  owner?: ReplyOwner,
 ) => Promise<void> | undefined;
 
 export function createSendReply({ connections, clock, log }: SendReplyDeps): SendReply {
+  const memory = createReplyMemory(clock);
   const sendStream = createSendStream(clock, log);
 
-  return function sendReply(req, res, { status, body = '', stream }, headers) {
+  return function sendReply(
+    req,
+    res,
+    { status, body = '', stream },
+    headers,
+    owner = 'unauthenticated',
+  ) {
+    const countBytes = createCountBytes(memory, owner, req, res);
     const connection = connections.get(req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
     const bytes = Buffer.byteLength(body);
@@ -36,10 +52,27 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
       headers.push('Content-Length', String(bytes));
     }
     if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
-    if (stream) return sendStream(req, res, { status, headers, stream });
+    if (stream) return sendStream(req, res, { status, headers, stream, countBytes });
     connection.countReply(res, bytes);
-    sendWhole(req, res, { status, headers, body });
+    sendWhole(req, res, { status, headers, body, countBytes });
     return undefined;
+  };
+}
+
+/** Where it has to make room, the connection ends, with what its caller has not read. */
+function createCountBytes(
+  memory: ReplyMemory,
+  owner: ReplyOwner,
+  { socket }: IncomingMessage,
+  res: ServerResponse,
+): CountBytes {
+  let counted: CountedReply | undefined;
+
+  return function countBytes(bytes) {
+    if (counted === undefined) runWhenClosed(res, () => counted?.end());
+    counted = memory.start(owner, bytes, () => socket.resetAndDestroy());
+    if (res.destroyed) counted.end();
+    return counted;
   };
 }
 
@@ -47,19 +80,20 @@ interface WholeReply {
   readonly status: number;
   readonly headers: HeaderList;
   readonly body: NonNullable<Reply['body']>;
+  readonly countBytes: CountBytes;
 }
 
 function sendWhole(
   { method }: IncomingMessage,
   res: ServerResponse,
-  { status, headers, body }: WholeReply,
+  { status, headers, body, countBytes }: WholeReply,
 ): void {
   res.writeHead(status, headers);
   if (method === 'HEAD' || res.destroyed || body.length <= SLICE_BYTES) {
     res.end(body);
     return;
   }
-  void writeSlices(res, toBytes(body)).then(() => res.end());
+  void writeSlices(res, toBytes(body), countBytes).then(() => res.end());
 }
 
 /** A page is the same bytes for everybody: not copied. */
@@ -70,6 +104,7 @@ interface StreamedReply {
   readonly status: number;
   readonly headers: HeaderList;
   readonly stream: AsyncIterable<string>;
+  readonly countBytes: CountBytes;
 }
 
 /**
@@ -83,9 +118,9 @@ type SendStream = (
 ) => Promise<void>;
 
 function createSendStream(clock: Clock, log: Log): SendStream {
-  return async function sendStream({ method }, res, { status, headers, stream }) {
+  return async function sendStream({ method }, res, { status, headers, stream, countBytes }) {
     const pieces = stream[Symbol.asyncIterator]();
-    const writer = createStreamWriter(res, clock);
+    const writer = createStreamWriter(res, clock, countBytes);
     let isOver = false;
 
     async function sendAll(): Promise<void> {

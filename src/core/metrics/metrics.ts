@@ -27,7 +27,7 @@ export interface Metrics {
   recordUpstreamRequest(
     server: string,
     method: string,
-    status: 'success' | 'unavailable' | 'timeout' | 'invalid' | 'aborted' | 'error',
+    status: 'success' | 'unavailable' | 'timeout' | 'invalid' | 'overloaded' | 'aborted' | 'error',
     seconds: number,
   ): void;
   recordUpstreamState(server: string, isUp: boolean): void;

@@ -129,6 +129,8 @@ export type UpstreamFailure =
   | 'timeout'
   /** It answered what is no answer: no JSON, half a message, too much, another id. */
   | 'invalid'
+  /** The gateway gave it up: answers that came in took too much memory, or their server too much of its time. */
+  | 'overloaded'
   /** Nobody waits any more. */
   | 'aborted'
   /** It answered with a JSON-RPC error, which is for the client. */

@@ -1,7 +1,8 @@
 // §18.4: what a process does wrong is an error of its own calls, and nobody else's.
 import { describe, expect, test } from 'vitest';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import { GATEWAY_CALLER, type UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
+import { sessionCaller } from '../../support/upstreams/requests.ts';
 import {
   callTool,
   isAlive,
@@ -335,9 +336,11 @@ test.each([
   expect(counts.at(-1)).toBe(0);
 });
 
+const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
+
 test.each([
   ['what is no message', '{no'],
-  ['notifications', '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'],
+  ['notifications', CHANGED],
 ])(
   '§18.4 stdio: a process that writes %s without end keeps nobody else waiting',
   async (_what, line) => {
@@ -350,3 +353,50 @@ test.each([
     }
   },
 );
+
+function countChanges({ upstream }: StdioTest, caller: UpstreamCaller) {
+  let heard = 0;
+  const listChanged = () => {
+    heard += 1;
+  };
+  upstream.listen(caller, { listChanged, resourceUpdated() {} });
+  return () => heard;
+}
+
+test.each([
+  ['all share', 'shared', 4000],
+  ['one user has', 'user', 1000],
+] as const)(
+  '§18.4 stdio: of a process that %s, so many notifications are looked at in a second; the others wait',
+  async (_what, isolation, count) => {
+    const clock = manualClock();
+    const stdio = useStdio({ ...scripted(), isolation }, { clock });
+    const caller = sessionCaller();
+    await callTool(stdio, 'echo', { value: '' }, { caller });
+    const heard = countChanges(stdio, caller);
+    const before = heard();
+    await callTool(stdio, 'flood', { line: CHANGED }, { caller });
+    await expect.poll(() => heard() - before).toBe(count);
+    for (let time = 0; time < 500; time += 1) await turn();
+    expect(heard() - before).toBe(count);
+    clock.advance(1000);
+    await expect.poll(() => heard() - before).toBe(2 * count);
+  },
+);
+
+test('§18.4 stdio: a batch may have 100 messages; a longer one is skipped, and the call that it answers fails', async () => {
+  const stdio = useStdio();
+  await callTool(stdio, 'echo', { value: '' });
+  const heard = countChanges(stdio, GATEWAY_CALLER);
+  const before = heard();
+  expect(await callTool(stdio, 'batch', { count: 99 })).toBe('done');
+  expect(heard() - before).toBe(99);
+  for (const count of [100, 100_000]) {
+    await expect(callTool(stdio, 'batch', { count })).rejects.toMatchObject({
+      failure: 'invalid',
+      message: 'it answered in a batch of more than 100 messages',
+    });
+  }
+  expect(heard() - before).toBe(99);
+  expect(await callTool(stdio, 'echo', { value: 'still there' })).toBe('still there');
+});

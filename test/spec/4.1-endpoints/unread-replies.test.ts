@@ -34,6 +34,12 @@ const catalog = createLocalCatalog({
         return { content: [{ type: 'text', text: 'x'.repeat(2 * MEBIBYTE) }] };
       },
     }),
+    defineTool({
+      name: 'huge',
+      description: 'Fifteen megabytes, most of which the system does not take.',
+      inputSchema: { type: 'object' },
+      run: () => ({ content: [{ type: 'text', text: 'x'.repeat(15 * MEBIBYTE) }] }),
+    }),
   ],
 });
 
@@ -147,6 +153,35 @@ describe('a caller who reads no replies', () => {
     expect(reader.isClosed).toBe(false);
     expect(ran).toBe(COUNT);
   });
+});
+
+test('§12 replies of one user that are not read take 32 MiB: beyond that the slowest loses its connection', async () => {
+  const sizeOf = ({ received }: Reader) => received().length;
+
+  async function askOne(sub: string): Promise<Reader> {
+    const token = await gateway.issuer.sign({ sub });
+    const session = await gateway.open({ token });
+    const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"huge"}}';
+    const reader = await openUnread();
+    const answered = () => gateway.log.filter(({ of }) => of === 'huge').length;
+    const before = answered();
+    reader.socket.write(postHead({ path: '/mcp', token, session, length: body.length }) + body);
+    await expect.poll(answered).toBe(before + 1);
+    await flushLoopback(200);
+    clock.advance(1000);
+    return reader;
+  }
+
+  const other = await askOne('bob');
+  const first = await askOne('ann');
+  const second = await askOne('ann');
+  const third = await askOne('ann');
+  for (const { socket } of [other, first, second, third]) socket.resume();
+  await expect.poll(() => first.isClosed).toBe(true);
+  expect(sizeOf(first)).toBeLessThan(15 * MEBIBYTE);
+  for (const reader of [other, second, third]) {
+    await expect.poll(() => sizeOf(reader)).toBeGreaterThan(15 * MEBIBYTE);
+  }
 });
 
 describe('how fast replies must be read', () => {

@@ -9,6 +9,8 @@ import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
 import type { Store } from '../../../src/core/store/store.ts';
 import { createHttpUpstream } from '../../../src/features/upstreams/http/http-upstream.ts';
 import type { HttpUpstreamDeps } from '../../../src/features/upstreams/http/http-upstream-deps.ts';
+import { createAnswerMemory } from '../../../src/features/upstreams/transport/answer-memory.ts';
+import { createMessagePace } from '../../../src/features/upstreams/transport/message-pace.ts';
 import type { Upstream } from '../../../src/features/upstreams/upstream.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 
@@ -49,7 +51,10 @@ export async function openHttpUpstream(
         getSeal: async () => seal,
         getHeaders: async () => ({}),
         maxBytes: 1_000_000,
+        answerMemory: createAnswerMemory(clock, 1_000_000),
+        messagePace: createMessagePace(clock),
         outbound: { httpProxy: undefined, httpsProxy: undefined, noProxy: [] },
+        isSessionActive: async () => true,
         sessionKeyPrefix: KEY_PREFIX,
         sessionTtlSeconds: 3600,
         ...given,

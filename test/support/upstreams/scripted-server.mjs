@@ -83,6 +83,12 @@ const tools = {
     setImmediate(write);
     return 'done';
   },
+  /** So many notifications and the answer, all in one line. */
+  batch: ({ count }, _params, id) => {
+    const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+    const answer = { jsonrpc: '2.0', id, result: text('done') };
+    process.stdout.write(`${JSON.stringify([...Array(count).fill(changed), answer])}\n`);
+  },
   noJson: () => {
     process.stdout.write('Listening on \u001b[31mport\u001b[0m 3000\n{"a":\n\n[1,2]\n"text"\n');
     return 'done';

@@ -4,6 +4,8 @@ import { type Clock, systemClock } from '../../../src/core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../src/core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../src/core/json.ts';
 import { createStdioUpstream } from '../../../src/features/upstreams/stdio/stdio-upstream.ts';
+import { createAnswerMemory } from '../../../src/features/upstreams/transport/answer-memory.ts';
+import { createMessagePace } from '../../../src/features/upstreams/transport/message-pace.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -59,6 +61,8 @@ export function openStdio(
       clock,
       log,
       maxBytes,
+      answerMemory: createAnswerMemory(clock, maxBytes),
+      messagePace: createMessagePace(clock),
       environment,
       isSessionActive,
       onProcessCount: (count) => void counts.push(count),

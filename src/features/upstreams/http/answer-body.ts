@@ -2,34 +2,25 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../../core/json.ts';
-import { decodeUtf8 } from '../../../core/utf8.ts';
-import { parseServerJson } from '../messages/parse-json.ts';
 import { createGrowingBuffer } from './growing-buffer.ts';
 
 export interface AnswerBody {
   /** What is wrong with it; undefined while nothing is. */
   add(chunk: Buffer): string | undefined;
   /** As `add`, once nothing more comes. */
-  end(): string | undefined;
-}
-
-interface BodyOptions {
-  readonly maxBytes: number;
-  onValue(value: unknown): void;
-  /** Called once the whole body was read without a problem. */
-  complete(): void;
+  end(): void;
+  /** Bytes that are kept because the rest of them is still to come. */
+  readonly keptBytes: number;
 }
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
-/** The media type says more, where it is known. */
-export const NO_JSON = 'it answered what is no JSON';
 const tooLong = (maxBytes: number) =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
 /** A single value of JSON, or nothing at all (202). */
-export function createJsonBody({ maxBytes, onValue, complete }: BodyOptions): AnswerBody {
+export function createJsonBody(maxBytes: number, onEnd: (text: Buffer) => void): AnswerBody {
   const received = createGrowingBuffer();
   return {
     add(chunk) {
@@ -37,48 +28,49 @@ export function createJsonBody({ maxBytes, onValue, complete }: BodyOptions): An
       received.add(chunk);
       return undefined;
     },
-    end() {
-      if (received.length > 0) {
-        const text = decodeUtf8(received.take());
-        const parsed = text === undefined ? undefined : parseServerJson(text);
-        if (parsed === undefined) return NO_JSON;
-        onValue(parsed.value);
-      }
-      complete();
-      return undefined;
+    end: () => onEnd(received.take()),
+    get keptBytes() {
+      return received.length;
     },
   };
 }
 
+export interface EventBodyOptions {
+  readonly maxBytes: number;
+  onMessage(data: string): void;
+  onNamedEvent(name: string, data: string): void;
+  /** A comment, a field that means nothing, an event without data. */
+  onNoise(): void;
+  onEnd(): void;
+}
+
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
-export function createEventBody(
-  options: BodyOptions & {
-    readonly onNamedEvent?: ((name: string, data: string) => void) | undefined;
-  },
-): AnswerBody {
-  const { maxBytes, onValue, complete, onNamedEvent } = options;
+export function createEventBody(options: EventBodyOptions): AnswerBody {
+  const { maxBytes, onMessage, onNamedEvent, onNoise, onEnd } = options;
   const decoder = new StringDecoder('utf8');
   /** Of the line that has begun. */
   const held = createGrowingBuffer();
+  /** Of the event that has begun: about what its lines take so far. */
+  let heldOfEvent = 0;
   let problem: string | undefined;
-
-  function takeMessage(data: string): void {
-    // The first event of a stream may be empty (MCP 2025-11-25, resuming).
-    if (data === '' || problem !== undefined) return;
-    const parsed = parseServerJson(data);
-    if (parsed === undefined) problem = NO_JSON;
-    else onValue(parsed.value);
-  }
 
   const parser = createParser({
     // All lines of an event, which may come with comments between them.
     maxBufferSize: maxBytes,
     onError({ type }) {
       if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
+      else onNoise();
     },
     onEvent({ event = 'message', data }) {
-      if (event === 'message') takeMessage(data);
-      else onNamedEvent?.(event, data);
+      heldOfEvent = 0;
+      if (event !== 'message') onNamedEvent(event, data);
+      // The first event of a stream may be empty (MCP 2025-11-25, resuming).
+      else if (data === '') onNoise();
+      else onMessage(data);
+    },
+    onComment(comment) {
+      heldOfEvent = Math.max(0, heldOfEvent - comment.length - COMMENT_BYTES);
+      onNoise();
     },
   });
 
@@ -86,34 +78,37 @@ export function createEventBody(
     add(chunk) {
       held.add(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
-        parser.feed(decoder.write(held.take()));
+        const lines = held.take();
+        heldOfEvent += lines.length;
+        parser.feed(decoder.write(lines));
       }
       return held.length > maxBytes ? tooLong(maxBytes) : problem;
     },
-    end() {
-      complete();
-      return undefined;
+    end: onEnd,
+    get keptBytes() {
+      return held.length + heldOfEvent;
     },
   };
 }
+
+/** A colon, and the ends of its line and of the empty one that mostly follows. */
+const COMMENT_BYTES = 3;
 
 /** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;
 
 export function createRefusalBody(complete: (body: JsonObject | undefined) => void): AnswerBody {
-  const chunks: Buffer[] = [];
-  let length = 0;
+  const received = createGrowingBuffer();
   return {
     add(chunk) {
-      length += chunk.length;
-      chunks.push(chunk);
-      if (length <= MAX_REFUSAL_BYTES) return undefined;
+      received.add(chunk);
+      if (received.length <= MAX_REFUSAL_BYTES) return undefined;
       complete(undefined);
       return tooLong(MAX_REFUSAL_BYTES);
     },
-    end() {
-      complete(parseObject(Buffer.concat(chunks)));
-      return undefined;
+    end: () => complete(parseObject(received.take())),
+    get keptBytes() {
+      return received.length;
     },
   };
 }

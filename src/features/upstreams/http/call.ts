@@ -101,15 +101,15 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
       openRequests -= 1;
     }
 
-    function takeValue(value: unknown, headers: IncomingHttpHeaders): void {
+    function takeValue(value: unknown, headers: IncomingHttpHeaders): number {
       if (isSettled) {
         call.onStray('it went on after its answer');
-        return;
+        return 1;
       }
       const message = readServerMessage(value);
       if (message?.kind === 'request') {
         void answer(message);
-        return;
+        return 1;
       }
       const taken =
         message === undefined
@@ -122,6 +122,7 @@ export const runCall = ({ dispatcher, clock }: CallDeps, call: Call): Promise<Ca
         if (isEventStream(headers)) cancelLinger = clock.after(LINGER_MS, stop);
         resolve(taken);
       }
+      return taken === undefined ? 1 : 0;
     }
 
     function finish(end: ExchangeEnd): void {

@@ -8,7 +8,9 @@ import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { CredentialHeaders, GetHeaders } from '../credentials/get-headers.ts';
 import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
-import { type UpstreamCaller, UpstreamError } from '../upstream.ts';
+import type { AnswerMemory, AnswerOwner } from '../transport/answer-memory.ts';
+import type { MessagePace } from '../transport/message-pace.ts';
+import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../upstream.ts';
 import { type CallOutcome, runCall } from './call.ts';
 import {
   type ExchangeEnd,
@@ -61,6 +63,8 @@ export interface ConnectionDeps {
   /** What tells the server who calls. */
   readonly getHeaders: GetHeaders;
   readonly maxBytes: number;
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
   readonly clock: Clock;
   readonly log: Log;
   /** Told how each call went: whether the server can be reached is seen by that. */
@@ -73,7 +77,7 @@ const SEND_TIMEOUT_MS = 10_000;
 const DELETE_TIMEOUT_MS = 2000;
 
 export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDeps): Connection {
-  const { clock, log, maxBytes } = deps;
+  const { clock, log, maxBytes, answerMemory, messagePace } = deps;
   const { origin, pathname, search } = new URL(config.url);
   const path = pathname + search;
   const configured = toHeaderList(config.headers);
@@ -108,19 +112,21 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
   function callOnce(caller: UpstreamCaller, sending: Sending): Promise<CallOutcome> {
     const credentials = deps.getHeaders(caller);
     return opened === undefined || credentials instanceof Promise
-      ? callLater(credentials, sending)
-      : sendCall(opened, joinHeaders(posted, credentials, sending.headers), sending);
+      ? callLater(caller, credentials, sending)
+      : sendCall(caller, opened, joinHeaders(posted, credentials, sending.headers), sending);
   }
 
   async function callLater(
+    caller: UpstreamCaller,
     credentials: CredentialHeaders | Promise<CredentialHeaders>,
     sending: Sending,
   ): Promise<CallOutcome> {
     const headers = joinHeaders(posted, await credentials, sending.headers);
-    return sendCall(opened ?? (await openDispatcher()), headers, sending);
+    return sendCall(caller, opened ?? (await openDispatcher()), headers, sending);
   }
 
   function sendCall(
+    caller: UpstreamCaller,
     dispatcher: Dispatcher,
     headers: string[],
     sending: Sending,
@@ -132,7 +138,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     return runCall(
       { dispatcher, clock },
       {
-        exchange: toExchange('POST', headers, JSON.stringify(message)),
+        exchange: toExchange(caller, 'POST', headers, JSON.stringify(message)),
         id,
         timeoutMs,
         signal,
@@ -154,10 +160,22 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
   }
 
   const toExchange = (
+    caller: UpstreamCaller,
     method: ExchangeRequest['method'],
     headers: string[],
     body: string | null,
-  ): ExchangeRequest => ({ origin, path, method, headers, body, maxBytes, isAnswered: true });
+  ): ExchangeRequest => ({
+    origin,
+    path,
+    method,
+    headers,
+    body,
+    maxBytes,
+    isAnswered: true,
+    countAnswer: (onDrop) => answerMemory.open(findOwner(caller), onDrop),
+    openPace: () =>
+      messagePace.open({ server: config.name, user: caller.user?.sub, isShared: false }),
+  });
 
   return {
     async call(caller, sending) {
@@ -176,9 +194,13 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
       const dispatcher = opened ?? (await openDispatcher());
       const body = message === null ? null : JSON.stringify(message);
       const method = message === null ? 'DELETE' : 'POST';
-      const exchange = { ...toExchange(method, headers, body), path: elsewhere, isAnswered: false };
+      const exchange = {
+        ...toExchange(caller, method, headers, body),
+        path: elsewhere,
+        isAnswered: false,
+      };
       return new Promise((resolve) => {
-        const onMessage = () => {};
+        const onMessage = () => 1;
         const onEnd = (end: ExchangeEnd) => {
           cancelTimer();
           resolve(end);
@@ -197,7 +219,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
       const accepted = [...configured, 'accept', 'text/event-stream'];
       const headers = await prepare(caller, accepted, given);
       const dispatcher = opened ?? (await openDispatcher());
-      return startExchange(dispatcher, toExchange('GET', headers, null), listener);
+      return startExchange(dispatcher, toExchange(caller, 'GET', headers, null), listener);
     },
 
     async close() {
@@ -206,6 +228,9 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     },
   };
 }
+
+const findOwner = (caller: UpstreamCaller): AnswerOwner =>
+  caller === GATEWAY_CALLER ? 'gateway' : { sub: caller.user?.sub };
 
 /**
  * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then

@@ -2,13 +2,17 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../../../core/json.ts';
-import type { UpstreamError } from '../upstream.ts';
+import { decodeUtf8 } from '../../../core/utf8.ts';
+import { parseServerJson } from '../messages/parse-json.ts';
+import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { StreamPace } from '../transport/message-pace.ts';
+import { createPacedMessages } from '../transport/paced-messages.ts';
+import { UpstreamError } from '../upstream.ts';
 import {
   type AnswerBody,
   createEventBody,
   createJsonBody,
   createRefusalBody,
-  NO_JSON,
 } from './answer-body.ts';
 import { createInvalidError, createNoJsonError, toConnectionError } from './failures.ts';
 
@@ -23,11 +27,18 @@ export interface ExchangeRequest {
   readonly maxBytes: number;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
+  /** Counts what of the answer is in memory; `onDrop` is called when it takes too much. */
+  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer;
+  /** Of the messages in the answer. */
+  openPace(): StreamPace;
 }
 
 export interface ExchangeListener {
-  /** One value of JSON after the other; nothing more after the function that ends the exchange. */
-  onMessage(value: unknown, headers: IncomingHttpHeaders): void;
+  /**
+   * One value of JSON after the other; nothing more after the function that ends the exchange. Returns how many
+   * messages it counts as: none for the answer that was waited for.
+   */
+  onMessage(value: unknown, headers: IncomingHttpHeaders): number;
   /** Once, unless the exchange was ended from here. */
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
@@ -51,22 +62,43 @@ export type ExchangeEnd =
 /** Sends the request; the result ends it, whatever has come by then. */
 export function startExchange(
   dispatcher: Dispatcher,
-  { origin, path, method, headers: sent, body: content, maxBytes, isAnswered }: ExchangeRequest,
+  exchange: ExchangeRequest,
   listener: ExchangeListener,
 ): () => void {
+  const { origin, path, method, headers: sent, body: content, maxBytes, isAnswered } = exchange;
+  const counted = exchange.countAnswer(fail);
+  const pace = exchange.openPace();
   let controller: Dispatcher.DispatchController | undefined;
   let body: AnswerBody | undefined;
   let answerHeaders: IncomingHttpHeaders = {};
   let isOver = false;
 
+  const messages = createPacedMessages<string | Buffer>({
+    pace,
+    pass: passMessage,
+    copy: (text) => text,
+    pause: () => controller?.pause(),
+    resume() {
+      counted.note(0, body?.keptBytes ?? 0);
+      controller?.resume();
+    },
+    giveUp: () => fail(new UpstreamError('overloaded', TOO_FAST)),
+  });
+
+  function close(): void {
+    isOver = true;
+    messages.stop();
+    counted.end();
+  }
+
   function end(outcome: ExchangeEnd): void {
     if (isOver) return;
-    isOver = true;
+    close();
     listener.onEnd(outcome);
   }
 
   function stop(): void {
-    isOver = true;
+    close();
     controller?.abort(STOPPED);
   }
 
@@ -75,11 +107,50 @@ export function startExchange(
     controller?.abort(STOPPED);
   }
 
-  function readBody(read: (started: AnswerBody) => string | undefined): void {
+  function passMessage(text: string | Buffer): number {
+    const decoded = typeof text === 'string' ? text : decodeUtf8(text);
+    const parsed = decoded === undefined ? undefined : parseServerJson(decoded);
+    if (parsed !== undefined) return listener.onMessage(parsed.value, answerHeaders);
+    fail(createNoJsonError(answerHeaders));
+    return 1;
+  }
+
+  function readChunk(chunk: Buffer): void {
     if (isOver || body === undefined) return;
-    const problem = read(body);
-    if (problem === undefined) return;
-    fail(problem === NO_JSON ? createNoJsonError(answerHeaders) : createInvalidError(problem));
+    const problem = body.add(chunk);
+    if (isOver) return;
+    if (problem !== undefined) {
+      fail(createInvalidError(problem));
+      return;
+    }
+    messages.check();
+    if (isOver) return;
+    counted.note(chunk.length, body.keptBytes + messages.waitingBytes);
+  }
+
+  function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {
+    if (status >= 300) {
+      return createRefusalBody((value) => end({ kind: 'refused', status, headers, body: value }));
+    }
+    listener.onStart?.(headers);
+    const complete = () => end({ kind: 'complete', status, headers });
+    if (!isAnswered) return createRefusalBody(complete);
+    if (!isEventStream(headers)) {
+      return createJsonBody(maxBytes, (text) => {
+        if (text.length > 0) messages.push(text, text.length);
+        messages.end(complete);
+      });
+    }
+    return createEventBody({
+      maxBytes,
+      onMessage: (data) => messages.push(data, data.length),
+      onNamedEvent(name, data) {
+        pace.count(1, data.length);
+        if (!isOver) listener.onNamedEvent?.(name, data);
+      },
+      onNoise: () => pace.count(1, 0),
+      onEnd: () => messages.end(complete),
+    });
   }
 
   const request = { origin, path, method, headers: sent, body: content };
@@ -91,31 +162,24 @@ export function startExchange(
     onResponseStart(_controller, status, headers) {
       if (status < 200 || isOver) return;
       answerHeaders = headers;
-      const onValue = (value: unknown) => {
-        if (!isOver) listener.onMessage(value, headers);
-      };
-      if (status >= 300) {
-        body = createRefusalBody((value) => end({ kind: 'refused', status, headers, body: value }));
-        return;
-      }
-      listener.onStart?.(headers);
-      const complete = () => end({ kind: 'complete', status, headers });
-      if (!isAnswered) {
-        body = createRefusalBody(complete);
-        return;
-      }
-      body = isEventStream(headers)
-        ? createEventBody({ maxBytes, onValue, complete, onNamedEvent: listener.onNamedEvent })
-        : createJsonBody({ maxBytes, onValue, complete });
+      body = createBody(status, headers);
     },
-    onResponseData: (_controller, chunk) => readBody((started) => started.add(chunk)),
-    onResponseEnd: () => readBody((started) => started.end()),
+    onResponseData: (_controller, chunk) => readChunk(chunk),
+    onResponseEnd() {
+      // From now on the connection may be that of another request.
+      controller = undefined;
+      if (!isOver) body?.end();
+    },
     onResponseError(_controller, cause) {
-      end({ kind: 'failed', error: toConnectionError(cause, body !== undefined) });
+      controller = undefined;
+      const error = toConnectionError(cause, body !== undefined);
+      messages.end(() => end({ kind: 'failed', error }));
     },
   });
   return stop;
 }
+
+const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
 
 /** What undici is told; nobody sees it, since the listener is told nothing more. */
 const STOPPED = new Error('Nobody waits for the answer any more');

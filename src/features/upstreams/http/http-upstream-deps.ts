@@ -4,6 +4,8 @@ import type { Log } from '../../../core/log.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { GetHeaders } from '../credentials/get-headers.ts';
+import type { AnswerMemory } from '../transport/answer-memory.ts';
+import type { MessagePace } from '../transport/message-pace.ts';
 
 /** What a server that is reached by HTTP needs of the gateway. */
 export interface HttpUpstreamDeps {
@@ -15,7 +17,12 @@ export interface HttpUpstreamDeps {
   readonly getHeaders: GetHeaders;
   /** Bytes of an answer, or of an event of a stream. */
   readonly maxBytes: number;
+  /** Both are the same for all servers. */
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
   readonly outbound: OutboundConfig;
+  /** Whether a client's session goes on, whichever replica it was ended at; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly sessionKeyPrefix: string;
   /** `MCP_SESSION_TTL_SECONDS`. */

@@ -34,6 +34,8 @@ export function createHttpUpstream(
     getHeaders: (caller) =>
       caller.user === undefined && isForUsers ? {} : deps.getHeaders(caller),
     maxBytes,
+    answerMemory: deps.answerMemory,
+    messagePace: deps.messagePace,
     clock,
     log,
     judge,

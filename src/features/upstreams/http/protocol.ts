@@ -74,6 +74,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   const sessionStream = createSessionStream({
     connection,
     sessions: sessionEra.sessions,
+    isSessionActive: deps.isSessionActive,
     request: sessionEra.request,
   });
   const openSubscriptionStream = createOpenSubscriptionStream({

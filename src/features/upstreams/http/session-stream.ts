@@ -15,6 +15,8 @@ import type { ServerSessions } from './sessions.ts';
 export interface SessionStreamDeps {
   readonly connection: Connection;
   readonly sessions: ServerSessions;
+  /** Whether a client's session goes on; never rejects. */
+  isSessionActive(sessionId: string): Promise<boolean>;
   /** Sends a request of the gateway's own. */
   request(caller: UpstreamCaller, request: UpstreamRequest): Promise<unknown>;
 }
@@ -52,6 +54,9 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
         onOpen();
       });
       if (isLost(session, end)) {
+        // It may have been ended with the client's, at another replica: nobody needs one in its place.
+        const { sessionId } = caller;
+        if (sessionId !== undefined && !(await deps.isSessionActive(sessionId))) return 'never';
         await sessions.renew(caller, session);
         return 'again';
       }
@@ -98,6 +103,7 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
           const message = readServerMessage(value);
           if (message?.kind === 'request') void answer(message);
           else if (message?.kind === 'notification') notify(message);
+          return 1;
         },
         onEnd(end: ExchangeEnd) {
           signal.removeEventListener('abort', stopOnAbort);

@@ -79,7 +79,7 @@ export async function openSseChannel(
     if (posted.kind === 'failed') end(posted.error);
     else if (posted.kind === 'refused' && posted.status === 404) {
       end(toRefusal(posted.status, posted.headers));
-    } else if (posted.kind === 'refused') rpc.receive(Buffer.from(JSON.stringify({ id })));
+    } else if (posted.kind === 'refused') rpc.receiveValue({ id });
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -101,7 +101,7 @@ export async function openSseChannel(
         postPath = findPath(data, url);
         settle(postPath === undefined ? createInvalidError(FOREIGN_ENDPOINT) : undefined);
       },
-      onMessage: (value: unknown) => void rpc.receive(Buffer.from(JSON.stringify(value))),
+      onMessage: (value: unknown) => rpc.receiveValue(value).count,
       onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
     };
     connection.stream(caller, [], listener).then((started) => {

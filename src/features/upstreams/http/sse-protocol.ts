@@ -13,8 +13,11 @@ import { openSseChannel, type SseChannel } from './sse-channel.ts';
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
-  readonly isShared: boolean;
+  /** Of the client's session that it ends with; undefined where it is shared. */
+  readonly sessionId: string | undefined;
   usedAt: number;
+  /** When it was last asked whether its session goes on. */
+  askedAt: number;
   /** Requests that have no answer yet, and listeners. */
   users: number;
   logLevel: LogSeverity | undefined;
@@ -22,6 +25,8 @@ interface Entry {
 
 const SWEEP_MS = 60_000;
 const SHARED_IDLE_MS = 900_000;
+/** Milliseconds without a call after which it is asked, each time, whether the session goes on. */
+const ASK_AFTER_MS = 300_000;
 /** Each is a connection that stays. */
 const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
@@ -72,8 +77,9 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
     }
     const entry: Entry = {
       opening: open(caller),
-      isShared: caller.sessionId === undefined,
+      sessionId: caller.sessionId,
       usedAt: clock.monotonic(),
+      askedAt: clock.monotonic(),
       users: 0,
       logLevel: undefined,
     };
@@ -88,11 +94,21 @@ export function createSseProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps
 
   function sweep(): void {
     const now = clock.monotonic();
-    for (const { opening, isShared, usedAt, users } of entries.values()) {
-      const idleMs = isShared ? SHARED_IDLE_MS : 1000 * deps.sessionTtlSeconds;
-      if (users === 0 && now - usedAt >= idleMs) void closeChannel(opening);
+    for (const entry of entries.values()) {
+      const { opening, sessionId, usedAt, askedAt, users } = entry;
+      if (users > 0) continue;
+      if (sessionId !== undefined) {
+        if (now - Math.max(usedAt, askedAt) >= ASK_AFTER_MS) void endAfterSession(entry, sessionId);
+      } else if (now - usedAt >= SHARED_IDLE_MS) void closeChannel(opening);
     }
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
+  }
+
+  /** The session may have been ended at another replica, or without a word. */
+  async function endAfterSession(entry: Entry, sessionId: string): Promise<void> {
+    entry.askedAt = clock.monotonic();
+    const isActive = await deps.isSessionActive(sessionId);
+    if (!isActive && entry.users === 0) await closeChannel(entry.opening);
   }
 
   /** The channel stays open until the work is done. */

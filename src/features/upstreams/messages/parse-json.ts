@@ -2,7 +2,7 @@
 import { findExceededBound } from '../../../core/json-bounds.ts';
 
 /** Far more than anybody writes, far less than fills a stack or the memory. */
-const BOUNDS = { levels: 200, values: 1_000_000 };
+const BOUNDS = { levels: 200, values: 500_000 };
 
 /** Undefined for what is no JSON, or nested too deep, or has too many values. */
 export function parseServerJson(text: string): { readonly value: unknown } | undefined {

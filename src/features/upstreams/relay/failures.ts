@@ -104,4 +104,9 @@ const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
       `${server} gave no valid answer: ${reason}. Call again; if it goes on, tell whoever runs that server.`,
     advice: 'Its own log may say why.',
   },
+  overloaded: {
+    tell: (server, reason) =>
+      `The gateway gave up the answer of ${server}: ${reason}. Try again in a moment.`,
+    advice: 'The gateway bounds what answers may take: docs/operations.md "Bounds".',
+  },
 };

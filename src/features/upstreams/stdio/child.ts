@@ -2,9 +2,12 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { type Clock, pause } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { CountedAnswer } from '../transport/answer-memory.ts';
+import type { StreamPace } from '../transport/message-pace.ts';
+import { createPacedMessages } from '../transport/paced-messages.ts';
+import type { UpstreamError } from '../upstream.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
 import { createLineSplitter } from './line-splitter.ts';
-import { createOutputPace } from './output-pace.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
 
 export interface Child {
@@ -19,8 +22,8 @@ export interface Child {
 }
 
 export interface ChildHandlers {
-  /** A line that it wrote to its standard output; false for what is no message. */
-  onLine(line: Buffer): boolean;
+  /** A line that it wrote to its standard output; returns how many messages it counts as. */
+  onLine(line: Buffer): number;
   /** A line that it wrote to its error output, or the beginning of it. */
   onErrorLine(line: Buffer): void;
   /** It has ended, or could not be started: called once, and nothing after it. */
@@ -31,6 +34,10 @@ export interface ChildDeps {
   readonly clock: Clock;
   /** Longest line of its standard output, and most that may wait to be read by it. */
   readonly maxBytes: number;
+  /** Of its standard output. */
+  readonly pace: StreamPace;
+  /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
+  countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** All that it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -65,6 +72,8 @@ export function startChild(
   }
 }
 
+const TOO_FAST = 'it wrote more messages than the gateway takes, for a minute';
+
 function reportFailedStart(
   config: StdioUpstreamConfig,
   { onEnd }: ChildHandlers,
@@ -78,7 +87,7 @@ function watchChild(
   child: ChildProcessWithoutNullStreams,
   pid: number,
   handlers: ChildHandlers,
-  { clock, maxBytes }: ChildDeps,
+  { clock, maxBytes, pace, countAnswer }: ChildDeps,
 ): Child {
   let killedFor: EndReason | undefined;
   let hasExited = false;
@@ -100,17 +109,26 @@ function watchChild(
     const groupEnded = endGroup(pid, clock, TERM_MS);
     await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+    messages.flush();
+    messages.stop();
+    counted?.end();
     handlers.onEnd(killedFor ?? explainExit(exit));
     await groupEnded;
   }
 
   addGroup(pid);
   const ended = waitForEnd();
-  const pace = createOutputPace(child.stdout, clock);
-  const splitOutput = createLineSplitter(maxBytes, {
-    onLine(line) {
-      if (killedFor === undefined && !handlers.onLine(line)) pace.noteStray();
-    },
+  const counted = countAnswer(({ message: what, failure }) => kill({ what, failure }));
+  const messages = createPacedMessages<Buffer>({
+    pace,
+    pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
+    copy: (line) => Buffer.from(line),
+    pause: () => child.stdout.pause(),
+    resume: () => child.stdout.resume(),
+    giveUp: () => kill({ what: TOO_FAST, failure: 'overloaded' }),
+  });
+  const output = createLineSplitter(maxBytes, {
+    onLine: (line) => messages.push(line, line.length),
     onTooLong: () =>
       kill({
         what: `it wrote a message of more than ${maxBytes} bytes`,
@@ -118,15 +136,16 @@ function watchChild(
         advice: 'Raise MAX_UPSTREAM_BYTES if its answers are meant to be so large.',
       }),
   });
-  const splitErrors = createLineSplitter(MAX_ERROR_LINE, {
+  const errors = createLineSplitter(MAX_ERROR_LINE, {
     onLine: handlers.onErrorLine,
     onTooLong: handlers.onErrorLine,
   });
   child.stdout.on('data', (piece: Buffer) => {
-    splitOutput(piece);
-    pace.notePiece(piece.length);
+    output.add(piece);
+    messages.check();
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
-  child.stderr.on('data', splitErrors);
+  child.stderr.on('data', errors.add);
   // What breaks a stream is told by the child's end.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});

@@ -15,7 +15,13 @@ import {
   createCalls,
 } from './calls.ts';
 import { createQuestions } from './questions.ts';
-import { createReceive, type Receive, type ReceiveDeps } from './receive.ts';
+import {
+  createReceive,
+  parseLine,
+  type Receive,
+  type ReceiveDeps,
+  type Received,
+} from './receive.ts';
 
 export interface Connection {
   /**
@@ -37,7 +43,10 @@ export interface Connection {
   /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
   openSubscription(params: JsonObject): () => void;
   notify(method: string, params: JsonObject): void;
-  readonly receive: Receive;
+  /** Takes a line of the process. */
+  receive(line: Buffer): Received;
+  /** Takes what was parsed of one. */
+  readonly receiveValue: Receive;
   /** Requests under way. */
   listCalls(): readonly Call[];
   waitUntilIdle(): Promise<void>;
@@ -106,6 +115,13 @@ export function createConnection(deps: ConnectionDeps): Connection {
     notify('notifications/cancelled', { requestId: id, reason });
   }
 
+  const receiveValue = createReceive({
+    ...deps,
+    calls,
+    questions,
+    takeForgotten: (id) => forgotten.delete(id),
+  });
+
   return {
     call: (caller, given, toParams) =>
       request(given.method, toParams, keepHandlers(caller, given), {
@@ -123,12 +139,8 @@ export function createConnection(deps: ConnectionDeps): Connection {
       return () => cancel(id, 'other changes are wanted');
     },
     notify,
-    receive: createReceive({
-      ...deps,
-      calls,
-      questions,
-      takeForgotten: (id) => forgotten.delete(id),
-    }),
+    receive: (line) => receiveValue(parseLine(line)),
+    receiveValue,
     listCalls: calls.list,
     waitUntilIdle: calls.waitUntilNone,
     fail(error) {

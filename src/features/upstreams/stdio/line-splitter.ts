@@ -6,6 +6,12 @@ export interface LineHandlers {
   onTooLong(start: Buffer): void;
 }
 
+export interface LineSplitter {
+  add(chunk: Buffer): void;
+  /** Of the line that has begun. */
+  readonly heldBytes: number;
+}
+
 const NOTHING = Buffer.alloc(0);
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
@@ -17,7 +23,7 @@ const CARRIAGE_RETURN = 0x0d;
 export function createLineSplitter(
   maxBytes: number,
   { onLine, onTooLong }: LineHandlers,
-): (chunk: Buffer) => void {
+): LineSplitter {
   let held = NOTHING;
   let length = 0;
   let isSkipping = false;
@@ -58,13 +64,18 @@ export function createLineSplitter(
     if (isLast) isSkipping = false;
   }
 
-  return function splitLines(chunk) {
-    let start = 0;
-    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
-      take(chunk.subarray(start, end), true);
-      start = end + 1;
-    }
-    if (start < chunk.length) take(chunk.subarray(start), false);
+  return {
+    add(chunk) {
+      let start = 0;
+      for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+        take(chunk.subarray(start, end), true);
+        start = end + 1;
+      }
+      if (start < chunk.length) take(chunk.subarray(start), false);
+    },
+    get heldBytes() {
+      return length;
+    },
   };
 }
 

@@ -13,8 +13,22 @@ import { attribute } from './attribution.ts';
 import type { Calls } from './calls.ts';
 import type { Questions } from './questions.ts';
 
-/** Takes a line of the process; false for what is no message. */
-export type Receive = (line: Buffer) => boolean;
+/** Takes a message of the process, or a batch of them. */
+export type Receive = (value: unknown) => Received;
+
+export interface Received {
+  /** False for what is no message. */
+  readonly isMessage: boolean;
+  /** How many messages it counts as: none for an answer that is waited for. */
+  readonly count: number;
+}
+
+/** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
+const MAX_BATCH = 100;
+/** What is no message costs more than any, as the log tells of it. */
+const STRAY: Received = { isMessage: false, count: 2 };
+const ANSWER: Received = { isMessage: true, count: 0 };
+const OTHER: Received = { isMessage: true, count: 1 };
 
 export interface ReceiveDeps {
   readonly calls: Calls;
@@ -51,16 +65,19 @@ export function createReceive(deps: ReceiveDeps): Receive {
     return calls.list().some((call) => call.onElicitationComplete?.(elicitationId));
   }
 
-  function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): void {
+  function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
     const call = calls.find(answer.id);
     if (call === undefined) {
       // An answer that crossed the cancellation is nobody's fault.
       if (!takeForgotten(answer.id)) onStrayAnswer();
-    } else if (answer.kind === 'result') call.resolve(answer.result);
+      return OTHER;
+    }
+    if (answer.kind === 'result') call.resolve(answer.result);
     else {
       const { error } = answer;
       call.reject(new UpstreamError('error', error.message, { jsonRpcError: error }));
     }
+    return ANSWER;
   }
 
   function receiveNotification(message: ServerNotification): void {
@@ -70,29 +87,45 @@ export function createReceive(deps: ReceiveDeps): Receive {
     else if (!isTakenByCall(message)) onNotification(message);
   }
 
-  /** False for what is no message; where it answers a request all the same, that one fails. */
-  function receiveValue(value: unknown): boolean {
-    const message = readServerMessage(value);
-    if (message === undefined) {
-      const call = isObject(value) && !('method' in value) ? calls.find(value.id) : undefined;
-      call?.reject(new UpstreamError('invalid', 'its answer is no message of MCP'));
-      return false;
-    }
-    if (message.kind === 'request') questions.receive(message);
-    else if (message.kind === 'notification') receiveNotification(message);
-    else receiveAnswer(message);
-    return true;
+  /** Where what is no message answers a request all the same, that one fails. */
+  function failAnswered(value: unknown, reason: string): void {
+    const call = isObject(value) && !('method' in value) ? calls.find(value.id) : undefined;
+    call?.reject(new UpstreamError('invalid', reason));
   }
 
-  return function receive(line) {
-    const value = parseLine(line);
-    // A batch (2025-03-26), or one message.
-    const messages = Array.isArray(value) ? value : [value];
-    return messages.map(receiveValue).every((isMessage) => isMessage);
-  };
+  function receiveOne(value: unknown): Received {
+    const message = readServerMessage(value);
+    if (message === undefined) {
+      failAnswered(value, 'its answer is no message of MCP');
+      return STRAY;
+    }
+    if (message.kind !== 'request' && message.kind !== 'notification')
+      return receiveAnswer(message);
+    if (message.kind === 'request') questions.receive(message);
+    else receiveNotification(message);
+    return OTHER;
+  }
+
+  /** A batch (2025-03-26). */
+  function receiveBatch(values: readonly unknown[]): Received {
+    if (values.length > MAX_BATCH) {
+      for (const value of values) failAnswered(value, TOO_MANY);
+      return STRAY;
+    }
+    const received = values.map(receiveOne);
+    return {
+      isMessage: received.every(({ isMessage }) => isMessage),
+      count: received.reduce((sum, { count }) => sum + count, 0),
+    };
+  }
+
+  return (value) => (Array.isArray(value) ? receiveBatch(value) : receiveOne(value));
 }
 
-function parseLine(line: Buffer): unknown {
+const TOO_MANY = `it answered in a batch of more than ${MAX_BATCH} messages`;
+
+/** Undefined for what is no JSON. */
+export function parseLine(line: Buffer): unknown {
   // Some runtimes begin their output with a byte order mark.
   const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
   return text === undefined ? undefined : parseServerJson(text)?.value;

@@ -8,7 +8,7 @@ import { createEnvironment } from './environment.ts';
 import { createOutputLog } from './output-log.ts';
 import type { RunDeps } from './server-run.ts';
 
-export interface ProcessDeps {
+export interface ProcessDeps extends Pick<RunDeps, 'answerMemory' | 'messagePace'> {
   readonly clock: Clock;
   readonly log: Log;
   /** Bytes of one message of the server (`MAX_UPSTREAM_BYTES`). */
@@ -21,7 +21,7 @@ export interface ProcessDeps {
 
 export function createRunDeps(
   config: StdioUpstreamConfig,
-  { clock, log, maxBytes, environment, onProcessCount }: ProcessDeps,
+  { clock, log, maxBytes, environment, onProcessCount, answerMemory, messagePace }: ProcessDeps,
 ): RunDeps {
   const { name: server } = config;
   let processes = 0;
@@ -36,6 +36,8 @@ export function createRunDeps(
     config,
     clock,
     maxBytes,
+    answerMemory,
+    messagePace,
     environment: createEnvironment(environment, config.env),
     output: createOutputLog(config, log, clock),
     onStrayAnswer() {

@@ -4,6 +4,8 @@ import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-fil
 import { quote } from '../../../core/quote.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
+import type { AnswerMemory } from '../transport/answer-memory.ts';
+import type { MessagePace } from '../transport/message-pace.ts';
 import { type UpstreamDescription, UpstreamError } from '../upstream.ts';
 import { startChild } from './child.ts';
 import { type Connection, createConnection } from './connection.ts';
@@ -11,6 +13,7 @@ import type { EndReason } from './end-reason.ts';
 import { type FirstRequest, shakeHands } from './handshake.ts';
 import { createLastWords } from './last-words.ts';
 import type { OutputLog } from './output-log.ts';
+import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
 
 export interface ServerRun {
   /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
@@ -30,12 +33,16 @@ export interface RunDeps {
   readonly maxBytes: number;
   readonly environment: Readonly<Record<string, string>>;
   readonly output: OutputLog;
+  readonly answerMemory: AnswerMemory;
+  readonly messagePace: MessagePace;
   onStrayAnswer(): void;
   /** A process was started (1), or has ended (-1). */
   countProcess(change: 1 | -1): void;
 }
 
 export interface RunOptions {
+  /** Whose process it is. */
+  readonly key: ProcessKey;
   readonly first: FirstRequest;
   /** What the clients behind it can be asked. */
   readonly capabilities: ClientCapabilities;
@@ -54,7 +61,9 @@ export interface RunEnd {
 }
 
 export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
-  const { config, clock, output } = deps;
+  const { config, clock, output, answerMemory, messagePace } = deps;
+  const { user } = options.key;
+  const isShared = options.key === GATEWAY_KEY;
   let readyAt: number | undefined;
   let hasEnded = false;
   const lastWords = createLastWords();
@@ -72,9 +81,9 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
     config,
     {
       onLine(line) {
-        const isMessage = connection.receive(line);
+        const { isMessage, count } = connection.receive(line);
         if (!isMessage) output.writeStrayLine(line);
-        return isMessage;
+        return count;
       },
       onErrorLine(line) {
         lastWords.add(line);
@@ -92,7 +101,12 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
         });
       },
     },
-    deps,
+    {
+      ...deps,
+      pace: messagePace.open({ server: config.name, user, isShared }),
+      // One line of each server is no more than its bound.
+      countAnswer: (onDrop) => (isShared ? undefined : answerMemory.open({ sub: user }, onDrop)),
+    },
   );
 
   async function connect(): Promise<void> {
@@ -125,5 +139,6 @@ const EXPLANATIONS = {
   timeout: 'it did not answer initialize in time',
   invalid: 'it speaks no revision of MCP that the gateway knows',
   aborted: 'it was ended',
+  overloaded: 'its answers take too much memory',
   error: 'it refused initialize',
 } as const;

@@ -73,6 +73,7 @@ export function createStdioUpstream(
       createSupervisedServer(
         { ...runDeps, memory },
         {
+          key,
           capabilities,
           onUp(running) {
             descriptions.note(key.id, running.description);

@@ -6,6 +6,7 @@ import { UpstreamError } from '../upstream.ts';
 import { createBackOff } from './back-off.ts';
 import type { EndReason } from './end-reason.ts';
 import type { FirstRequest } from './handshake.ts';
+import type { ProcessKey } from './process-key.ts';
 import {
   type RunDeps,
   type RunEnd,
@@ -35,6 +36,7 @@ export interface SupervisedServerDeps extends RunDeps {
 }
 
 export interface ServerOptions {
+  readonly key: ProcessKey;
   /** What the clients behind it can be asked. */
   readonly capabilities: ClientCapabilities;
   onUp(running: RunningServer): void;
@@ -52,7 +54,7 @@ const RAN_WELL_MS = 30_000;
 
 export function createSupervisedServer(
   deps: SupervisedServerDeps,
-  { capabilities, onUp, onDown, onNotification }: ServerOptions,
+  { key, capabilities, onUp, onDown, onNotification }: ServerOptions,
 ): SupervisedServer {
   const { clock, memory } = deps;
   const backOff = createBackOff();
@@ -68,6 +70,7 @@ export function createSupervisedServer(
     retry = undefined;
     run = startRun(deps, {
       first,
+      key,
       capabilities,
       onNotification,
       onReady(ready) {

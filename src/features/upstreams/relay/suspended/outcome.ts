@@ -50,6 +50,7 @@ const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
   unavailable: true,
   timeout: true,
   invalid: true,
+  overloaded: true,
   aborted: true,
   error: true,
 };

@@ -1,4 +1,4 @@
-// The memory that each user's bodies may take (§12): while they arrive, and until their calls end.
+// A budget of memory for each user (§12).
 import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 
 /**
@@ -8,7 +8,7 @@ export type HoldBody = () => () => void;
 
 export interface UserBudgets {
   find(sub: string): MemoryBudget;
-  /** To be called when a body of the user counts no longer. */
+  /** To be called when something of the user counts no longer. */
   forgetIfEmpty(sub: string): void;
   /** How to count a body that has arrived, or will have when it is held. */
   createHold(sub: string, body: { readonly bytes: number }): HoldBody;

@@ -1,11 +1,10 @@
-// A body must arrive at 1 KiB per second after its first 5 s (§12).
+// How fast bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).
 
-/** How fast one body arrives. */
 export interface SpeedMeter {
   count(bytes: number): void;
-  /** To be called about once a second; false when the body is too slow to go on. */
+  /** To be called about once a second; false when a body would be too slow to go on. */
   measureSpeed(now: number): boolean;
-  /** Bytes per second, measured last; of a body that has just begun, Infinity. */
+  /** Bytes per second, measured last; of what has just begun, Infinity. */
   bytesPerSecond(): number;
 }
 

@@ -1,0 +1,87 @@
+// §18.4: the memory that answers of servers take while they come in: a budget for each user, for the gateway's own
+// requests, and for all users together. Where one is full, the slowest answer makes room.
+import type { Clock } from '../../../core/clock.ts';
+import { createMemoryBudget, type MemoryBudget } from '../../../core/memory/memory-budget.ts';
+import { type CountedTransfer, createTransfers } from '../../../core/memory/transfers.ts';
+import { createUserBudgets } from '../../../core/memory/user-budgets.ts';
+import { UpstreamError } from '../upstream.ts';
+
+export interface AnswerMemory {
+  /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
+  open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer;
+}
+
+/** Who asked: the gateway itself, or a user; without authentication nobody knows which. */
+export type AnswerOwner = 'gateway' | { readonly sub: string | undefined };
+
+export interface CountedAnswer {
+  /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
+  note(received: number, kept: number): void;
+  end(): void;
+}
+
+const MEBIBYTE = 1_048_576;
+const USER_BYTES = 16 * MEBIBYTE;
+const ALL_BYTES = 64 * MEBIBYTE;
+/** Lists, and what the gateway listens to. No user's answers take any of it. */
+const GATEWAY_BYTES = 32 * MEBIBYTE;
+/** Nearly all answers come in one piece: counting each of them would cost more than it bounds. */
+const UNCOUNTED_BYTES = 16_384;
+
+/** One answer of `maxBytes` always has room. */
+export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory {
+  const own = createMemoryBudget(Math.max(GATEWAY_BYTES, maxBytes));
+  const all = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
+  const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
+  const transfers = createTransfers({ clock, dropsSlow: false });
+
+  /** The smallest first. */
+  function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {
+    if (owner === 'gateway') return [own];
+    return owner.sub === undefined ? [all] : [users.find(owner.sub), all];
+  }
+
+  function start(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedTransfer {
+    return transfers.start(findBudgets(owner), {
+      onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
+      onEnd() {
+        if (typeof owner === 'object' && owner.sub !== undefined) users.forgetIfEmpty(owner.sub);
+      },
+    });
+  }
+
+  return {
+    open(owner, onDrop) {
+      let counted = 0;
+      let transfer: CountedTransfer | undefined;
+      let isOver = false;
+
+      function release(): void {
+        transfer?.end();
+        transfer = undefined;
+        counted = 0;
+      }
+
+      return {
+        note(received, kept) {
+          if (isOver) return;
+          if (kept < UNCOUNTED_BYTES) {
+            release();
+            return;
+          }
+          const change = kept - counted;
+          counted = kept;
+          transfer ??= start(owner, onDrop);
+          transfer.count(received, change);
+        },
+        end() {
+          isOver = true;
+          release();
+        },
+      };
+    },
+  };
+}
+
+const TOO_MANY =
+  'too many large answers were coming in at the same time, and this one came the slowest';
