@@ -6,6 +6,7 @@ import { type ChildExit, type EndReason, explainExit, explainStart } from './end
 import { createLineSplitter } from './line-splitter.ts';
 import { createOutputPace } from './output-pace.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
+import { toCommand } from './run-as.ts';
 
 export interface Child {
   /** False where its command could not be started. */
@@ -51,13 +52,14 @@ export function startChild(
 ): Child {
   try {
     // A group of its own, so that a signal reaches what it starts as well.
-    const child = spawn(config.command, config.args, {
+    const { command, args } = toCommand(config);
+    const child = spawn(command, args, {
       cwd: config.cwd,
       env: { ...deps.environment },
       detached: true,
     });
     const { pid } = child;
-    if (pid !== undefined) return watchChild(child, pid, handlers, deps);
+    if (pid !== undefined) return watchChild(config, child, pid, handlers, deps);
     const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
     return reportFailedStart(config, handlers, failure);
   } catch (error) {
@@ -75,6 +77,7 @@ function reportFailedStart(
 }
 
 function watchChild(
+  config: StdioUpstreamConfig,
   child: ChildProcessWithoutNullStreams,
   pid: number,
   handlers: ChildHandlers,
@@ -100,7 +103,7 @@ function watchChild(
     const groupEnded = endGroup(pid, clock, TERM_MS);
     await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
-    handlers.onEnd(killedFor ?? explainExit(exit));
+    handlers.onEnd(killedFor ?? explainExit(config, exit));
     await groupEnded;
   }
 

@@ -36,7 +36,7 @@ export function createRunDeps(
     config,
     clock,
     maxBytes,
-    environment: createEnvironment(environment, config.env),
+    environment: createEnvironment(environment, config.env, config.runAs),
     output: createOutputLog(config, log, clock),
     onStrayAnswer() {
       strayAnswers += 1;
