@@ -97,7 +97,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Whether a server behind the gateway is a program. */}}
 {{- define "postern.hasPrograms" -}}
-{{- range $name, $server := default dict .Values.config.mcpServers }}{{ if hasKey $server "command" }}yes{{ end }}{{ end }}
+{{- range $servers := list .Values.config.mcpServers .Values.config.servers }}{{ range $name, $server := default dict $servers }}{{ if hasKey $server "command" }}yes{{ end }}{{ end }}{{ end }}
 {{- end }}
 
 {{/* Whether programs run as another user than the gateway. */}}
