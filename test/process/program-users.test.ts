@@ -261,7 +261,7 @@ describe.runIf(IS_ROOT)('as root', () => {
     const { code, stderr } = await runPostern(OPEN, { args: ['lock', '--config', place.config] });
     expect(code, stderr).toBe(0);
     const shown = await runPostern(OPEN, { args: ['config', '--config', place.config] });
-    expect(shown.stdout).toContain(' as 4321:4321');
+    expect(shown.stdout).toContain(', user 4321:4321');
   });
 });
 

@@ -78,7 +78,7 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
     head,
     ...servers.map(
       ({ name, kind, target, runAs, auth = 'none' }) =>
-        `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${runAs === undefined ? '' : ` as ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
+        `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
     ),
     ...(catalog === undefined ? [] : [`  your own tools: ${catalog}`]),
     `  built-in tools: ${builtIn ? 'yes' : 'no'}, rules: ${rules}, postern.lock: ${isLocked ? 'yes' : 'no'}`,
