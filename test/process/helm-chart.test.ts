@@ -84,6 +84,7 @@ test.each([
   ['the least', MINIMUM],
   ['everything', EVERYTHING],
   ['one gateway with a folder', ALONE],
+  ['programs', { ...MINIMUM, config: { mcpServers: { files: { command: 'files' } } } }],
 ])('§10 chart: what Kubernetes gets of %s is valid', async (name, values) => {
   const { manifests } = render(values);
   for (const manifest of manifests) await validateManifest(manifest);
@@ -172,6 +173,51 @@ test('§18.4 chart: where servers are programs, somebody cleans up after those t
   const config = { mcpServers: { files: { command: 'mcp-server-filesystem' } } };
   expect(podOf({ ...MINIMUM, config }).shareProcessNamespace).toBe(true);
   expect(podOf(EVERYTHING).shareProcessNamespace).toBeUndefined();
+});
+
+const PROGRAMS = { ...MINIMUM, config: { mcpServers: { files: { command: 'files' } } } };
+
+test('§18.3 chart: programs run as another user, by three capabilities and nothing else', () => {
+  const [container] = podOf(PROGRAMS).containers;
+  expect(find(PROGRAMS, 'ConfigMap', '-settings').data.RUN_PROGRAMS_AS).toBe('1001:1001');
+  expect(container.securityContext).toEqual({
+    runAsNonRoot: false,
+    runAsUser: 0,
+    runAsGroup: 0,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'], add: ['KILL', 'SETGID', 'SETUID'] },
+  });
+  expect(container.command).toEqual([
+    'sh',
+    '-c',
+    'chmod o= /data && exec setpriv --reuid=1000 --regid=1000 --groups=1000 --inh-caps=+kill,+setgid,+setuid --ambient-caps=+kill,+setgid,+setuid -- node /app/dist/cli/main.js "$@"',
+    'postern',
+  ]);
+  const { volumes } = podOf(PROGRAMS);
+  const config = volumes.find(({ name }: { name: string }) => name === 'config');
+  expect(config.configMap.defaultMode).toBe(0o440);
+  expect(render(PROGRAMS).notes).toContain('run as 1001:1001');
+});
+
+test('§18.3 chart: without programs, or with their user empty, the pod is as strict as ever', () => {
+  for (const values of [EVERYTHING, { ...PROGRAMS, runProgramsAs: '' }]) {
+    const pod = podOf(values);
+    expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
+    expect(pod.containers[0].securityContext).toEqual(podOf(MINIMUM).containers[0].securityContext);
+    expect(pod.containers[0].command).toBeUndefined();
+  }
+  expect(render({ ...PROGRAMS, runProgramsAs: '' }).notes).toContain('can read its secrets');
+});
+
+test.each([
+  [{ runProgramsAs: '1000:1001' }, /is the user or a group of the gateway/],
+  [{ runProgramsAs: '1001:1000' }, /is the user or a group of the gateway/],
+  [{ runProgramsAs: '0:1001' }, /runProgramsAs/],
+  [{ podSecurityContext: { runAsUser: null } }, /OpenShift/],
+  [{ settings: { RUN_PROGRAMS_AS: 'nobody' } }, /set runProgramsAs instead/],
+])('§18.3 chart: %j is refused', (values, says) => {
+  expect(() => render({ ...PROGRAMS, ...values })).toThrow(says);
 });
 
 test('§10 chart: an image may be named by its digest', () => {

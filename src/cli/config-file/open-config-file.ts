@@ -4,7 +4,7 @@ import type { Log } from '../../core/log.ts';
 import { StartError } from '../start-error.ts';
 import type { FollowActions } from './follow-config-file.ts';
 import { summarizeSetup } from './load-setup.ts';
-import type { Setup } from './read-setup.ts';
+import type { ReadSetup, Setup } from './read-setup.ts';
 
 export interface ConfigFile {
   readonly path: string;
@@ -35,7 +35,17 @@ export async function openConfigFile(config: Config): Promise<ConfigFile | undef
     path: one,
     stamp: computeStamp(one),
   }));
-  const read = () => readSetup(path, config);
+  const { findProgramUserProblems } = await import('../programs/check-program-users.ts');
+  const { warnOfOwnUser } = await import('../programs/warn-of-own-user.ts');
+  const read = async (): Promise<ReadSetup> => {
+    const parsed = await readSetup(path, config);
+    if (parsed.kind === 'problems') return parsed;
+    const { servers } = parsed.setup.file;
+    const problems = await findProgramUserProblems(servers);
+    if (problems.length > 0)
+      return { kind: 'problems', problems: problems.map((problem) => `${path}: ${problem}`) };
+    return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
+  };
   const parsed = await read();
   if (parsed.kind === 'problems') throw new StartError(parsed.problems);
   const { setup, warnings } = parsed;

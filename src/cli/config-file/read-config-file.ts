@@ -9,6 +9,7 @@ import {
 } from '../../core/gateway-file/parse-gateway-file.ts';
 import { decodeUtf8 } from '../../core/utf8.ts';
 import { checkRules } from '../../features/rules/check-rules.ts';
+import { findProgramUser } from '../programs/find-program-user.ts';
 
 /** Far more than anybody writes: what is larger is another file. */
 const MAX_BYTES = 1_048_576;
@@ -16,7 +17,7 @@ const MAX_BYTES = 1_048_576;
 /** `path` is as the user wrote it; messages name the file by it. Never rejects. */
 export async function readConfigFile(
   path: string,
-  { store, oauth }: Pick<Config, 'store' | 'oauth'>,
+  { store, oauth, upstreams }: Pick<Config, 'store' | 'oauth' | 'upstreams'>,
 ): Promise<ParsedGatewayFile> {
   const content = readText(path);
   if ('problem' in content) return { kind: 'problems', problems: [content.problem] };
@@ -26,6 +27,8 @@ export async function readConfigFile(
     env: process.env,
     hasRedis: store.kind === 'redis',
     hasStateSecret: oauth.stateSecret?.kind === 'given',
+    runProgramsAs: upstreams.runProgramsAs,
+    findProgramUser,
     resolvePath: (other) => resolve(dirname(path), other),
     readText: (other) => readFileSync(other, 'utf8'),
     checkRules,

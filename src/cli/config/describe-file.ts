@@ -1,6 +1,7 @@
 // What the configuration file puts behind the gateway, without what may be secret.
 import type { Config } from '../../core/config/config.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { describeUser } from '../programs/check-program-users.ts';
 
 export interface DescribedFile {
   readonly path: string;
@@ -20,6 +21,8 @@ interface DescribedServer {
   readonly kind: UpstreamConfig['kind'];
   /** The host of its URL, or the program. Arguments and paths may hold secrets. */
   readonly target: string;
+  /** The user of the system that a program runs as, where that is not the gateway's own. */
+  readonly runAs?: string;
   /** How it learns of the caller. */
   readonly auth?: string;
 }
@@ -47,7 +50,12 @@ export async function describeFile(config: Config): Promise<DescribedFile | unde
 
 const describeServer = (server: UpstreamConfig): DescribedServer =>
   server.kind === 'stdio'
-    ? { name: server.name, kind: 'stdio', target: server.command }
+    ? {
+        name: server.name,
+        kind: 'stdio',
+        target: server.command,
+        ...(server.runAs && { runAs: describeUser(server.runAs) }),
+      }
     : {
         name: server.name,
         kind: 'http',

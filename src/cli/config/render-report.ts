@@ -77,8 +77,8 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
   return [
     head,
     ...servers.map(
-      ({ name, kind, target, auth = 'none' }) =>
-        `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${auth === 'none' ? '' : `, ${auth}`}`,
+      ({ name, kind, target, runAs, auth = 'none' }) =>
+        `  ${name}: ${kind === 'stdio' ? 'runs' : 'at'} ${target}${runAs === undefined ? '' : `, user ${runAs}`}${auth === 'none' ? '' : `, ${auth}`}`,
     ),
     ...(catalog === undefined ? [] : [`  your own tools: ${catalog}`]),
     `  built-in tools: ${builtIn ? 'yes' : 'no'}, rules: ${rules}, postern.lock: ${isLocked ? 'yes' : 'no'}`,

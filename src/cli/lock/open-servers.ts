@@ -19,6 +19,7 @@ import { findAuthProblems } from '../../features/upstreams/credentials/check-aut
 import type { Upstream } from '../../features/upstreams/upstream.ts';
 import { createUpstreamOpener } from '../../gateway/open-upstream.ts';
 import { CommandError } from '../command-error.ts';
+import { findProgramUserProblems } from '../programs/check-program-users.ts';
 import { loadSettings } from './load-settings.ts';
 
 export interface OpenServers {
@@ -38,6 +39,9 @@ export async function openServers(
   const config = loadSettings(servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
+  const userProblems = await findProgramUserProblems(servers);
+  if (userProblems.length > 0)
+    throw new CommandError('The programs cannot be started:', userProblems);
   const { store, getSeal, close } = await openRecords(config, servers, shared);
   const outbound = await openOutboundNetwork(config.outbound);
   const { fetch } = outbound;

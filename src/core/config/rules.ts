@@ -166,6 +166,14 @@ export const trustProxy: Rule<TrustProxy> = {
     'all, none, a number of proxies from 1 to 100, or a comma-separated list of addresses and CIDR ranges',
 };
 
+/** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
+export const systemUser: Rule<string> = {
+  // What begins with a hyphen would be an option of the programs that look it up.
+  parse: (text) =>
+    /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/.test(text) ? text : undefined,
+  allowed: 'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
+};
+
 export const scope: Rule<string> = {
   parse: (text) => (isScopeToken(text) ? text : undefined),
   allowed: 'a scope',

@@ -1,9 +1,15 @@
 // What servers must not be together, and what the settings of the gateway rule out.
 import { X509Certificate } from 'node:crypto';
-import type { HttpUpstreamConfig, StdioUpstreamConfig, UpstreamConfig } from './gateway-file.ts';
+import type {
+  HttpUpstreamConfig,
+  ProgramUser,
+  StdioUpstreamConfig,
+  UpstreamConfig,
+} from './gateway-file.ts';
 import { commonMembers, httpMembers, stdioMembers } from './members/server-members.ts';
 import type { PlacedServer } from './members/servers-shape.ts';
 import type { ParseOptions } from './parse-options.ts';
+import type { MemberReader } from './shapes/object.ts';
 
 /** The servers with what their paths lead to. Reports at each what is wrong. */
 export function checkServers(
@@ -101,12 +107,43 @@ function hasCertificate(text: string): boolean {
 function completeStdio(
   config: StdioUpstreamConfig,
   { members }: PlacedServer,
-  { hasRedis, resolvePath }: ParseOptions,
+  options: ParseOptions,
 ): StdioUpstreamConfig {
+  const { hasRedis, resolvePath } = options;
   if (config.isolation === 'session' && hasRedis)
     members.report(
       '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
       stdioMembers.isolation,
     );
-  return config.cwd === undefined ? config : { ...config, cwd: resolvePath(config.cwd) };
+  const runAs = findUser(members, options);
+  if (runAs !== undefined) checkEnvironment(config, members);
+  const cwd = config.cwd === undefined ? undefined : resolvePath(config.cwd);
+  return { ...config, cwd, runAs };
+}
+
+function findUser(
+  { read, report }: MemberReader,
+  { runProgramsAs, findProgramUser }: ParseOptions,
+): ProgramUser | undefined {
+  const own = read(stdioMembers.runAs);
+  const text = own ?? runProgramsAs;
+  if (text === undefined) return undefined;
+  const found = findProgramUser(text);
+  if (found.kind === 'found') return found.user;
+  return own === undefined
+    ? report(`RUN_PROGRAMS_AS: ${found.message}`)
+    : report(found.message, stdioMembers.runAs);
+}
+
+/** What the dynamic linker and the C library load code by, before there is a program. */
+const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;
+
+/** Until setpriv has changed the user, it runs in this environment with the rights of the gateway. */
+function checkEnvironment({ env }: StdioUpstreamConfig, { report }: MemberReader): void {
+  const names = Object.keys(env).filter((name) => LOADS_CODE.test(name));
+  if (names.length > 0)
+    report(
+      `${names.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
+      stdioMembers.env,
+    );
 }

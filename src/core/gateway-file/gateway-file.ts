@@ -62,6 +62,8 @@ export interface StdioUpstreamConfig extends UpstreamConfigBase {
   /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;
+  /** The user of the system that it runs as; undefined for the gateway's own. */
+  readonly runAs: ProgramUser | undefined;
   /** For whom there is a process of its own: for this gateway, for each user, or for each session. */
   readonly isolation: 'shared' | 'user' | 'session';
   /** At most so many at once, where there is more than one. */
@@ -70,6 +72,15 @@ export interface StdioUpstreamConfig extends UpstreamConfigBase {
   readonly idleSeconds: number;
   /** Whether clients' roots reach it; they may replace what it lets its callers read. */
   readonly roots: boolean;
+}
+
+/** A user of the system, looked up once, when the file is loaded: from then on its numbers count. */
+export interface ProgramUser {
+  readonly uid: number;
+  readonly gid: number;
+  /** Undefined where the system has no entry for the numbers. */
+  readonly name: string | undefined;
+  readonly home: string | undefined;
 }
 
 /** §18.5: what some callers may use. Rules only add up. */

@@ -1,5 +1,5 @@
 import type { Env } from './expand.ts';
-import type { RuleConfig } from './gateway-file.ts';
+import type { ProgramUser, RuleConfig } from './gateway-file.ts';
 import type { FileFormat } from './syntax/read-syntax.ts';
 
 export interface ParseOptions {
@@ -12,6 +12,10 @@ export interface ParseOptions {
   readonly hasRedis: boolean;
   /** Whether `OAUTH_STATE_SECRET` is set. */
   readonly hasStateSecret: boolean;
+  /** The user of programs without `runAs` (`RUN_PROGRAMS_AS`). */
+  readonly runProgramsAs: string | undefined;
+  /** A user that programs may run as, by name or numbers. */
+  findProgramUser(text: string): FoundProgramUser;
   /** An absolute path, for one that is relative to the file. */
   resolvePath(path: string): string;
   /** The text of a file that the configuration names. @throws Error with what is wrong with it. */
@@ -19,6 +23,11 @@ export interface ParseOptions {
   /** What is wrong with the patterns and expressions of rules. */
   checkRules?(rules: readonly RuleConfig[]): Promise<readonly RuleProblem[]>;
 }
+
+export type FoundProgramUser =
+  | { readonly kind: 'found'; readonly user: ProgramUser }
+  /** Sentences that follow a colon. */
+  | { readonly kind: 'problem'; readonly message: string };
 
 export interface RuleProblem {
   /** `place` of the rule. */

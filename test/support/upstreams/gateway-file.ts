@@ -12,6 +12,8 @@ export function parseFile(content: unknown, options: Partial<ParseOptions> = {})
     env: {},
     hasRedis: false,
     hasStateSecret: false,
+    runProgramsAs: undefined,
+    findProgramUser: () => ({ kind: 'problem', message: 'There are no users here.' }),
     resolvePath: (path) => `/etc/postern/${path}`,
     readText(path) {
       throw new Error(`there is no ${path}`);

@@ -27,6 +27,7 @@ export const STDIO_DEFAULTS: StdioUpstreamConfig = {
   args: [],
   env: {},
   cwd: undefined,
+  runAs: undefined,
   isolation: 'shared',
   maxProcesses: 20,
   idleSeconds: 300,

@@ -54,6 +54,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if hasKey .Values.settings "METRICS_ENABLED" }}
 {{- fail "settings.METRICS_ENABLED: set metrics.enabled instead" }}
 {{- end }}
+{{- if hasKey .Values.settings "RUN_PROGRAMS_AS" }}
+{{- fail "settings.RUN_PROGRAMS_AS: set runProgramsAs instead" }}
+{{- end }}
+{{- if include "postern.switchesUser" . }}
+{{- $user := .Values.podSecurityContext }}
+{{- if not (and $user.runAsUser $user.runAsGroup $user.fsGroup) }}
+{{- fail "runProgramsAs needs runAsUser, runAsGroup and fsGroup in podSecurityContext: set runProgramsAs to '' where the platform chooses them (OpenShift); programs then run as the gateway's own user" }}
+{{- end }}
+{{- $program := splitList ":" .Values.runProgramsAs }}
+{{- if or (eq (first $program) (toString (int64 $user.runAsUser))) (has (last $program) (list (toString (int64 $user.runAsGroup)) (toString (int64 $user.fsGroup)))) }}
+{{- fail "runProgramsAs is the user or a group of the gateway in podSecurityContext: give programs another one" }}
+{{- end }}
+{{- end }}
 {{- $limits := default dict .Values.resources.limits }}
 {{- if and (eq (toString (get .Values.settings "WORKERS")) "auto") (not (hasKey $limits "cpu")) }}
 {{- fail "settings.WORKERS=auto starts a process for each CPU of the node: set resources.limits.cpu, or WORKERS to a number" }}
@@ -84,7 +97,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Whether a server behind the gateway is a program. */}}
 {{- define "postern.hasPrograms" -}}
-{{- range $name, $server := default dict .Values.config.mcpServers }}{{ if hasKey $server "command" }}yes{{ end }}{{ end }}
+{{- range $servers := list .Values.config.mcpServers .Values.config.servers }}{{ range $name, $server := default dict $servers }}{{ if hasKey $server "command" }}yes{{ end }}{{ end }}{{ end }}
+{{- end }}
+
+{{/* Whether programs run as another user than the gateway. */}}
+{{- define "postern.switchesUser" -}}
+{{- if and (include "postern.hasPrograms" .) .Values.runProgramsAs }}yes{{ end }}
 {{- end }}
 
 {{- define "postern.image" -}}

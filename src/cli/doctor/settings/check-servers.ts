@@ -1,4 +1,5 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
+import type { Config } from '../../../core/config/config.ts';
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { describeCause } from '../../../core/log.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
@@ -10,14 +11,22 @@ import {
 } from '../../../features/upstreams/upstream.ts';
 import { openServers } from '../../lock/open-servers.ts';
 import { readUser } from '../../lock/read-user.ts';
+import {
+  describeUser,
+  findProgramUserProblems,
+  isProgram,
+} from '../../programs/check-program-users.ts';
+import { warnOfOwnUser } from '../../programs/warn-of-own-user.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
+const USER_CHECK = 'server.user';
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 60_000;
 
 export async function checkServers({
+  config,
   setup,
   token,
   clock,
@@ -26,20 +35,44 @@ export async function checkServers({
   if (setup === undefined || setup.file.servers.length === 0) return [];
   const user = token === undefined ? undefined : readUser(token, clock.now());
   const caller: UpstreamCaller = user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
-  const servers = await openServers(setup.file, log);
+  const userProblems = await findProgramUserProblems(setup.file.servers);
+  const usable = setup.file.servers.filter(
+    (server) => userProblems.length === 0 || !isProgram(server) || server.runAs === undefined,
+  );
+  const servers = await openServers({ ...setup.file, servers: usable }, log);
   try {
-    return await Promise.all(
-      setup.file.servers.map((config) =>
-        needsUser(config) && user === undefined
-          ? unknown(CHECK, `whether ${config.name} can be used: it answers users only.`, {
+    const answers = await Promise.all(
+      usable.map((server) =>
+        needsUser(server) && user === undefined
+          ? unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
               remedy: 'give an access token of a user: --token "$TOKEN".',
             })
-          : checkServer(servers.openUpstream(config), caller, config),
+          : checkServer(servers.openUpstream(server), caller, server),
       ),
     );
+    return [...checkUsers(setup.file.servers, userProblems, config), ...answers];
   } finally {
     await servers.close();
   }
+}
+
+/** Which user of the system programs run as. */
+function checkUsers(
+  servers: readonly UpstreamConfig[],
+  problems: readonly string[],
+  config: Config,
+): readonly Finding[] {
+  const advice = { setting: 'RUN_PROGRAMS_AS' };
+  const others = servers
+    .filter(isProgram)
+    .flatMap(({ name, runAs }) => (runAs ? [`${name} as ${describeUser(runAs)}`] : []));
+  return [
+    ...problems.map((problem) => failure(USER_CHECK, problem, advice)),
+    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, text, advice)),
+    ...(others.length > 0 && problems.length === 0
+      ? [ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)]
+      : []),
+  ];
 }
 
 async function checkServer(

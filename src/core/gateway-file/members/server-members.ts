@@ -1,5 +1,5 @@
 // The members of a server in the configuration file: each once, for parsing and for the JSON Schema.
-import { httpUrl, integer, oneOf } from '../../config/rules.ts';
+import { httpUrl, integer, oneOf, systemUser } from '../../config/rules.ts';
 import { warnOfBareVariable } from '../shapes/bare-variable.ts';
 import { list, record } from '../shapes/collection.ts';
 import { defineMember, type Member } from '../shapes/object.ts';
@@ -92,6 +92,12 @@ export const stdioMembers = {
     name: 'cwd',
     shape: freeText(),
     summary: 'The folder it runs in. Relative to the configuration file.',
+  }),
+  runAs: defineMember({
+    name: 'runAs',
+    shape: text(systemUser, { schema: { type: 'string' } }),
+    summary:
+      'The user of the system that it runs as, such as postern-files or 1001:1001, in place of RUN_PROGRAMS_AS.',
   }),
   isolation: defineMember({
     name: 'isolation',

@@ -150,6 +150,8 @@ function buildStdio(members: MemberReader): UnnamedServer | undefined {
     args: read(stdioMembers.args) ?? [],
     env: read(stdioMembers.env) ?? createRecord([]),
     cwd: read(stdioMembers.cwd),
+    // Looked up where the server is completed: RUN_PROGRAMS_AS counts, too.
+    runAs: undefined,
     isolation: read(stdioMembers.isolation) ?? 'shared',
     maxProcesses: read(stdioMembers.maxProcesses) ?? DEFAULT_MAX_PROCESSES,
     idleSeconds: read(stdioMembers.idleSeconds) ?? DEFAULT_IDLE_SECONDS,

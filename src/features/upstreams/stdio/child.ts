@@ -9,6 +9,7 @@ import type { UpstreamError } from '../upstream.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
 import { createLineSplitter } from './line-splitter.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
+import { toCommand } from './run-as.ts';
 
 export interface Child {
   /** False where its command could not be started. */
@@ -58,13 +59,14 @@ export function startChild(
 ): Child {
   try {
     // A group of its own, so that a signal reaches what it starts as well.
-    const child = spawn(config.command, config.args, {
+    const { command, args } = toCommand(config);
+    const child = spawn(command, args, {
       cwd: config.cwd,
       env: { ...deps.environment },
       detached: true,
     });
     const { pid } = child;
-    if (pid !== undefined) return watchChild(child, pid, handlers, deps);
+    if (pid !== undefined) return watchChild(config, child, pid, handlers, deps);
     const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
     return reportFailedStart(config, handlers, failure);
   } catch (error) {
@@ -84,6 +86,7 @@ function reportFailedStart(
 }
 
 function watchChild(
+  config: StdioUpstreamConfig,
   child: ChildProcessWithoutNullStreams,
   pid: number,
   handlers: ChildHandlers,
@@ -112,7 +115,7 @@ function watchChild(
     messages.flush();
     messages.stop();
     counted?.end();
-    handlers.onEnd(killedFor ?? explainExit(exit));
+    handlers.onEnd(killedFor ?? explainExit(config, exit));
     await groupEnded;
   }
 

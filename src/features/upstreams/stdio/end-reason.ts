@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { UpstreamFailure } from '../upstream.ts';
+import { toCommand } from './run-as.ts';
 
 export interface EndReason {
   /** Goes on a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
@@ -20,14 +21,26 @@ export interface ChildExit {
   readonly signal: NodeJS.Signals | null;
 }
 
-export const explainExit = ({ code, signal }: ChildExit): EndReason => ({
+export const explainExit = (
+  { command, runAs }: StdioUpstreamConfig,
+  { code, signal }: ChildExit,
+): EndReason => ({
   what:
     signal === null
       ? `its process ended with exit code ${code}`
       : `its process was ended by ${signal}`,
+  ...(runAs !== undefined &&
+    (code === NOT_EXECUTABLE || code === NOT_STARTED) && {
+      advice: `If a line of errorOutput begins with setpriv, it says why ${command} could not be started as the user ${runAs.name ?? runAs.uid}.`,
+    }),
 });
 
-export function explainStart({ command, cwd }: StdioUpstreamConfig, error: unknown): EndReason {
+/** How setpriv ends where it cannot execute a command, or cannot find it or change the user. */
+const [NOT_EXECUTABLE, NOT_STARTED] = [126, 127];
+
+export function explainStart(config: StdioUpstreamConfig, error: unknown): EndReason {
+  const { cwd } = config;
+  const { command } = toCommand(config);
   const what = 'its command could not be started';
   const code = getErrorCode(error);
   if (cwd !== undefined && !existsSync(cwd)) {

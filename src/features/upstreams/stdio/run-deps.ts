@@ -38,7 +38,7 @@ export function createRunDeps(
     maxBytes,
     answerMemory,
     messagePace,
-    environment: createEnvironment(environment, config.env),
+    environment: createEnvironment(environment, config.env, config.runAs),
     output: createOutputLog(config, log, clock),
     onStrayAnswer() {
       strayAnswers += 1;
