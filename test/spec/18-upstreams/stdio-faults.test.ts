@@ -232,8 +232,11 @@ test('§18.4 stdio: half a message and the end of the process is the end of the 
 test('§18.4 stdio: what is no JSON is skipped and logged without control characters', async () => {
   const stdio = useStdio();
   expect(await callTool(stdio, 'noJson')).toBe('done');
-  const stray = stdio.lines.filter(({ line }) => line !== undefined).map(({ line }) => line);
-  expect(stray).toEqual(['Listening on port 3000', '{"a":', '[1,2]', '"text"']);
+  const told = stdio.lines.map(({ msg }) => msg).filter((msg) => msg.startsWith('files: '));
+  const stray = ['Listening on port 3000', '{"a":', '[1,2]', '"text"'];
+  expect(told).toEqual(stray.map((line) => `files: ${line}`));
+  const warned = stdio.lines.filter(({ level }) => level === 'warn');
+  expect(warned).toMatchObject([{ line: 'Listening on port 3000' }]);
 });
 
 test('§18.4 stdio: a server that does not read fails calls after their time, and later ones at once', async () => {

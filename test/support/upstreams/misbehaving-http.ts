@@ -77,6 +77,10 @@ const WAYS = {
       exchange.write('event: message\ndata: {nonsense\n\n');
     else behave(exchange);
   },
+  /** What is right, and takes long to read. */
+  'answers at length': inCalls(({ answer }) =>
+    answer({ result: { ...COMPLETE, content: [{ type: 'text', text: 'x'.repeat(6_000_000) }] } }),
+  ),
   'asks nonsense': inCalls(({ write }) => {
     write(toEvent({ jsonrpc: '2.0', id: 'a', method: 'elicitation/create', params: 'nothing' }));
     write(toEvent({ jsonrpc: '2.0', id: 'b', method: 'no/such', params: {} }));

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { Log } from '../../../core/log.ts';
-import { createLogThrottle } from '../../../core/log-throttle.ts';
+import { createLogThrottle, createWarnThrottle } from '../../../core/log-throttle.ts';
 import { shorten } from '../../../core/text.ts';
 
 export interface OutputLog {
@@ -10,7 +10,7 @@ export interface OutputLog {
   toText(line: Buffer): string;
   /** A line of its error output. */
   writeErrorLine(line: Buffer): void;
-  /** A line of its standard output that is no message. */
+  /** A line of its standard output that is no message: as its error output, with a warning once a minute. */
   writeStrayLine(line: Buffer): void;
 }
 
@@ -42,18 +42,27 @@ export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Cl
     return shorten(text.replace(TERMINAL_SEQUENCES, '').replace(CONTROL, ' '), MAX_CHARACTERS);
   }
 
+  function writeLine(kind: string, line: Buffer): void {
+    if (!throttle.countLine(kind)) return;
+    log.info(`${server}: ${toText(line)}`, { server });
+  }
+
+  const warnOfStrayLines = createWarnThrottle(clock, (line: Buffer) =>
+    log.warn(
+      `The server ${server} wrote to its standard output what is no message of MCP. It was skipped; a server must log to its error output.`,
+      { server, line: toText(line) },
+    ),
+  );
+
   return {
     toText,
     writeErrorLine(line) {
-      if (line.length === 0 || !throttle.countLine('error output')) return;
-      log.info(`${server}: ${toText(line)}`, { server });
+      if (line.length > 0) writeLine('error output', line);
     },
     writeStrayLine(line) {
-      if (line.length === 0 || !throttle.countLine('standard output')) return;
-      log.warn(
-        `The server ${server} wrote to its standard output what is no message of MCP. It was skipped; a server must log to its error output.`,
-        { server, line: toText(line) },
-      );
+      if (line.length === 0) return;
+      warnOfStrayLines(line);
+      writeLine('standard output', line);
     },
   };
 }
