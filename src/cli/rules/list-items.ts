@@ -20,6 +20,7 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
   const found = new Map<string, RuledItem>();
   const rules: Rules = {
     needClient: false,
+    prepareFor: async () => {},
     decide(item) {
       found.set(`${item.kind} ${item.name}`, item);
       return { kind: 'allowed' };

@@ -14,6 +14,8 @@ export interface CompiledRule {
   address(caller: RuleCaller): RuleDecision;
   /** By the text that patterns are compared with. */
   isAbout(item: RuledItem, text: string): boolean;
+  /** Works out what its condition needs of the caller. */
+  bindCaller(caller: RuleCaller): void;
   /** Whether its condition is fulfilled. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
 }
@@ -41,7 +43,12 @@ export async function loadConditions(
   return (await import('./when/condition.ts')).compileCondition;
 }
 
-const NOTHING = { looksAtArgs: false, looksAtClient: false, looksAtTool: false };
+const NOTHING = {
+  looksAtArgs: false,
+  looksAtClient: false,
+  looksAtTool: false,
+  bindCaller: () => {},
+};
 const ALWAYS: Condition = { ...NOTHING, holds: () => true };
 const NEVER: Condition = { ...NOTHING, holds: () => false };
 
@@ -57,7 +64,7 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
     scopes: scopes?.slice(0, 1) ?? [],
     rule: place,
   };
-  const { looksAtArgs, looksAtTool, holds } = condition;
+  const { looksAtArgs, looksAtTool, bindCaller, holds } = condition;
 
   return {
     looksAtArgs,
@@ -71,6 +78,7 @@ function compileRule({ who, may, place }: RuleConfig, condition: Condition): Com
     },
     // There is nothing at a read that a condition on arguments could look at.
     isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
+    bindCaller,
     holds,
   };
 }

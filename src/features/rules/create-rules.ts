@@ -38,6 +38,12 @@ export async function createRules(
 
   return {
     needClient: rules.some((rule) => rule.looksAtClient),
+    async prepareFor(caller, work) {
+      for (const { rule } of memory.open(caller).facts) {
+        rule.bindCaller(caller);
+        if (work.isOver()) await work.next();
+      }
+    },
     decide(item, caller) {
       const { decision, pending } = findOpinion(item, caller);
       return pending.length === 0 ? decision : decideByArgs(decision, pending, item, caller);
@@ -48,7 +54,11 @@ export async function createRules(
 const ALLOWED: RuleDecision = { kind: 'allowed' };
 const DENIED: RuleDecision = { kind: 'denied' };
 
-const NO_RULES: Rules = { needClient: false, decide: () => ALLOWED };
+const NO_RULES: Rules = {
+  needClient: false,
+  prepareFor: async () => {},
+  decide: () => ALLOWED,
+};
 
 /** Of what no pattern fits. */
 const NO_PATTERN: Pick<Opinion, 'decision' | 'pending'> = { decision: DENIED, pending: [] };

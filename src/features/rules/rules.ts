@@ -1,11 +1,14 @@
 // §18.5: who may use what.
 import type { JsonObject } from '../../core/json.ts';
+import type { Turns } from '../../core/turns.ts';
 import type { UserContext } from '../../core/user-context.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
   /** Whether any rule looks at the OAuth client, which then has to be known. */
   readonly needClient: boolean;
+  /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */
+  prepareFor(caller: RuleCaller, work: Turns): Promise<void>;
   /** At once, and without effect. */
   decide(item: RuledItem, caller: RuleCaller): RuleDecision;
 }

@@ -238,7 +238,7 @@ test('§18.4 descriptions: of more users than are kept, those who came last are'
     isPersonal: true,
     maxUsers: 1_000,
     signal: new AbortController().signal,
-    isLocked: () => false,
+    getLock: () => undefined,
     onChange() {},
   });
   const describeTo = (clientId: string) => lists.describe({ ...GATEWAY_CALLER, clientId });

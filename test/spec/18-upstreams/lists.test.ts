@@ -240,7 +240,7 @@ test('§18.4 lists: of more users than are kept, those who came last are', async
     isPersonal: true,
     maxUsers: 2,
     signal: new AbortController().signal,
-    isLocked: () => false,
+    getLock: () => undefined,
     onChange() {},
   });
   const listAs = (sub: string) => lists.load('tools', { ...GATEWAY_CALLER, clientId: sub });
@@ -327,7 +327,7 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
     isPersonal: false,
     maxUsers: 1,
     signal: new AbortController().signal,
-    isLocked: () => false,
+    getLock: () => undefined,
     onChange() {},
   });
   const load = async () => lists.load('tools', GATEWAY_CALLER);

@@ -160,7 +160,7 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
       isPersonal: true,
       maxUsers: 100,
       signal: new AbortController().signal,
-      isLocked: () => false,
+      getLock: () => undefined,
       onChange() {},
     },
   );
@@ -189,7 +189,7 @@ test('§18.4 slow lists: a server that comes and goes is not waited for as long 
     isPersonal: false,
     maxUsers: 1,
     signal: new AbortController().signal,
-    isLocked: () => false,
+    getLock: () => undefined,
     onChange() {},
   });
   const load = async () => lists.load('tools', GATEWAY_CALLER);

@@ -13,6 +13,8 @@ export interface Condition {
   readonly looksAtArgs: boolean;
   readonly looksAtClient: boolean;
   readonly looksAtTool: boolean;
+  /** Works out what follows from the caller alone, which `holds` does else for the first item. */
+  bindCaller(caller: RuleCaller): void;
   /** An expression that fails, or is anything but `true`, does not hold. */
   holds(item: RuledItem, caller: RuleCaller): boolean;
 }
@@ -58,9 +60,12 @@ export const compileCondition: CompileCondition = function compile(text) {
     looksAtArgs: lookups.has('args'),
     looksAtClient: lookups.has('client'),
     looksAtTool: lookups.has('tool'),
+    bindCaller: (caller) => void bindCaller(caller),
     holds(item, caller) {
       try {
-        const bound = { ...bindCaller(caller), ...bindVariables(ofItem, item, caller) };
+        const ofCaller = bindCaller(caller);
+        if (ofCaller === undefined) return false;
+        const bound = { ...ofCaller, ...bindVariables(ofItem, item, caller) };
         return evaluate(bound) === true;
       } catch {
         return false;
@@ -81,7 +86,7 @@ const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 
 function createCallerBinding(
   lookups: readonly (readonly [VariableName, Lookup])[],
   parts: readonly PlannedPart[],
-): (caller: RuleCaller) => Bindings {
+): (caller: RuleCaller) => Bindings | undefined {
   const known = new WeakMap<RuleCaller, Bindings | undefined>();
 
   /** Undefined where there is more than may be looked at. */
@@ -107,12 +112,8 @@ function createCallerBinding(
 
   return function bindCaller(caller) {
     if (!known.has(caller)) known.set(caller, bind(caller));
-    return known.get(caller) ?? fail();
+    return known.get(caller);
   };
-}
-
-function fail(): never {
-  throw new Error('What is known of the caller cannot be looked at.');
 }
 
 /** A sentence for what is no CEL. */

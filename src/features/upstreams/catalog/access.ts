@@ -2,12 +2,15 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
+import type { Turns } from '../../../core/turns.ts';
 import type { Rules } from '../../rules/rules.ts';
 import type { Entry } from './entry.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 import type { FoundResource, Who } from './view.ts';
 
 export interface Access {
+  /** Before many entries are asked about. */
+  prepareFor(who: Who, work: Turns): Promise<void>;
   /** What only a scope is missing for is listed. */
   mayList(kind: ListKind, entry: Pick<Entry, 'name' | 'server' | 'annotations'>, who: Who): boolean;
   /** @throws GatewayError as for what is unknown, or `insufficient_scope`. */
@@ -26,6 +29,7 @@ export interface UsedItem {
 
 export function createAccess(getRules: () => Rules | undefined): Access {
   return {
+    prepareFor: async (who, work) => getRules()?.prepareFor(who.rule, work),
     mayList(kind, { name, server, annotations }, who) {
       const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args: undefined };
       return getRules()?.decide(item, who.rule).kind !== 'denied';

@@ -8,8 +8,19 @@ import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 type Check = (value: unknown) => boolean;
 
-/** Why clients cannot use the entry; undefined where they can. The rest of a sentence that begins with its name. */
+const known = new WeakMap<RawItem, { readonly problem: string | undefined }>();
+
+/**
+ * Why clients cannot use the entry; undefined where they can. The rest of a sentence that begins with its name. Each item is
+ * of one kind, and checked once.
+ */
 export function findItemProblem(kind: ListKind, item: RawItem): string | undefined {
+  const found = known.get(item) ?? { problem: checkItem(kind, item) };
+  known.set(item, found);
+  return found.problem;
+}
+
+function checkItem(kind: ListKind, item: RawItem): string | undefined {
   const key = item[LIST_KINDS[kind].key];
   if (typeof key !== 'string') return `has no ${LIST_KINDS[kind].key}`;
   const namingProblem = NAMING_PROBLEMS[kind](key);

@@ -91,6 +91,7 @@ async function mayUseAny(
   who: Who,
 ): Promise<boolean> {
   const work = createTurns(clock);
+  await access.prepareFor(who, work);
   for (const kind of ALL_KINDS) {
     const loaded = await loadPrepared(planned, kind, who);
     for (const [index, entry] of (loaded?.prepared.entries ?? []).entries()) {

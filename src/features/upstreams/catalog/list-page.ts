@@ -32,12 +32,14 @@ export function createListPage(deps: ListPageDeps): ListPage {
 
   return async function listPage(kind, cursor, context) {
     const who = await identify(context);
+    const work = createTurns(clock);
     const list = await view.list(kind, who, context);
+    if (work.isOver()) await work.next();
+    await access.prepareFor(who, work);
     const isVisible = (entry: Entry) =>
       view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
     const turns = orderByTurns(list.entries);
     const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
-    const work = createTurns(clock);
     const { page, last, hasMore } = await takeVisible(list.entries, turns, start, isVisible, work);
     return {
       items: page.map(getItem),

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
+import type { Lock } from '../lock/lock.ts';
 import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
 import {
   GATEWAY_CALLER,
@@ -15,6 +16,7 @@ import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList } from './fetch-list.ts';
 import { createListCache, type ListCache } from './list-cache.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind } from './list-kinds.ts';
+import { readItems } from './read-items.ts';
 import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
 
 export interface ServerLists {
@@ -51,7 +53,8 @@ export interface ServerListsDeps {
   readonly isPersonal: boolean;
   readonly maxUsers: number;
   readonly signal: AbortSignal;
-  isLocked(): boolean;
+  /** Undefined where nothing is locked. */
+  getLock(): Lock | undefined;
   onChange(list: ListName, audience: string): void;
 }
 
@@ -117,7 +120,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
         clock,
         firstWait: { left: () => countLeftMs(kind) },
         onWaitedInVain: () => noteWaitedInVain(kind, holder.caller),
-        isStrict: deps.isLocked,
+        isStrict: () => deps.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
         onChange: () => deps.onChange(LIST_KINDS[kind].list, audience),
       });
@@ -141,6 +144,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
     const startedAt = clock.monotonic();
     try {
       const list = await fetchList(upstream, kind, holder.caller, signal);
+      await readItems(upstream.config.name, kind, list.items, { clock, lock: deps.getLock() });
       if (kind === 'resources') noteFormer(holder, list);
       dropOldHolders(holder);
       holder.problem = undefined;

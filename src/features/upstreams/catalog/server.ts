@@ -2,6 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Era } from '../../mcp/protocol/revisions.ts';
+import type { Lock } from '../lock/lock.ts';
 import { createUsage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type ListName, type Upstream } from '../upstream.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
@@ -36,7 +37,8 @@ export interface ServerDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly maxUsers: number;
-  isLocked(): boolean;
+  /** Undefined where nothing is locked. */
+  getLock(): Lock | undefined;
   /** A list that clients may have is not the same any more; for everybody without an audience. */
   onListChange(server: Server, list: ListName, audience?: string): void;
 }

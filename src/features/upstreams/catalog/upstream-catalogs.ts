@@ -110,7 +110,7 @@ export function createUpstreamCatalogs(
       clock,
       log,
       maxUsers: deps.maxUsers ?? MAX_USERS,
-      isLocked: () => setup.lock !== undefined,
+      getLock: () => setup.lock,
       onListChange: hub.announce,
     });
   }
