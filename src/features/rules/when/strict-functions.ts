@@ -57,7 +57,8 @@ function compare(one: CelValue, other: CelValue): Comparison {
   if (number !== undefined && otherNumber !== undefined) {
     return compareNumbers(number, otherNumber);
   }
-  const isScalar = typeof one === 'string' || typeof one === 'boolean' || one === null;
+  if (one === null || other === null) return one === other ? true : undefined;
+  const isScalar = typeof one === 'string' || typeof one === 'boolean';
   return isScalar && typeof one === typeof other ? one === other : undefined;
 }
 
