@@ -208,10 +208,67 @@ describe('how long a token is kept', () => {
   }, 60_000);
 });
 
-describe('when the provider makes no token', () => {
-  const REFUSED = /gives this login no access to it; only the operator/;
-  const UNREACHABLE = /could not be asked for access to it/;
+const REFUSED = /gives this login no access to it; only the operator/;
+const UNREACHABLE = /could not be asked for access to it/;
 
+describe('when the token is to be renewed', () => {
+  /** Of 300 s, after 296: what is left is less than a token should still be good for. */
+  async function useToken() {
+    const getHeaders = provider.create();
+    const ada = callerOf(await signIn());
+    const first = await getHeaders(ada);
+    provider.clock.advance(296_000);
+    return { first, get: async () => getHeaders(ada) };
+  }
+
+  test('§18.6 token-exchange: while the provider is away, the one before serves until its end', async () => {
+    const { first, get } = await useToken();
+    provider.answer(503, {});
+    for (let call = 0; call < 3; call += 1) expect(await get()).toEqual(first);
+    expect(provider.received).toHaveLength(2);
+    provider.clock.advance(4000);
+    await expect(get()).rejects.toThrow(UNREACHABLE);
+    provider.issue();
+    provider.clock.advance(3001);
+    expect(await get()).toEqual({ authorization: 'Bearer token-2' });
+  });
+
+  test('§18.6 token-exchange: a provider that does not answer is waited for a second', async () => {
+    const { first, get } = await useToken();
+    const waiting: ServerResponse[] = [];
+    provider.respond((res) => void waiting.push(res));
+    const calls = [get(), get()];
+    await expect.poll(() => waiting.length).toBe(1);
+    provider.clock.advance(1000);
+    expect(await Promise.all(calls)).toEqual([first, first]);
+    waiting[0]?.end('{"access_token":"late","token_type":"Bearer","expires_in":60}');
+    await expect.poll(get).toEqual({ authorization: 'Bearer late' });
+    expect(provider.received).toHaveLength(2);
+  });
+
+  test('§18.6 token-exchange: what the provider refuses is refused at once', async () => {
+    const { get } = await useToken();
+    provider.answer(400, { error: 'invalid_grant' });
+    await expect(get()).rejects.toThrow(REFUSED);
+  });
+
+  test('§18.6 token-exchange: who is refused with many tokens pushes out nobody', async () => {
+    const getHeaders = provider.create();
+    const ada = callerOf(await signIn());
+    const first = await getHeaders(ada);
+    provider.answer(400, { error: 'invalid_target' });
+    const { user, ...rest } = callerOf(await signIn({ sub: 'eve' }));
+    if (user === undefined) throw new Error('No user');
+    for (let index = 0; index < 2000; index += 1) {
+      const refused = getHeaders({ ...rest, user: { ...user, token: `${user.token}${index}` } });
+      await expect(refused).rejects.toThrow(REFUSED);
+    }
+    expect(await getHeaders(ada)).toEqual(first);
+    expect(provider.received).toHaveLength(2001);
+  });
+});
+
+describe('when the provider makes no token', () => {
   test.each([
     {
       what: 'a refusal',

@@ -159,6 +159,45 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
   ],
 ];
 
+describe('a server of which calls fail', () => {
+  test('§18.4 that is there stays up, and is looked for ever less often', async () => {
+    const clock = manualClock();
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    server.answer('tools/call', (res) => void res.writeHead(504).end());
+    const { upstream, lines, states } = await openTo({ url: server.url }, { clock });
+    await upstream.describe(caller);
+    const before = server.count('initialize');
+    const looks = () => server.count('initialize') - before;
+    const fail = () =>
+      expect(callTool(upstream, caller, 'slow')).rejects.toMatchObject({ failure: 'unavailable' });
+    await fail();
+    await expect.poll(looks).toBe(1);
+    for (const [index, pauseMs] of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
+      await fail();
+      clock.advance(pauseMs - 1);
+      await fail();
+      expect(looks()).toBe(1 + index);
+      clock.advance(1);
+      await expect.poll(looks).toBe(2 + index);
+    }
+    expect(upstream.isUp).toBe(true);
+    expect(states).toEqual(['true: it answers']);
+    expect(lines.filter(isDownLine)).toEqual([]);
+  });
+
+  test('§18.4 that is there no longer is down once the gateway has looked for it', async () => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    const { upstream } = await openTo({ url: server.url });
+    await upstream.describe(caller);
+    for (const method of ['tools/call', 'initialize', 'server/discover'])
+      server.answer(method, (res) => void res.writeHead(503).end());
+    await expect(callTool(upstream, caller, 'any')).rejects.toMatchObject({
+      failure: 'unavailable',
+    });
+    await expect.poll(() => upstream.isUp).toBe(false);
+  });
+});
+
 describe('a server that refuses the gateway', () => {
   const server = useFresh(() => startScriptedHttp('session'));
 
