@@ -4,10 +4,10 @@ import type { Clock } from '../core/clock.ts';
 import type { HttpConfig } from '../core/config/groups/http.ts';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
 import { findExceededBound } from '../core/json-bounds.ts';
+import { createGrowingBuffer, type GrowingBuffer } from '../core/memory/growing-buffer.ts';
 import type { RequestBody } from '../core/message.ts';
 import { decodeUtf8 } from '../core/utf8.ts';
 import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
-import { createGrowingBuffer, type GrowingBuffer } from './growing-buffer.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
 export interface IncomingBody {

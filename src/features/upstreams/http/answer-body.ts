@@ -2,7 +2,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { type JsonObject, parseObject } from '../../../core/json.ts';
-import { createGrowingBuffer } from './growing-buffer.ts';
+import { createGrowingBuffer } from '../../../core/memory/growing-buffer.ts';
 
 export interface AnswerBody {
   /** What is wrong with it; undefined while nothing is. */
@@ -24,13 +24,13 @@ export function createJsonBody(maxBytes: number, onEnd: (text: Buffer) => void):
   const received = createGrowingBuffer();
   return {
     add(chunk) {
-      if (received.length + chunk.length > maxBytes) return tooLong(maxBytes);
-      received.add(chunk);
+      if (received.byteLength() + chunk.length > maxBytes) return tooLong(maxBytes);
+      received.append(chunk);
       return undefined;
     },
     end: () => onEnd(received.take()),
     get keptBytes() {
-      return received.length;
+      return received.byteLength();
     },
   };
 }
@@ -76,17 +76,17 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
 
   return {
     add(chunk) {
-      held.add(chunk);
+      held.append(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
         const lines = held.take();
         heldOfEvent += lines.length;
         parser.feed(decoder.write(lines));
       }
-      return held.length > maxBytes ? tooLong(maxBytes) : problem;
+      return held.byteLength() > maxBytes ? tooLong(maxBytes) : problem;
     },
     end: onEnd,
     get keptBytes() {
-      return held.length + heldOfEvent;
+      return held.byteLength() + heldOfEvent;
     },
   };
 }
@@ -101,14 +101,14 @@ export function createRefusalBody(complete: (body: JsonObject | undefined) => vo
   const received = createGrowingBuffer();
   return {
     add(chunk) {
-      received.add(chunk);
-      if (received.length <= MAX_REFUSAL_BYTES) return undefined;
+      received.append(chunk);
+      if (received.byteLength() <= MAX_REFUSAL_BYTES) return undefined;
       complete(undefined);
       return tooLong(MAX_REFUSAL_BYTES);
     },
     end: () => complete(parseObject(received.take())),
     get keptBytes() {
-      return received.length;
+      return received.byteLength();
     },
   };
 }

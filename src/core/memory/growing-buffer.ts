@@ -1,4 +1,5 @@
-/** The bytes of a body as they arrive. */
+// Bytes that come in pieces, maybe one by one.
+/** The bytes of a body, or an event, as they arrive. */
 export interface GrowingBuffer {
   append(piece: Buffer): void;
   byteLength(): number;
