@@ -147,7 +147,10 @@ describe('postern lock', () => {
   test('§18.7 postern lock --check without a lock: exit code 1', async () => {
     await configure({ wiki: wiki.url });
     const { code, stdout } = await runLock(['--check']);
-    expect([code, stdout]).toEqual([1, expect.stringContaining('There is no postern.lock.')]);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining('Nothing is locked: postern.lock is not there'),
+    ]);
     await expect(readText()).rejects.toThrow('ENOENT');
   });
 

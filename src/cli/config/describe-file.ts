@@ -11,7 +11,8 @@ export interface DescribedFile {
   /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
   readonly catalog?: string;
   readonly servers: readonly DescribedServer[];
-  readonly rules: number;
+  /** How many; `everyone` where that is what the file says in their place. */
+  readonly rules: number | 'everyone';
   /** Whether there is a `postern.lock`. */
   readonly isLocked?: boolean;
 }
@@ -43,7 +44,7 @@ export async function describeFile(config: Config): Promise<DescribedFile | unde
     builtIn: file.builtIn && catalog === undefined,
     ...(file.builtIn && catalog !== undefined && { catalog }),
     servers: file.servers.map(describeServer),
-    rules: file.rules.length,
+    rules: file.meansNoRules ? 'everyone' : file.rules.length,
     isLocked: lock !== undefined,
   };
 }

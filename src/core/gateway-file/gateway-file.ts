@@ -10,6 +10,8 @@ export interface GatewayFile {
   readonly servers: readonly UpstreamConfig[];
   /** Without any, everybody may use everything. */
   readonly rules: readonly RuleConfig[];
+  /** `"rules": "everyone"`: that there are none is meant. */
+  readonly meansNoRules: boolean;
 }
 
 /** One MCP server behind the gateway. */
@@ -111,4 +113,5 @@ export const NO_GATEWAY_FILE: GatewayFile = {
   separator: '__',
   servers: [],
   rules: [],
+  meansNoRules: false,
 };
