@@ -11,7 +11,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
-import { startWorkers } from '../support/gateway/workers.ts';
+import { connectToEach, startWorkers } from '../support/gateway/workers.ts';
 
 afterEach(endPosterns);
 
@@ -285,6 +285,27 @@ test('§18.1 file: with WORKERS it is read once for the log, and each worker loa
     )
     .toEqual(expect.arrayContaining([1, 2]));
   expect((await fetch(`${postern.url}/health`)).status).toBe(200);
+});
+
+test('§18.1 file: a worker that takes the place of another does not serve with less than the others', async () => {
+  const rules = [{ who: 'everyone', may: ['who'] }];
+  const cwd = await makeFolderWith(JSON.stringify({ rules }));
+  const path = join(cwd, 'mcp.json');
+  const postern = await startWorkers({ env: { POSTERN_CONFIG: path } });
+  await writeFile(path, '{ "mcpServers": {} }');
+  await expect.poll(() => linesWith(postern, REFUSED)).toHaveLength(2);
+  const [one, other] = await connectToEach(postern.port);
+  process.kill(Number(one?.pid), 'SIGKILL');
+  await expect.poll(() => postern.stderr).toContain(`  - ${path}: All rules are gone.`);
+  expect(await callTool(postern.url, 'who')).toBe(String(other?.pid));
+  expect(await callTool(postern.url, 'works')).toMatchObject({ code: -32602 });
+
+  await writeFile(path, '{ "rules": "everyone" }');
+  await expect
+    .poll(() => linesWith(postern, 'A new worker serves.'), { timeout: 20_000 })
+    .toHaveLength(1);
+  await expect.poll(() => linesWith(postern, RELOADED)).not.toEqual([]);
+  expect(await callTool(postern.url, 'works')).toMatch(/^\d+$/);
 });
 
 test('§18.1 file: with WORKERS a file that has problems is printed once', async () => {

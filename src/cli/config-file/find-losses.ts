@@ -3,11 +3,22 @@
 import { LOCK_FILE_NAME } from '../../features/upstreams/lock/lock-file.ts';
 import type { Setup } from './read-setup.ts';
 
+/** What keeps users from something. */
+export interface Protection {
+  readonly hasRules: boolean;
+  readonly hasLock: boolean;
+}
+
+export const describeProtection = ({ file, lock }: Setup): Protection => ({
+  hasRules: file.rules.length > 0,
+  hasLock: lock !== undefined,
+});
+
 /** A sentence for each: what is gone, and how to say that it is meant. */
-export function findLosses(served: Setup, next: Setup): readonly string[] {
-  const { rules } = served.file;
-  const losesRules = rules.length > 0 && next.file.rules.length === 0 && !next.file.meansNoRules;
-  const losesLock = served.lock !== undefined && next.lock === undefined && !next.meansNoLock;
+export function findLosses(served: Protection, next: Setup): readonly string[] {
+  const { hasRules, hasLock } = describeProtection(next);
+  const losesRules = served.hasRules && !hasRules && !next.file.meansNoRules;
+  const losesLock = served.hasLock && !hasLock && !next.meansNoLock;
   return [
     ...(losesRules
       ? [

@@ -1,5 +1,5 @@
 import type { Log } from '../../core/log.ts';
-import { findLosses } from './find-losses.ts';
+import { describeProtection, findLosses } from './find-losses.ts';
 import { onHangUp } from './hang-up.ts';
 import { type LoadSetup, summarizeSetup } from './load-setup.ts';
 import type { ReadSetup, Setup } from './read-setup.ts';
@@ -31,7 +31,7 @@ export interface WatchedFile {
 export function followConfigFile(options: FollowOptions): () => void {
   const { watched, read, load, close, log } = options;
   const { path } = watched.file;
-  let served = options.setup;
+  let served = describeProtection(options.setup);
   let isLoading = false;
   let isOutdated = false;
   let hasEnded = false;
@@ -79,7 +79,7 @@ export function followConfigFile(options: FollowOptions): () => void {
       return;
     }
     await load(parsed.setup);
-    served = parsed.setup;
+    served = describeProtection(parsed.setup);
     for (const warning of parsed.warnings) log.warn(warning);
     log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
   }

@@ -2,6 +2,7 @@
 import type { Config } from '../../core/config/config.ts';
 import type { Log } from '../../core/log.ts';
 import { StartError } from '../start-error.ts';
+import { findLosses, type Protection } from './find-losses.ts';
 import type { FollowActions, WatchedFile } from './follow-config-file.ts';
 import { summarizeSetup } from './load-setup.ts';
 import type { ReadSetup, Setup } from './read-setup.ts';
@@ -19,11 +20,14 @@ export interface ConfigFile {
 }
 
 /**
- * Undefined where no file is named.
+ * Undefined where no file is named. `served`: by the processes among which this one takes its place.
  *
  * @throws StartError with all that is wrong with the file.
  */
-export async function openConfigFile(config: Config): Promise<ConfigFile | undefined> {
+export async function openConfigFile(
+  config: Config,
+  served?: Protection,
+): Promise<ConfigFile | undefined> {
   const { configFile: path } = config.server;
   if (path === undefined) return undefined;
   // The parsers are loaded only where there is something to parse.
@@ -51,6 +55,8 @@ export async function openConfigFile(config: Config): Promise<ConfigFile | undef
   const parsed = await read();
   if (parsed.kind === 'problems') throw new StartError(parsed.problems);
   const { setup, warnings } = parsed;
+  const losses = served === undefined ? [] : findLosses(served, setup);
+  if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
   return {
     path,
     setup,

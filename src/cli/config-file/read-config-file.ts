@@ -45,7 +45,7 @@ export async function readConfigFile(
   return { ...parsed, isWhole: format === 'json' || DOCUMENT_END.test(content.text) };
 }
 
-/** At the end of the text, but for comments (YAML 1.2 §9.1.2). */
+/** At the end of the text, but for comments. */
 const DOCUMENT_END = /(?:^|[\r\n])\.\.\.[ \t]*(?:#[^\r\n]*)?\s*$/;
 
 type Content = { readonly text: string } | { readonly problem: string };
