@@ -1,4 +1,5 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
+import { isOwnSecret } from '../config/own-secrets.ts';
 import { findNearestName } from '../nearest-name.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -36,6 +37,7 @@ function expandReference(reference: string, env: Env): Expanded {
   const value = (Object.hasOwn(env, name) && env[name]) || undefined;
   if (fallback?.includes('${'))
     return problem(`The default of \${${name}:-…} cannot contain another variable.`);
+  if (value !== undefined && isOwnSecret(name, value)) return describeOwnSecret(name);
   const text = value ?? fallback;
   if (text !== undefined) return { kind: 'text', text };
   return EDITOR_VARIABLES.has(name) ? describeForeign(name) : describeUnset(name, env);
@@ -48,6 +50,11 @@ function describeUnset(name: string, env: Env): Expanded {
     `The environment variable ${name} is not set.${meant} Set it (in .env, too), or write a default: \${${name}:-default}.`,
   );
 }
+
+const describeOwnSecret = (name: string): Expanded =>
+  problem(
+    `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+  );
 
 const describeUnclosed = (): Expanded => problem(`A \${ has no }. ${LITERAL}`);
 
