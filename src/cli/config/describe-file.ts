@@ -1,6 +1,7 @@
 // What the configuration file puts behind the gateway, without what may be secret.
 import type { Config } from '../../core/config/config.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { hideSecretArguments } from '../../core/secret-texts.ts';
 import { describeUser } from '../programs/check-program-users.ts';
 
 export interface DescribedFile {
@@ -54,7 +55,7 @@ const describeServer = (server: UpstreamConfig): DescribedServer =>
     ? {
         name: server.name,
         kind: 'stdio',
-        target: server.command,
+        target: hideSecretArguments(server.command),
         ...(server.runAs && { runAs: describeUser(server.runAs) }),
       }
     : {

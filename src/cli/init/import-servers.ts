@@ -5,6 +5,7 @@ import { SETTINGS } from '../../core/config/settings.ts';
 import type { FileNode } from '../../core/gateway-file/syntax/file-node.ts';
 import { readSyntax } from '../../core/gateway-file/syntax/read-syntax.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
+import { isSecretName } from '../../core/secret-texts.ts';
 import { CommandError } from '../command-error.ts';
 
 export interface ImportedServers {
@@ -60,7 +61,6 @@ function toValue(node: FileNode): unknown {
 }
 
 const SECRET_MEMBERS = ['env', 'headers'];
-const SECRET_NAME = /token|key|secret|pass|credential|authorization|cookie/i;
 
 function moveSecrets(
   name: string,
@@ -74,7 +74,7 @@ function moveSecrets(
     moved[member] = Object.fromEntries(
       Object.entries(texts).map(([key, value]) => {
         // One that names a variable already is no secret.
-        if (typeof value !== 'string' || !SECRET_NAME.test(key) || value.includes('${'))
+        if (typeof value !== 'string' || !isSecretName(key) || value.includes('${'))
           return [key, value];
         const variable = findFreeName(nameVariable(name, key), secrets);
         secrets[variable] = value;

@@ -1,6 +1,7 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
 import { isOwnSecret } from '../config/own-secrets.ts';
 import { findNearestName } from '../nearest-name.ts';
+import { PASSED_ON } from './passed-on.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -27,6 +28,14 @@ export function expandVariables(text: string, env: Env): Expanded {
     ? { kind: 'text', text: expanded }
     : { kind: 'problem', message: [...new Set(problems)].join(' ') };
 }
+
+/** What the environment brings into the text; not what every program finds in its environment anyway, as HOME. */
+export const listValues = (text: string, env: Env): readonly string[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, reference = '']) => {
+    const [, name = ''] = FORM.exec(reference) ?? [];
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    return value && !PASSED_ON.includes(name) ? [value] : [];
+  });
 
 const FORM = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 

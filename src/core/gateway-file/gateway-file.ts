@@ -61,6 +61,8 @@ export interface StdioUpstreamConfig extends UpstreamConfigBase {
   readonly kind: 'stdio';
   readonly command: string;
   readonly args: readonly string[];
+  /** Parts of `args` that are never shown: what variables bring there, and what looks like a secret. */
+  readonly secretArguments: readonly string[];
   /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;

@@ -23,6 +23,7 @@ const STDIO_DEFAULTS = {
   prefix: 'it',
   command: 'npx',
   args: [],
+  secretArguments: [],
   env: {},
   cwd: undefined,
   isolation: 'shared',
