@@ -110,6 +110,17 @@ test('§20.6 init: nothing is written through a link, not even one that leads no
   expect(readFileSync(join(cwd, 'postern.yaml'), 'utf8')).toContain('mcpServers');
 });
 
+test('§20.6 init: a client secret is taken from a file or from standard input', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'secret.txt', 'of the file\n');
+  const provider = ['--yes', '--force', '--provider', 'other'];
+  expect((await init(cwd, ...provider, '--client-secret-file', 'secret.txt')).code).toBe(0);
+  expect(parseEnv(read(cwd, '.env'))).toMatchObject({ OAUTH_CLIENT_SECRET: 'of the file' });
+  const args = ['init', ...provider, '--client-secret', '-'];
+  expect((await runPostern({}, { args, cwd, input: 'of the pipe\n' })).code).toBe(0);
+  expect(parseEnv(read(cwd, '.env'))).toMatchObject({ OAUTH_CLIENT_SECRET: 'of the pipe' });
+});
+
 test('§20.6 init: a file that exists is overwritten with --force only', async () => {
   const cwd = await makeFolder();
   await writeFileIn(cwd, '.env', 'MINE=1\n');

@@ -25,7 +25,7 @@ export function describeResult(result: LockResult, outcome: LockOutcome): string
     ...differences.map(describeDifference),
     ...(skipped.length === 0
       ? []
-      : [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token.`]),
+      : [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token-file FILE.`]),
     ...unread.map(({ server, problem }) => `${server} could not be read: ${problem}.${next}`),
     'updated' in outcome
       ? `Wrote ${result.path}: ${summarizeLock(outcome.updated)}.`

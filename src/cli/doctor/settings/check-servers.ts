@@ -46,7 +46,7 @@ export async function checkServers({
       usable.map((server) =>
         needsUser(server) && user === undefined
           ? unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
-              remedy: 'give an access token of a user: --token "$TOKEN".',
+              remedy: 'give an access token of a user: --token-file FILE.',
             })
           : checkServer(servers.openUpstream(server), caller, server),
       ),
