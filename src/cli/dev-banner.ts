@@ -2,6 +2,7 @@
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../core/client-setups.ts';
 import type { Config } from '../core/config/config.ts';
 import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
+import { hideSecretArguments } from '../core/secret-texts.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
 import { SOURCE_FOLDER } from './checkout.ts';
 import type { ConfigFile } from './config-file/open-config-file.ts';
@@ -100,7 +101,9 @@ function describeServers(url: string, configFile: BannerFacts['configFile']): re
 
 /** Without what may be secret: arguments, and what follows the host. */
 const describeServer = (server: UpstreamConfig): string =>
-  server.kind === 'stdio' ? `runs ${server.command}` : `at ${new URL(server.url).host}`;
+  server.kind === 'stdio'
+    ? `runs ${hideSecretArguments(server.command)}`
+    : `at ${new URL(server.url).host}`;
 
 /** Fits in a terminal of 40 lines together with the facts. */
 function renderHints({ server, auth }: Config, facts: BannerFacts, node: string): string {

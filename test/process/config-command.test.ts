@@ -90,6 +90,20 @@ test('§20.5 config: --json has every setting, and the file', async () => {
   });
 });
 
+test('§20.5 config: secrets in what programs are called with are not shown', async () => {
+  const servers = {
+    one: { command: 'npx server --token=hunter2' },
+    two: { command: 'npx', args: ['postgres://ann:hunter2@db.example', '${OTHER}'] },
+  };
+  const cwd = await makeProject({ 'mcp.json': JSON.stringify({ mcpServers: servers }) });
+  const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json', OTHER: 'hunter2' };
+  for (const args of [['config'], ['config', '--json']]) {
+    const { stdout, stderr } = await runPostern(env, { args, cwd });
+    expect(stdout).toContain('npx server --token=…');
+    expect(stdout + stderr).not.toContain('hunter2');
+  }
+});
+
 test('§20.5 config: nothing that the files of a folder say moves the cursor of a terminal', async () => {
   const erase = '\u001b[2K\u009b1A\u202e';
   const cwd = await makeProject({

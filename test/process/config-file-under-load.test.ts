@@ -74,7 +74,7 @@ function writeVersions({ sessions, stateless, extra }: Urls): readonly Version[]
       says: REFUSED,
     },
     { ...ruled, what: 'the same file as before' },
-    version('no rule', renamed, renamedOffers),
+    version('no rule', renamed, renamedOffers, { rules: 'everyone' }),
     version('the former prefixes', withExtra, [...THREE, 'extra__say']),
     version('one server less', all, THREE),
     writeAnew({ sessions, stateless }, 'new'),

@@ -1,5 +1,5 @@
 // §18.1: the configuration file of a process: read at start, and again when it changes.
-import { rename, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
-import { startWorkers } from '../support/gateway/workers.ts';
+import { connectToEach, startWorkers } from '../support/gateway/workers.ts';
 
 afterEach(endPosterns);
 
@@ -166,6 +166,95 @@ test('§18.7 lock: one that cannot be read stops the start, and keeps the runnin
   expect(other.stderr).toMatch(/^Postern cannot start:\n {2}- .*postern\.lock/);
 });
 
+const RULES = '"rules": [{ "who": { "groups": ["staff"] }, "may": ["*"] }]';
+const REFUSED = 'The configuration file was not loaded, because users could do more';
+const RELOADED = 'Loaded the configuration file anew.';
+
+test('§18.1 file: a change that loses all rules is not loaded, until it says that this is meant', async () => {
+  const cwd = await makeFolderWith(`{ ${RULES} }`);
+  const args = ['start', '--config', 'mcp.json'];
+  const postern = await startPostern(ANONYMOUS, { args, cwd });
+  expect(await callTool(postern.url, 'service_ping')).toMatchObject({ code: -32602 });
+
+  await writeFile(join(cwd, 'mcp.json'), '{ "mcpServers": {} }');
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() => linesWith(postern, REFUSED))
+    .toContainEqual(
+      expect.objectContaining({
+        level: 'error',
+        path: 'mcp.json',
+        lost: [expect.stringMatching(/^All rules are gone\. .*"rules": "everyone"/)],
+      }),
+    );
+  expect(await callTool(postern.url, 'service_ping')).toMatchObject({ code: -32602 });
+
+  await writeFile(join(cwd, 'mcp.json'), '{ "rules": "everyone" }');
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() => linesWith(postern, RELOADED))
+    .toContainEqual(expect.objectContaining({ rules: 'everyone' }));
+  expect(await callTool(postern.url, 'service_ping')).toContain('pong');
+});
+
+test('§18.1 file: a start without rules serves, as nothing is lost', async () => {
+  const cwd = await makeFolderWith('{ "rules": "everyone" }');
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });
+  expect(await callTool(postern.url, 'service_ping')).toContain('pong');
+});
+
+test('§18.1 file: YAML without its end is not loaded while it is being written', async () => {
+  const cwd = await makeFolder();
+  const path = join(cwd, 'mcp.yaml');
+  await writeFile(path, 'builtIn: true\n');
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.yaml'], cwd });
+  await writeFile(path, 'builtIn: false\n');
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() => linesWith(postern, 'The configuration file is being written.'))
+    .toContainEqual(expect.objectContaining({ level: 'info', path: 'mcp.yaml' }));
+  expect(linesWith(postern, RELOADED)).toEqual([]);
+  expect(await callTool(postern.url, 'service_ping')).toContain('pong');
+  await expect.poll(() => linesWith(postern, RELOADED)).toHaveLength(1);
+  expect(await callTool(postern.url, 'service_ping')).toMatchObject({ code: -32602 });
+});
+
+test('§18.1 file: YAML that ends with its document end is loaded at once', async () => {
+  const cwd = await makeFolder();
+  const path = join(cwd, 'mcp.yaml');
+  await writeFile(path, 'builtIn: true\n');
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.yaml'], cwd });
+  await writeFile(path, 'builtIn: false\n... # whole\n\n');
+  postern.kill('SIGHUP');
+  await expect.poll(() => linesWith(postern, RELOADED)).not.toEqual([]);
+  expect(linesWith(postern, 'The configuration file is being written.')).toEqual([]);
+});
+
+test('§18.7 lock: one that is removed stays in force, until an empty one says that this is meant', async () => {
+  const servers = { one: { command: process.execPath, args: [SERVER] } };
+  const cwd = await makeFolderWith(JSON.stringify({ mcpServers: servers }));
+  const lockPath = join(cwd, 'postern.lock');
+  await writeFile(lockPath, '{ "version": 1, "servers": {} }');
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });
+  await rm(lockPath);
+  await expect
+    .poll(() => linesWith(postern, REFUSED))
+    .toContainEqual(
+      expect.objectContaining({
+        level: 'error',
+        lost: [expect.stringMatching(/^postern\.lock is gone\. .* that is \{\}\.$/)],
+      }),
+    );
+  expect(await callTool(postern.url, 'one__env')).toMatchObject({ code: -32602 });
+
+  await writeFile(lockPath, '{}\n');
+  await expect.poll(() => linesWith(postern, RELOADED)).toHaveLength(1);
+  await expect.poll(() => callTool(postern.url, 'one__env')).toContain('PATH');
+
+  await rm(lockPath);
+  await expect.poll(() => linesWith(postern, RELOADED)).toHaveLength(2);
+});
+
 test('§18.6 file: what auth needs of the settings is told at start', async () => {
   const auth = { type: 'token-exchange', audience: 'wiki' };
   const servers = { wiki: { url: 'https://wiki.example', auth } };
@@ -196,6 +285,27 @@ test('§18.1 file: with WORKERS it is read once for the log, and each worker loa
     )
     .toEqual(expect.arrayContaining([1, 2]));
   expect((await fetch(`${postern.url}/health`)).status).toBe(200);
+});
+
+test('§18.1 file: a worker that takes the place of another does not serve with less than the others', async () => {
+  const rules = [{ who: 'everyone', may: ['who'] }];
+  const cwd = await makeFolderWith(JSON.stringify({ rules }));
+  const path = join(cwd, 'mcp.json');
+  const postern = await startWorkers({ env: { POSTERN_CONFIG: path } });
+  await writeFile(path, '{ "mcpServers": {} }');
+  await expect.poll(() => linesWith(postern, REFUSED)).toHaveLength(2);
+  const [one, other] = await connectToEach(postern.port);
+  process.kill(Number(one?.pid), 'SIGKILL');
+  await expect.poll(() => postern.stderr).toContain(`  - ${path}: All rules are gone.`);
+  expect(await callTool(postern.url, 'who')).toBe(String(other?.pid));
+  expect(await callTool(postern.url, 'works')).toMatchObject({ code: -32602 });
+
+  await writeFile(path, '{ "rules": "everyone" }');
+  await expect
+    .poll(() => linesWith(postern, 'A new worker serves.'), { timeout: 20_000 })
+    .toHaveLength(1);
+  await expect.poll(() => linesWith(postern, RELOADED)).not.toEqual([]);
+  expect(await callTool(postern.url, 'works')).toMatch(/^\d+$/);
 });
 
 test('§18.1 file: with WORKERS a file that has problems is printed once', async () => {

@@ -222,6 +222,12 @@ describe('doctor --token: planted mistakes', () => {
     expect(find('token').what).toMatch(
       /sub "user-1", aud "http.*\/mcp", 60 min left, scope "openid", no groups/,
     );
+    const piped = await runDoctor(undefined, {
+      env: issuerEnv(),
+      args: ['--token', '-'],
+      input: `Bearer ${await issuer.sign({ scope: 'piped' })}\n`,
+    });
+    expect(piped.find('token').what).toContain('scope "piped"');
     const member = await check(await issuer.sign({ groups: ['ops', 'staff'] }));
     expect(member.find('token').what).toContain('groups ["ops","staff"]');
   });

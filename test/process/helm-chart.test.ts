@@ -73,6 +73,8 @@ function find(values: Values, kind: string, suffix = '') {
   return found;
 }
 
+const decode = (data: string): string => Buffer.from(data, 'base64').toString('utf8');
+
 const kindsOf = (values: Values) =>
   render(values)
     .manifests.map(({ kind }) => kind)
@@ -97,8 +99,8 @@ test('§10 chart: what is there by default, and what can be switched on', () => 
     ...['ConfigMap', 'Deployment', 'PodDisruptionBudget', 'Service', 'ServiceAccount'],
   ]);
   expect(kindsOf(EVERYTHING)).toEqual([
-    ...['ConfigMap', 'ConfigMap', 'Deployment', 'HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress'],
-    ...['NetworkPolicy', 'PodDisruptionBudget', 'Service', 'Service', 'ServiceAccount'],
+    ...['ConfigMap', 'Deployment', 'HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress'],
+    ...['NetworkPolicy', 'PodDisruptionBudget', 'Secret', 'Service', 'Service', 'ServiceAccount'],
     ...['ServiceMonitor'],
   ]);
   expect(kindsOf(ALONE)).toContain('PersistentVolumeClaim');
@@ -123,13 +125,17 @@ test('§10 chart: the settings are those of the gateway, and secrets come from t
     { configMapRef: { name: 'mcp-postern-settings' } },
     { secretRef: { name: 'postern' } },
   ]);
-  expect(JSON.stringify(render(EVERYTHING).manifests)).not.toContain('"kind":"Secret"');
+  expect(kindsOf(MINIMUM)).not.toContain('Secret');
 });
 
 test('§18.1 chart: the configuration file arrives as it was written, beside its lock', () => {
-  const { data } = find(EVERYTHING, 'ConfigMap', '-config');
-  expect(parse(data['postern.yaml'])).toEqual(CONFIG);
-  expect(data['postern.lock']).toContain('{ "version": 1 }');
+  const { data } = find(EVERYTHING, 'Secret', '-config');
+  expect(parse(decode(data['postern.yaml']))).toEqual(CONFIG);
+  // Its document end: the gateway knows that nothing is missing.
+  expect(decode(data['postern.yaml'])).toMatch(/\n\.\.\.\n$/);
+  expect(decode(data['postern.lock'])).toBe(EVERYTHING.lock);
+  const { volumes } = podOf(EVERYTHING);
+  expect(volumes).toContainEqual({ name: 'config', secret: { secretName: 'mcp-postern-config' } });
   expect(containerOf(EVERYTHING).args).toEqual([
     ...['start', '--config', '/config/postern.yaml', '--catalog', '/catalog/tools.mjs'],
   ]);
@@ -196,7 +202,7 @@ test('§18.3 chart: programs run as another user, by three capabilities and noth
   ]);
   const { volumes } = podOf(PROGRAMS);
   const config = volumes.find(({ name }: { name: string }) => name === 'config');
-  expect(config.configMap.defaultMode).toBe(0o440);
+  expect(config.secret.defaultMode).toBe(0o440);
   expect(render(PROGRAMS).notes).toContain('run as 1001:1001');
 });
 
@@ -346,15 +352,30 @@ test.each([
 /** Hidden where it is printed, because anything may be in it; most often it is the name of the environment. */
 const MAY_BE_PUBLIC = ['OTEL_RESOURCE_ATTRIBUTES'];
 
-test('§10 chart: no setting that is a secret gets into a ConfigMap', () => {
+test('§10 chart: no setting that is a secret gets into a ConfigMap or the Deployment', () => {
   const secrets = SETTING_GROUPS.flatMap(({ settings }) => settings).filter(
     ({ isSecret, variable }) => isSecret && !MAY_BE_PUBLIC.includes(variable),
   );
   expect(secrets.length).toBeGreaterThan(5);
   for (const { variable } of secrets) {
-    const values = { ...MINIMUM, settings: { [variable]: 'redis://user:password@host' } };
-    expect(() => render(values), variable).toThrow(/existingSecret/);
+    const value = 'redis://user:password@host';
+    const settings = { [variable]: value };
+    expect(() => render({ ...MINIMUM, settings }), variable).toThrow(/existingSecret/);
+    const env = [{ name: variable, value }];
+    expect(() => render({ ...MINIMUM, env }), variable).toThrow(/existingSecret/);
   }
+});
+
+test('§18.1 chart: no literal of the configuration file gets anywhere but into a Secret', () => {
+  const servers = {
+    wiki: { url: 'https://wiki.example?key=hunter2', headers: { Authorization: 'Bearer hunter2' } },
+    files: { command: 'files', args: ['--token=hunter2', 'hunter2'], env: { TOKEN: 'hunter2' } },
+  };
+  const { manifests, notes } = render({ ...MINIMUM, config: { mcpServers: servers } });
+  const others = manifests.filter(({ kind }) => kind !== 'Secret');
+  expect(JSON.stringify(others) + notes).not.toContain('hunter2');
+  const secret = manifests.find(({ kind }) => kind === 'Secret');
+  expect(decode(secret?.data['postern.yaml'])).toContain('hunter2');
 });
 
 test('§10 chart: the notes name the address for clients, and the Secret where there is none', () => {

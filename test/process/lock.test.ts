@@ -48,10 +48,11 @@ async function configure(servers: Readonly<Record<string, unknown>>): Promise<vo
   await writeFile(join(folder, 'mcp.json'), JSON.stringify({ mcpServers }));
 }
 
-async function runLock(args: readonly string[] = [], env: Env = {}) {
+async function runLock(args: readonly string[] = [], env: Env = {}, input?: string) {
   const { code, stdout, stderr } = await runPostern(env, {
     args: ['lock', '--config', 'mcp.json', ...args],
     cwd: folder,
+    input,
   });
   return { code, stdout, stderr };
 }
@@ -147,7 +148,10 @@ describe('postern lock', () => {
   test('§18.7 postern lock --check without a lock: exit code 1', async () => {
     await configure({ wiki: wiki.url });
     const { code, stdout } = await runLock(['--check']);
-    expect([code, stdout]).toEqual([1, expect.stringContaining('There is no postern.lock.')]);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining('Nothing is locked: postern.lock is not there'),
+    ]);
     await expect(readText()).rejects.toThrow('ENOENT');
   });
 
@@ -227,16 +231,29 @@ describe('postern lock when something is wrong', () => {
 
   test.each([
     { args: ['lock'], says: 'postern lock needs the configuration file' },
-    { args: ['lock', '--config', 'mcp.json', '--token', 'x'], says: '--token is not a JWT' },
+    { args: ['lock', '--config', 'mcp.json', '--token', 'x'], says: 'The token is not a JWT' },
+    {
+      args: ['lock', '--config', 'mcp.json', '--token', '-'],
+      input: '',
+      says: '--token -: there is nothing in it.',
+    },
+    {
+      args: ['lock', '--config', 'mcp.json', '--token-file', 'none.txt'],
+      says: '--token-file: none.txt cannot be read (ENOENT).',
+    },
+    {
+      args: ['lock', '--config', 'mcp.json', '--token', '-', '--token-file', 'mcp.json'],
+      says: 'Both --token and --token-file are given. Keep one.',
+    },
     { args: ['lock', '--config', 'mcp.json', '--token'], says: '--token needs a value' },
     {
       args: ['lock', '--config', 'mcp.json', '--port', '1'],
       says: 'postern lock has no option --port.',
     },
     { args: ['start', '--check'], says: 'postern start has no option --check.' },
-  ])('§18.7 $args is refused: $says', async ({ args, says }) => {
+  ])('§18.7 $args is refused: $says', async ({ args, says, input }) => {
     await configure({ wiki: wiki.url });
-    const { code, stderr } = await runPostern({}, { args, cwd: folder });
+    const { code, stderr } = await runPostern({}, { args, cwd: folder, input });
     expect(code).toBe(2);
     expect(stderr).toContain(says);
   });
@@ -244,7 +261,7 @@ describe('postern lock when something is wrong', () => {
   test('§18.7 postern lock --token: one that has expired is refused', async () => {
     await configure({ wiki: wiki.url });
     const { code, stderr } = await runLock(['--token', await issuer.sign({ exp: 1000 })]);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--token has expired.')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('The token has expired.')]);
   });
 });
 
@@ -270,7 +287,9 @@ describe('postern lock --token', () => {
     await configure({ wiki: { url: wiki.url, auth: forward }, plain: plain.url });
 
     const without = await runLock();
-    expect(without.stdout).toContain('Not read: wiki, as they answer users only. Add --token.');
+    expect(without.stdout).toContain(
+      'Not read: wiki, as they answer users only. Add --token-file FILE.',
+    );
     expect(await readText()).not.toContain('"wiki"');
 
     expect((await runLock(['--token', ada])).code).toBe(0);
@@ -280,6 +299,9 @@ describe('postern lock --token', () => {
     expect((await runLock(['--token', eve])).code).toBe(0);
     for (const token of [ada, eve]) {
       expect((await runLock(['--check', '--token', token])).code).toBe(0);
+      expect((await runLock(['--check', '--token', '-'], {}, `${token}\n`)).code).toBe(0);
+      await writeFile(join(folder, 'token.txt'), `${token}\n`);
+      expect((await runLock(['--check', '--token-file', 'token.txt'])).code).toBe(0);
     }
     const lock = readLock(await readText());
     expect(lock.check('wiki', 'tool', buildTool('admin'))).toBe('approved');

@@ -34,6 +34,16 @@ describe('postern rules test', () => {
     expect(await run(BOTH)).toEqual({ code: 0, stdout: printed, stderr: '' });
   });
 
+  test('§18.5 says where "everyone" stands in place of rules', async () => {
+    const { code, stdout } = await run([...BOTH, '--item', 'anything'], {
+      'mcp.json': '{ "rules": "everyone" }',
+    });
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^allowed {2}anything {2}rules is "everyone"$/m),
+    ]);
+  });
+
   test('§18.5 prints the same as JSON', async () => {
     const { code, stdout } = await run([
       ...BOTH,

@@ -21,6 +21,8 @@ export interface TextOption {
   readonly summary: string;
   /** For the error message where the value is missing. */
   readonly example: string;
+  /** Whether `-` is a value: read it from standard input. */
+  readonly takesStandardInput?: true;
   /** What is wrong with a value, in words that follow `--port: `. */
   readonly findProblem?: (value: string) => string | undefined;
 }

@@ -111,6 +111,7 @@ function createValueOption(program: Program, flag: string, row: ValueOption): Op
   const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
   function read(value: string): string {
+    if (value === '-' && row.kind === 'text' && row.takesStandardInput) return value;
     // commander takes what follows for the value, be it the next option.
     if (value === '' || value.startsWith('-'))
       throw refuse(`${flag} needs a value, for example ${row.example}.`);

@@ -28,6 +28,22 @@ export const PORT = {
   },
 } as const satisfies TextOption;
 
+/** Of `postern doctor` and `postern lock`: a user's access token. */
+export const TOKEN = {
+  kind: 'text',
+  value: 'TOKEN',
+  summary: 'an access token of a user; - reads it from standard input',
+  example: '--token - <token.txt',
+  takesStandardInput: true,
+} as const satisfies TextOption;
+
+export const TOKEN_FILE = {
+  kind: 'text',
+  value: 'FILE',
+  summary: 'a file with this token: other users of the machine can read what follows --token',
+  example: '--token-file token.txt',
+} as const satisfies TextOption;
+
 export const JSON_OUTPUT = {
   kind: 'flag',
   summary: 'print JSON, for programs',

@@ -1,5 +1,5 @@
 import { defineCommand } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { JSON_OUTPUT, TOKEN, TOKEN_FILE } from '../command-line/options.ts';
 
 export const doctorCommand = defineCommand({
   name: 'doctor',
@@ -15,11 +15,11 @@ export const doctorCommand = defineCommand({
   },
   options: {
     token: {
-      kind: 'text',
-      value: 'TOKEN',
-      summary: 'an access token of a user: check it, too, and what the user sees',
-      example: '--token "$TOKEN"',
+      ...TOKEN,
+      summary:
+        'an access token of a user: check it, too, and what the user sees. - reads it from standard input',
     },
+    tokenFile: TOKEN_FILE,
     config: {
       kind: 'text',
       value: 'FILE',
@@ -35,7 +35,7 @@ export const doctorCommand = defineCommand({
       does: 'a gateway that runs, by `postern dev` for example',
     },
     {
-      command: 'postern doctor https://mcp.example.com --token "$TOKEN" --json',
+      command: 'postern doctor https://mcp.example.com --token-file token.txt --json',
       does: 'with a token, for a program',
     },
   ],

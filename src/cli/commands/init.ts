@@ -31,8 +31,15 @@ export const initCommand = defineCommand({
     clientSecret: {
       kind: 'text',
       value: 'SECRET',
-      summary: 'its secret: OAUTH_CLIENT_SECRET',
-      example: '--client-secret "$SECRET"',
+      summary: 'its secret: OAUTH_CLIENT_SECRET; - reads it from standard input',
+      example: '--client-secret - <secret.txt',
+      takesStandardInput: true,
+    },
+    clientSecretFile: {
+      kind: 'text',
+      value: 'FILE',
+      summary: 'a file with this secret: other users of the machine can read arguments',
+      example: '--client-secret-file secret.txt',
     },
     audience: {
       kind: 'text',

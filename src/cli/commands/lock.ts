@@ -1,5 +1,5 @@
 import { defineCommand } from '../command-line/command.ts';
-import { JSON_OUTPUT } from '../command-line/options.ts';
+import { JSON_OUTPUT, TOKEN, TOKEN_FILE } from '../command-line/options.ts';
 
 export const lockCommand = defineCommand({
   name: 'lock',
@@ -16,11 +16,11 @@ export const lockCommand = defineCommand({
     },
     check: { kind: 'flag', summary: 'write nothing; say what differs' },
     token: {
-      kind: 'text',
-      value: 'TOKEN',
-      summary: 'an access token, for servers that answer users only; adds what this user sees',
-      example: '--token "$TOKEN"',
+      ...TOKEN,
+      summary:
+        'an access token, for servers that answer users only; adds what this user sees. - reads it from standard input',
     },
+    tokenFile: TOKEN_FILE,
     json: JSON_OUTPUT,
   },
   examples: [
@@ -28,6 +28,10 @@ export const lockCommand = defineCommand({
     {
       command: 'postern lock --config mcp.json --check',
       does: 'in a pipeline: fail if a server says something else',
+    },
+    {
+      command: 'postern lock --config mcp.json --token-file token.txt',
+      does: 'with what the user of this token sees',
     },
   ],
   exitCode1: 'with --check, also: something differs, or there is no lock',

@@ -1,7 +1,8 @@
 import type { Log } from '../../core/log.ts';
+import { describeProtection, findLosses } from './find-losses.ts';
 import { onHangUp } from './hang-up.ts';
 import { type LoadSetup, summarizeSetup } from './load-setup.ts';
-import type { ReadSetup } from './read-setup.ts';
+import type { ReadSetup, Setup } from './read-setup.ts';
 import { watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
@@ -13,9 +14,10 @@ export interface FollowActions {
 }
 
 export interface FollowOptions extends FollowActions {
-  readonly path: string;
-  /** The file, and the lock beside it. */
-  readonly watched: readonly WatchedFile[];
+  /** What is served. */
+  readonly setup: Setup;
+  /** The lock lies beside the file. */
+  readonly watched: { readonly file: WatchedFile; readonly lock: WatchedFile };
   read(): Promise<ReadSetup>;
 }
 
@@ -27,7 +29,9 @@ export interface WatchedFile {
 
 /** Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. */
 export function followConfigFile(options: FollowOptions): () => void {
-  const { path, watched, read, load, close, log } = options;
+  const { watched, read, load, close, log } = options;
+  const { path } = watched.file;
+  let served = describeProtection(options.setup);
   let isLoading = false;
   let isOutdated = false;
   let hasEnded = false;
@@ -52,6 +56,13 @@ export function followConfigFile(options: FollowOptions): () => void {
   async function loadOnce(): Promise<void> {
     const parsed = await read();
     if (hasEnded) return;
+    if (!parsed.isWhole && !fileWatch.isSettled()) {
+      log.info(
+        'The configuration file is being written. It is loaded once it has stayed the same for a second.',
+        { path },
+      );
+      return;
+    }
     if (parsed.kind === 'problems') {
       log.error(
         'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
@@ -59,15 +70,27 @@ export function followConfigFile(options: FollowOptions): () => void {
       );
       return;
     }
+    const losses = findLosses(served, parsed.setup);
+    if (losses.length > 0) {
+      log.error(
+        'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept.',
+        { path, lost: losses },
+      );
+      return;
+    }
     await load(parsed.setup);
+    served = describeProtection(parsed.setup);
     for (const warning of parsed.warnings) log.warn(warning);
     log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
   }
 
-  const stops = watched.map((one) => watchFile({ ...one, onChange: () => void reload() }));
-  onHangUp({ reload: () => void reload(), close });
+  const onChange = () => void reload();
+  const fileWatch = watchFile({ ...watched.file, onChange });
+  const lockWatch = watchFile({ ...watched.lock, onChange });
+  onHangUp({ reload: onChange, close });
   return () => {
     hasEnded = true;
-    for (const stop of stops) stop();
+    fileWatch.stop();
+    lockWatch.stop();
   };
 }

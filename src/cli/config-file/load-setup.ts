@@ -5,8 +5,8 @@ import type { Setup } from './read-setup.ts';
 export type LoadSetup = (setup: Setup) => Promise<void>;
 
 /** For the log. */
-export const summarizeSetup = ({ file: { servers, rules }, lock }: Setup) => ({
+export const summarizeSetup = ({ file: { servers, rules, meansNoRules }, lock }: Setup) => ({
   servers: servers.map(({ name }) => name),
-  rules: rules.length,
+  rules: meansNoRules ? 'everyone' : rules.length,
   ...(lock !== undefined && { lock: LOCK_FILE_NAME }),
 });

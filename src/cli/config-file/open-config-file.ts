@@ -2,7 +2,8 @@
 import type { Config } from '../../core/config/config.ts';
 import type { Log } from '../../core/log.ts';
 import { StartError } from '../start-error.ts';
-import type { FollowActions } from './follow-config-file.ts';
+import { findLosses, type Protection } from './find-losses.ts';
+import type { FollowActions, WatchedFile } from './follow-config-file.ts';
 import { summarizeSetup } from './load-setup.ts';
 import type { ReadSetup, Setup } from './read-setup.ts';
 
@@ -19,11 +20,14 @@ export interface ConfigFile {
 }
 
 /**
- * Undefined where no file is named.
+ * Undefined where no file is named. `served`: by the processes among which this one takes its place.
  *
  * @throws StartError with all that is wrong with the file.
  */
-export async function openConfigFile(config: Config): Promise<ConfigFile | undefined> {
+export async function openConfigFile(
+  config: Config,
+  served?: Protection,
+): Promise<ConfigFile | undefined> {
   const { configFile: path } = config.server;
   if (path === undefined) return undefined;
   // The parsers are loaded only where there is something to parse.
@@ -31,10 +35,8 @@ export async function openConfigFile(config: Config): Promise<ConfigFile | undef
   const { computeStamp } = await import('./watch-file.ts');
   const { followConfigFile } = await import('./follow-config-file.ts');
   const { findLockPath } = await import('../lock/lock-file-on-disk.ts');
-  const watched = [path, findLockPath(path)].map((one) => ({
-    path: one,
-    stamp: computeStamp(one),
-  }));
+  const watch = (one: string): WatchedFile => ({ path: one, stamp: computeStamp(one) });
+  const watched = { file: watch(path), lock: watch(findLockPath(path)) };
   const { findProgramUserProblems } = await import('../programs/check-program-users.ts');
   const { warnOfOwnUser } = await import('../programs/warn-of-own-user.ts');
   const read = async (): Promise<ReadSetup> => {
@@ -43,17 +45,23 @@ export async function openConfigFile(config: Config): Promise<ConfigFile | undef
     const { servers } = parsed.setup.file;
     const problems = await findProgramUserProblems(servers);
     if (problems.length > 0)
-      return { kind: 'problems', problems: problems.map((problem) => `${path}: ${problem}`) };
+      return {
+        kind: 'problems',
+        problems: problems.map((problem) => `${path}: ${problem}`),
+        isWhole: parsed.isWhole,
+      };
     return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
   };
   const parsed = await read();
   if (parsed.kind === 'problems') throw new StartError(parsed.problems);
   const { setup, warnings } = parsed;
+  const losses = served === undefined ? [] : findLosses(served, setup);
+  if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
   return {
     path,
     setup,
     warnings,
-    follow: (actions) => followConfigFile({ path, watched, read, ...actions }),
+    follow: (actions) => followConfigFile({ setup, watched, read, ...actions }),
   };
 }
 

@@ -14,16 +14,25 @@ import { findProgramUser } from '../programs/find-program-user.ts';
 /** Far more than anybody writes: what is larger is another file. */
 const MAX_BYTES = 1_048_576;
 
+export type ReadConfigFile = ParsedGatewayFile & {
+  /**
+   * Whether the text itself shows that nothing of it is missing. JSON that is cut does not parse; YAML may, and shows
+   * it by its document end (`...`).
+   */
+  readonly isWhole: boolean;
+};
+
 /** `path` is as the user wrote it; messages name the file by it. Never rejects. */
 export async function readConfigFile(
   path: string,
   { store, oauth, upstreams }: Pick<Config, 'store' | 'oauth' | 'upstreams'>,
-): Promise<ParsedGatewayFile> {
+): Promise<ReadConfigFile> {
   const content = readText(path);
-  if ('problem' in content) return { kind: 'problems', problems: [content.problem] };
-  return parseGatewayFile(content.text, {
+  if ('problem' in content) return { kind: 'problems', problems: [content.problem], isWhole: true };
+  const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
+  const parsed = await parseGatewayFile(content.text, {
     fileName: path,
-    format: /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json',
+    format,
     env: process.env,
     hasRedis: store.kind === 'redis',
     hasStateSecret: oauth.stateSecret?.kind === 'given',
@@ -33,7 +42,11 @@ export async function readConfigFile(
     readText: (other) => readFileSync(other, 'utf8'),
     checkRules,
   });
+  return { ...parsed, isWhole: format === 'json' || DOCUMENT_END.test(content.text) };
 }
+
+/** At the end of the text, but for comments. */
+const DOCUMENT_END = /(?:^|[\r\n])\.\.\.[ \t]*(?:#[^\r\n]*)?\s*$/;
 
 type Content = { readonly text: string } | { readonly problem: string };
 

@@ -4,27 +4,34 @@ import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { findAuthProblems } from '../../features/upstreams/credentials/check-auth.ts';
 import { createLock, type Lock } from '../../features/upstreams/lock/lock.ts';
 import { LockFileError } from '../../features/upstreams/lock/lock-file.ts';
-import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
+import { findLockPath, type LockOnDisk, readLockOnDisk } from '../lock/lock-file-on-disk.ts';
 import { readConfigFile } from './read-config-file.ts';
 
 export interface Setup {
   readonly file: GatewayFile;
   /** Undefined where there is none: everything is approved. */
   readonly lock: Lock | undefined;
+  /** The lock file is empty (`{}`): that there is no lock is meant. */
+  readonly meansNoLock: boolean;
 }
 
-export type ReadSetup =
+export type ReadSetup = (
   | {
       readonly kind: 'parsed';
       readonly setup: Setup;
       /** For the log: what works, but may not be what was meant. */
       readonly warnings: readonly string[];
     }
-  | { readonly kind: 'problems'; readonly problems: readonly string[] };
+  | { readonly kind: 'problems'; readonly problems: readonly string[] }
+) & {
+  /** Whether the text of the file shows that nothing of it is missing. */
+  readonly isWhole: boolean;
+};
 
 /** Never rejects. */
 export async function readSetup(path: string, config: Config): Promise<ReadSetup> {
   const parsed = await readConfigFile(path, config);
+  const { isWhole } = parsed;
   const lock = readLock(path);
   const problems = [
     ...(parsed.kind === 'problems'
@@ -33,19 +40,21 @@ export async function readSetup(path: string, config: Config): Promise<ReadSetup
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
-    return { kind: 'problems', problems };
+    return { kind: 'problems', problems, isWhole };
   }
   const { file, warnings } = parsed;
-  return { kind: 'parsed', setup: { file, lock: lock.lock }, warnings };
+  const setup: Setup = {
+    file,
+    lock: lock.kind === 'lock' ? createLock(lock.file) : undefined,
+    meansNoLock: lock.kind === 'empty',
+  };
+  return { kind: 'parsed', setup, warnings, isWhole };
 }
 
-type LockOnDisk = { readonly lock: Lock | undefined } | { readonly problem: string };
-
 /** One that cannot be read must not count as none: that would approve everything. */
-function readLock(path: string): LockOnDisk {
+function readLock(path: string): LockOnDisk | { readonly problem: string } {
   try {
-    const file = readLockFile(findLockPath(path));
-    return { lock: file && createLock(file) };
+    return readLockOnDisk(findLockPath(path));
   } catch (error) {
     if (error instanceof LockFileError) return { problem: error.message };
     throw error;

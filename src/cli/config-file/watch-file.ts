@@ -24,16 +24,22 @@ export interface WatchFileOptions {
   readonly clock?: Clock;
 }
 
-/** Watches until the result is called. */
-export function watchFile(options: WatchFileOptions): () => void {
+export interface FileWatch {
+  /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
+  isSettled(): boolean;
+  stop(): void;
+}
+
+export function watchFile(options: WatchFileOptions): FileWatch {
   const { path, onChange, clock = systemClock } = options;
   let told = options.stamp;
   let last = told;
+  let isSettled = true;
   let cancel = clock.after(INTERVAL_MS, look);
 
   function look(): void {
     const stamp = computeStamp(path);
-    const isSettled = stamp === last;
+    isSettled = stamp === last;
     last = stamp;
     if (isSettled && stamp !== told) {
       told = stamp;
@@ -42,5 +48,8 @@ export function watchFile(options: WatchFileOptions): () => void {
     cancel = clock.after(INTERVAL_MS, look);
   }
 
-  return () => cancel();
+  return {
+    isSettled: () => isSettled && computeStamp(path) === last,
+    stop: () => cancel(),
+  };
 }

@@ -1,6 +1,7 @@
 // What the configuration file puts behind the gateway, without what may be secret.
 import type { Config } from '../../core/config/config.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
+import { hideSecretArguments } from '../../core/secret-texts.ts';
 import { describeUser } from '../programs/check-program-users.ts';
 
 export interface DescribedFile {
@@ -11,7 +12,8 @@ export interface DescribedFile {
   /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
   readonly catalog?: string;
   readonly servers: readonly DescribedServer[];
-  readonly rules: number;
+  /** How many; `everyone` where that is what the file says in their place. */
+  readonly rules: number | 'everyone';
   /** Whether there is a `postern.lock`. */
   readonly isLocked?: boolean;
 }
@@ -43,7 +45,7 @@ export async function describeFile(config: Config): Promise<DescribedFile | unde
     builtIn: file.builtIn && catalog === undefined,
     ...(file.builtIn && catalog !== undefined && { catalog }),
     servers: file.servers.map(describeServer),
-    rules: file.rules.length,
+    rules: file.meansNoRules ? 'everyone' : file.rules.length,
     isLocked: lock !== undefined,
   };
 }
@@ -53,7 +55,7 @@ const describeServer = (server: UpstreamConfig): DescribedServer =>
     ? {
         name: server.name,
         kind: 'stdio',
-        target: server.command,
+        target: hideSecretArguments(server.command),
         ...(server.runAs && { runAs: describeUser(server.runAs) }),
       }
     : {

@@ -4,6 +4,7 @@ import type { OutboundConfig } from '../../core/config/groups/outbound.ts';
 import { loadConfig } from '../../core/config/load.ts';
 import { openOutboundNetwork } from '../../core/outbound/outbound-network.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import { readSecretOption } from '../secret-option.ts';
 import { createPrinter, type Printer } from './create-printer.ts';
 import { diagnoseGateway } from './diagnose-gateway.ts';
 import { diagnoseSettings } from './diagnose-settings.ts';
@@ -14,8 +15,10 @@ import { readSettings } from './read-settings.ts';
 import { hasFailure } from './render.ts';
 
 export interface DoctorOptions {
-  /** A user's access token. A secret. */
+  /** A user's access token; `-` for standard input. A secret. */
   readonly token: string | undefined;
+  /** In place of `token`: a file that has it. */
+  readonly tokenFile: string | undefined;
   readonly config: string | undefined;
   readonly json: boolean;
 }
@@ -27,7 +30,8 @@ export interface DoctorOptions {
  * @throws UsageError, StartError
  */
 export async function doctor(url: string | undefined, given: DoctorOptions): Promise<void> {
-  const options = { ...given, token: given.token?.trim().replace(/^Bearer\s+/i, '') };
+  const secret = await readSecretOption('--token', { value: given.token, file: given.tokenFile });
+  const options = { ...given, token: secret?.trim().replace(/^Bearer\s+/i, '') };
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   // Those of a gateway elsewhere do not lie here: what does may be another's, and lead a token to his proxy.
   if (baseUrl === undefined) prepareEnvironment({ config: options.config });

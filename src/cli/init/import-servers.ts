@@ -5,7 +5,9 @@ import { SETTINGS } from '../../core/config/settings.ts';
 import type { FileNode } from '../../core/gateway-file/syntax/file-node.ts';
 import { readSyntax } from '../../core/gateway-file/syntax/read-syntax.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
+import { isSecretName } from '../../core/secret-texts.ts';
 import { CommandError } from '../command-error.ts';
+import { renderEnvLine } from './env-line.ts';
 
 export interface ImportedServers {
   /** By their names, as the file has them, without secrets. */
@@ -60,7 +62,6 @@ function toValue(node: FileNode): unknown {
 }
 
 const SECRET_MEMBERS = ['env', 'headers'];
-const SECRET_NAME = /token|key|secret|pass|credential|authorization|cookie/i;
 
 function moveSecrets(
   name: string,
@@ -73,17 +74,31 @@ function moveSecrets(
     if (!isObject(texts)) continue;
     moved[member] = Object.fromEntries(
       Object.entries(texts).map(([key, value]) => {
-        // One that names a variable already is no secret.
-        if (typeof value !== 'string' || !SECRET_NAME.test(key) || value.includes('${'))
+        // One that names a variable already is no secret, and an empty variable counts as none.
+        if (typeof value !== 'string' || !isSecretName(key) || value === '' || value.includes('${'))
           return [key, value];
-        const variable = findFreeName(nameVariable(name, key), secrets);
-        secrets[variable] = value;
-        return [key, `\${${variable}}`];
+        return [key, moveValue(nameVariable(name, key), value, secrets)];
       }),
     );
   }
   return moved;
 }
+
+/** What stands in its place: a variable, or several where no line of `.env` can have all of it. */
+function moveValue(name: string, value: string, secrets: Record<string, string>): string {
+  const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
+  return parts
+    .map((part) => {
+      if (part === '' || NOT_IN_ENV.test(part)) return part;
+      const variable = findFreeName(name, secrets);
+      secrets[variable] = part;
+      return `\${${variable}}`;
+    })
+    .join('');
+}
+
+/** Without these, a value can stand between backticks. */
+const NOT_IN_ENV = /([\r`]+)/;
 
 /** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
 function nameVariable(server: string, key: string): string {

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { UsageError } from '../command-line/usage-error.ts';
+import { readSecretOption } from '../secret-option.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
 import { checkGivenAnswers } from './check-answers.ts';
 import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE } from './file-names.ts';
@@ -17,19 +18,31 @@ export interface InitOptions extends GivenAnswers {
   readonly yes: boolean;
   /** Overwrites files. */
   readonly force: boolean;
+  /** In place of `clientSecret`: a file that has it. */
+  readonly clientSecretFile: string | undefined;
 }
 
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 
 /** @throws UsageError, CommandError */
-export async function init({ yes, force, ...given }: InitOptions): Promise<void> {
+export async function init({
+  yes,
+  force,
+  clientSecretFile,
+  ...options
+}: InitOptions): Promise<void> {
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
   if (!yes && !isAsking) {
     throw new UsageError(
       'postern init asks questions, and there is no terminal. Add --yes for the defaults, with options for what differs.',
     );
   }
+  const clientSecret = await readSecretOption('--client-secret', {
+    value: options.clientSecret,
+    file: clientSecretFile,
+  });
+  const given: GivenAnswers = { ...options, clientSecret };
   checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);

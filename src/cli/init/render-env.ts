@@ -1,8 +1,8 @@
 // `.env`, as `postern init` writes it.
-import { parseEnv } from 'node:util';
 import { generateSecret } from '../../core/ids.ts';
 import { CommandError } from '../command-error.ts';
 import type { Answers } from './answers.ts';
+import { renderEnvLine } from './env-line.ts';
 import { findProvider, type KnownProvider } from './providers.ts';
 
 /** What the gateway refuses, and asks to replace (core/config/problems.ts). */
@@ -74,19 +74,11 @@ function renderSecrets(secrets: Readonly<Record<string, string>>): string {
   return lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`;
 }
 
-/** The line of a variable, in quotes where it needs any. @throws CommandError for a value that no line can have. */
+/** @throws CommandError for a value that no line can have. */
 function write(name: string, value = PLACEHOLDER): string {
-  if (PLAIN.test(value)) return `${name}=${value}`;
-  const lines = QUOTES.filter((quote) => !value.includes(quote)).map(
-    (quote) => `${name}=${quote}${value}${quote}`,
-  );
-  const line = lines.find((text) => parseEnv(text)[name] === value);
+  const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
-  // Without quotes its second line would be a setting of its own, such as AUTH_REQUIRED=false.
   throw new CommandError('Nothing was written:', [
     `${name}: .env cannot hold this value, which has quotation marks of every kind, or a carriage return. Set the variable elsewhere, and leave it out here.`,
   ]);
 }
-
-const PLAIN = /^[\w./:@%+=,~…-]*$/;
-const QUOTES = ["'", '"', '`'];

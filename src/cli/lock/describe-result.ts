@@ -25,7 +25,7 @@ export function describeResult(result: LockResult, outcome: LockOutcome): string
     ...differences.map(describeDifference),
     ...(skipped.length === 0
       ? []
-      : [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token.`]),
+      : [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token-file FILE.`]),
     ...unread.map(({ server, problem }) => `${server} could not be read: ${problem}.${next}`),
     'updated' in outcome
       ? `Wrote ${result.path}: ${summarizeLock(outcome.updated)}.`
@@ -37,7 +37,8 @@ const KEPT =
   'What was approved of it before stays approved. Run `postern lock` again once it answers.';
 
 function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean): string {
-  if (!hasLock) return `There is no ${path}. \`postern lock\` approves what the servers say now.`;
+  if (!hasLock)
+    return `Nothing is locked: ${path} is not there, or is {}. \`postern lock\` approves what the servers say now.`;
   if (differences.length === 0 && unread.length > 0) {
     return `${path} is what the other servers say now.`;
   }

@@ -4,6 +4,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { getErrorCode } from '../../core/errors/error-code.ts';
 import {
+  isEmptyLock,
   LOCK_FILE_NAME,
   type LockFile,
   LockFileError,
@@ -14,18 +15,31 @@ import {
 export const findLockPath = (configPath: string): string =>
   join(dirname(configPath), LOCK_FILE_NAME);
 
-/** Undefined where there is none. @throws LockFileError for one that cannot be used. */
-export function readLockFile(path: string): LockFile | undefined {
+export type LockOnDisk =
+  | { readonly kind: 'none' }
+  /** `{}`: that there is no lock is meant. */
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'lock'; readonly file: LockFile };
+
+/** @throws LockFileError for one that cannot be used. */
+export function readLockOnDisk(path: string): LockOnDisk {
   try {
-    return parseLockFile(readFileSync(path, 'utf8'));
+    const text = readFileSync(path, 'utf8');
+    return isEmptyLock(text) ? { kind: 'empty' } : { kind: 'lock', file: parseLockFile(text) };
   } catch (error) {
     const code = getErrorCode(error);
-    if (code === 'ENOENT') return undefined;
+    if (code === 'ENOENT') return { kind: 'none' };
     // Without it everything would be approved.
     throw error instanceof LockFileError
       ? error
       : new LockFileError(`${path} cannot be read (${code ?? String(error)}).`);
   }
+}
+
+/** Undefined where nothing is locked. @throws LockFileError for one that cannot be used. */
+export function readLockFile(path: string): LockFile | undefined {
+  const lock = readLockOnDisk(path);
+  return lock.kind === 'lock' ? lock.file : undefined;
 }
 
 /** Whole or not at all: a gateway may read it at the same moment. */

@@ -14,6 +14,7 @@ import {
 } from '../../features/upstreams/upstream.ts';
 import { CommandError } from '../command-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import { readSecretOption } from '../secret-option.ts';
 import { showSpinner } from '../spinner.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 import { findLockPath, readLockFile, saveLockFile } from './lock-file-on-disk.ts';
@@ -24,8 +25,10 @@ import { readUser } from './read-user.ts';
 export interface LockOptions {
   /** In place of POSTERN_CONFIG. */
   readonly config: string | undefined;
-  /** An access token of a user, as whom the servers are asked. A secret. */
+  /** An access token of a user, as whom the servers are asked; `-` for standard input. A secret. */
   readonly token: string | undefined;
+  /** In place of `token`: a file that has it. */
+  readonly tokenFile: string | undefined;
   /** Say what differs, and write nothing. */
   readonly check: boolean;
   /** Print JSON. */
@@ -35,7 +38,11 @@ export interface LockOptions {
 /** @throws CommandError, UsageError, LockFileError */
 export async function lock(options: LockOptions): Promise<void> {
   prepareEnvironment(options);
-  const user = options.token === undefined ? undefined : readUser(options.token, systemClock.now());
+  const token = await readSecretOption('--token', {
+    value: options.token,
+    file: options.tokenFile,
+  });
+  const user = token === undefined ? undefined : readUser(token, systemClock.now());
   const { path, file } = await readConfiguration('lock');
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);

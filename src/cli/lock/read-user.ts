@@ -1,4 +1,4 @@
-// --token T: as whom the servers are asked.
+// --token, --token-file: as whom the servers are asked.
 import { isStringArray, parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { UsageError } from '../command-line/usage-error.ts';
@@ -12,10 +12,10 @@ export function readUser(token: string, now: number): UserContext {
   const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
   const { sub, exp, email, groups } = claims ?? {};
   if (claims === undefined || typeof sub !== 'string' || sub === '') {
-    throw new UsageError('--token is not a JWT with a "sub". Give an access token of a user.');
+    throw new UsageError('The token is not a JWT with a "sub". Give an access token of a user.');
   }
   if (typeof exp === 'number' && exp * 1000 <= now) {
-    throw new UsageError('--token has expired. Give an access token that is valid now.');
+    throw new UsageError('The token has expired. Give an access token that is valid now.');
   }
   return {
     sub,

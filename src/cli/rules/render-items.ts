@@ -12,6 +12,8 @@ export interface JudgedItem {
 
 export interface Asked {
   readonly path: string;
+  /** `"rules": "everyone"`. */
+  readonly meansNoRules: boolean;
   readonly user: UserContext;
   readonly clientId: string | undefined;
   /** Sentences about patterns that fit none of the items, where these are all that there is. */
@@ -37,7 +39,7 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
   const rows = items.map((judged) => [
     describeDecision(judged.decision),
     describeItem(judged.item),
-    describeRule(judged),
+    describeRule(judged, asked),
   ]);
   const widths = [0, 1].map((column) =>
     Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
@@ -66,12 +68,12 @@ function describeDecision(decision: RuleDecision): string {
   return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
 }
 
-function describeRule({ decision, withOtherArgs }: JudgedItem): string {
+function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }: Asked): string {
   if (decision.kind === 'denied')
     return withOtherArgs === undefined
       ? 'no rule allows it'
       : `no rule allows it with these arguments; with others ${withOtherArgs} does`;
-  return decision.rule ?? 'there are no rules';
+  return decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
 }
 
 /** As a pattern would name it. */

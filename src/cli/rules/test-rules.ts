@@ -56,7 +56,7 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   });
   const isAboutAll = options.tool === undefined && options.item.length === 0;
   const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
-  const asked = { path, user, clientId, idlePatterns };
+  const asked = { path, meansNoRules: file.meansNoRules, user, clientId, idlePatterns };
   console.log(escapeInvisible(options.json ? toJson(judged) : renderItems(judged, asked)));
   // The JSON lists items, and has no place for patterns.
   if (options.json) for (const sentence of idlePatterns) console.error(escapeInvisible(sentence));

@@ -165,7 +165,7 @@ interface Stamped {
 const takeStamp = (path: string): Stamped => ({ path, stamp: computeStamp(path) });
 
 const watchAll = (files: readonly Stamped[], onChange: OnChange): readonly (() => void)[] =>
-  files.map((file) => watchFile({ ...file, onChange: () => onChange(file.path) }));
+  files.map((file) => watchFile({ ...file, onChange: () => onChange(file.path) }).stop);
 
 const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Announcement => ({
   ...announcement,

@@ -2,6 +2,7 @@
 import type { Config } from '../../core/config/config.ts';
 import { logListening, logStartWarnings } from '../../core/config/start-log.ts';
 import { createLog } from '../../core/log.ts';
+import { describeProtection } from '../config-file/find-losses.ts';
 import { onHangUp } from '../config-file/hang-up.ts';
 import { type ConfigFile, logConfigFile } from '../config-file/open-config-file.ts';
 import type { EnvFile } from '../env-file.ts';
@@ -30,7 +31,7 @@ export async function superviseWorkers(
   logEnvironment(log, envFile);
   if (configFile !== undefined) logConfigFile(log, configFile);
   logStartWarnings(config, log);
-  const pool = createWorkerPool(log);
+  const pool = createWorkerPool(log, configFile && describeProtection(configFile.setup));
   handleProcessEnd(log, pool.close);
   if (configFile !== undefined) onHangUp({ reload: pool.hangUp, close: pool.close });
   await pool.start(workers);

@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import type { Protection } from '../config-file/find-losses.ts';
 import { StartError } from '../start-error.ts';
 import { createMetricsMerger } from './merge-metrics.ts';
 import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
@@ -24,15 +25,20 @@ const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
-export function createWorkerPool(log: Log): WorkerPool {
+/** `atStart`: what the configuration file says at start. */
+export function createWorkerPool(log: Log, atStart: Protection | undefined): WorkerPool {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
   let isEnding = false;
+  let served = atStart;
 
   function add(): WorkerProcess {
-    const worker = startWorker();
+    const worker = startWorker(served);
     running.add(worker);
     shareMetrics(worker);
+    worker.onLoad((loaded) => {
+      served = loaded;
+    });
     void worker.ended.then(() => running.delete(worker));
     return worker;
   }

@@ -2,7 +2,9 @@ import cluster from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../core/clock.ts';
 import { getModuleUrl } from '../../core/own-files.ts';
+import type { Protection } from '../config-file/find-losses.ts';
 import { isWorkerMessage, type WorkerMessage } from './messages.ts';
+import { isProtection, writeProtection } from './protection.ts';
 import { closeUnacknowledged } from './unacknowledged-connection.ts';
 
 export interface WorkerEnd {
@@ -23,6 +25,8 @@ export interface WorkerProcess {
   /** Messages to one that has died get lost. */
   send(message: WorkerMessage): void;
   onMessage(listener: (message: WorkerMessage) => void): void;
+  /** What it loads anew. */
+  onLoad(listener: (served: Protection) => void): void;
   /** Lets it finish what it does, and waits for its end. */
   shutDown(): Promise<'clean' | 'failed'>;
   /** SIGHUP; one that does not serve yet has just read what there is to read. */
@@ -33,10 +37,10 @@ export interface WorkerProcess {
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/workers/worker'));
 
-/** With the environment of this process. */
-export function startWorker(): WorkerProcess {
+/** With the environment of this process, and what the other workers serve. */
+export function startWorker(served: Protection | undefined): WorkerProcess {
   cluster.setupPrimary({ exec: SCRIPT });
-  const worker = cluster.fork();
+  const worker = cluster.fork(writeProtection(served));
   closeUnacknowledged(worker);
   let isServing = false;
   const serving = new Promise<undefined>((resolve) => {
@@ -58,6 +62,11 @@ export function startWorker(): WorkerProcess {
     onMessage(listener) {
       worker.on('message', (message: unknown) => {
         if (isWorkerMessage(message)) listener(message);
+      });
+    },
+    onLoad(listener) {
+      worker.on('message', (message: unknown) => {
+        if (isProtection(message)) listener(message);
       });
     },
     async shutDown() {

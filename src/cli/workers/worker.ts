@@ -4,11 +4,13 @@ import type { Config } from '../../core/config/config.ts';
 import { loadConfig } from '../../core/config/load.ts';
 import { createLog, type Log } from '../../core/log.ts';
 import { loadCatalog } from '../catalog-file/load-catalog.ts';
+import { describeProtection } from '../config-file/find-losses.ts';
 import { openConfigFile } from '../config-file/open-config-file.ts';
 import { endWithError } from '../end-with-error.ts';
 import { handleWorkerEnd } from '../process-end.ts';
 import { runGateway } from '../run-gateway.ts';
 import { StartError } from '../start-error.ts';
+import { readProtection } from './protection.ts';
 
 runWorker().catch(endWithError);
 
@@ -20,12 +22,16 @@ async function runWorker(): Promise<void> {
   const log = createLog(config.server.logLevel, undefined, { worker: worker.id });
   const { catalogFile } = config.server;
   const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
-  const configFile = await openConfigFile(config);
+  const configFile = await openConfigFile(config, readProtection(process.env));
   const startLog = createStartLog(log);
   await runGateway(
     config,
     { log: startLog.log, ...(catalog && { catalog }), ...(await createMetricsDeps(config)) },
-    { handleEnd: (close) => handleWorkerEnd(log, close), configFile },
+    {
+      handleEnd: (close) => handleWorkerEnd(log, close),
+      configFile,
+      onReload: (setup) => void process.send?.(describeProtection(setup)),
+    },
   );
   startLog.endStart();
 }

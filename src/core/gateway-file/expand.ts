@@ -1,5 +1,7 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
+import { isOwnSecret } from '../config/own-secrets.ts';
 import { findNearestName } from '../nearest-name.ts';
+import { PASSED_ON } from './passed-on.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -27,6 +29,14 @@ export function expandVariables(text: string, env: Env): Expanded {
     : { kind: 'problem', message: [...new Set(problems)].join(' ') };
 }
 
+/** What the environment brings into the text; not what every program finds in its environment anyway, as HOME. */
+export const listValues = (text: string, env: Env): readonly string[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, reference = '']) => {
+    const [, name = ''] = FORM.exec(reference) ?? [];
+    const value = Object.hasOwn(env, name) ? env[name] : undefined;
+    return value && !PASSED_ON.includes(name) ? [value] : [];
+  });
+
 const FORM = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 
 function expandReference(reference: string, env: Env): Expanded {
@@ -36,6 +46,7 @@ function expandReference(reference: string, env: Env): Expanded {
   const value = (Object.hasOwn(env, name) && env[name]) || undefined;
   if (fallback?.includes('${'))
     return problem(`The default of \${${name}:-…} cannot contain another variable.`);
+  if (value !== undefined && isOwnSecret(name, value)) return describeOwnSecret(name);
   const text = value ?? fallback;
   if (text !== undefined) return { kind: 'text', text };
   return EDITOR_VARIABLES.has(name) ? describeForeign(name) : describeUnset(name, env);
@@ -48,6 +59,11 @@ function describeUnset(name: string, env: Env): Expanded {
     `The environment variable ${name} is not set.${meant} Set it (in .env, too), or write a default: \${${name}:-default}.`,
   );
 }
+
+const describeOwnSecret = (name: string): Expanded =>
+  problem(
+    `${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+  );
 
 const describeUnclosed = (): Expanded => problem(`A \${ has no }. ${LITERAL}`);
 

@@ -10,6 +10,8 @@ export interface GatewayFile {
   readonly servers: readonly UpstreamConfig[];
   /** Without any, everybody may use everything. */
   readonly rules: readonly RuleConfig[];
+  /** `"rules": "everyone"`: that there are none is meant. */
+  readonly meansNoRules: boolean;
 }
 
 /** One MCP server behind the gateway. */
@@ -59,6 +61,8 @@ export interface StdioUpstreamConfig extends UpstreamConfigBase {
   readonly kind: 'stdio';
   readonly command: string;
   readonly args: readonly string[];
+  /** Parts of `args` that are never shown: what variables bring there, and what looks like a secret. */
+  readonly secretArguments: readonly string[];
   /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;
@@ -111,4 +115,5 @@ export const NO_GATEWAY_FILE: GatewayFile = {
   separator: '__',
   servers: [],
   rules: [],
+  meansNoRules: false,
 };

@@ -49,7 +49,7 @@ export async function parseGatewayFile(
 }
 
 async function completeFile(
-  { builtIn, separator, servers, rules }: FileContent,
+  { builtIn, separator, servers, rules, meansNoRules }: FileContent,
   context: ReadContext,
   options: ParseOptions,
 ): Promise<GatewayFile> {
@@ -67,6 +67,7 @@ async function completeFile(
     separator,
     servers: checkServers(servers, separator, options),
     rules: placedRules,
+    meansNoRules,
   };
 }
 

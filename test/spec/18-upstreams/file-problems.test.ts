@@ -479,7 +479,7 @@ test.each([
 
 test('§18.1 file: a list of no rules is refused, as it would allow everybody everything', async () => {
   expect(await findProblems({ rules: [] })).toEqual([
-    expect.stringMatching(/rules: The list is empty\. .* leave "rules" out/),
+    expect.stringMatching(/rules: The list is empty\. .* write "everyone" in its place/),
   ]);
 });
 

@@ -74,6 +74,14 @@ test('§18.1 schema: a file with every member is valid, and the gateway takes it
   expect(await findProblems(EVERYTHING)).toEqual([]);
 });
 
+test.each(['everyone', 'nobody', []])(
+  '§18.5 schema: of rules, %j is what the gateway takes it for',
+  async (rules) => {
+    expect(isValid({ rules })).toBe((await findProblems({ rules })).length === 0);
+    expect(isValid({ rules })).toBe(rules === 'everyone');
+  },
+);
+
 test('§18.1 schema: the file of an example that lacks everything optional is valid', async () => {
   for (const content of [{}, server(URL_ONLY), server({ command: 'npx' })]) {
     expect(isValid(content), JSON.stringify(isValid.errors)).toBe(true);

@@ -35,6 +35,53 @@ test.each([
   expect(await expand(text)).toBe(expanded);
 });
 
+/** Each with a value that it may have. */
+const OWN_SECRETS = {
+  OAUTH_STATE_SECRET: 'hunter2-hunter2-hunter2-hunter2-hunter2',
+  OAUTH_CLIENT_SECRET: 'hunter2',
+  DCR_ACCESS_TOKEN: 'hunter2',
+  REDIS_URL: 'redis://:hunter2@redis.example:6379',
+  OTEL_EXPORTER_OTLP_HEADERS: 'authorization=hunter2',
+  HTTPS_PROXY: 'http://ann:hunter2@proxy.example:3128',
+  http_proxy: 'http://ann:hunter2@proxy.example:3128',
+} as const;
+
+test.each(
+  Object.keys(OWN_SECRETS).flatMap((name) => [
+    { name, member: 'env.X', server: { command: 'x', env: { X: `\${${name}}` } } },
+    { name, member: 'args[0]', server: { command: 'x', args: [`--key=\${env:${name}}`] } },
+    { name, member: 'command', server: { command: `\${${name}:-x}` } },
+    { name, member: 'url', server: { url: `https://it.example?key=\${${name}}` } },
+    {
+      name,
+      member: 'headers.Authorization',
+      server: { url: 'https://it.example', headers: { Authorization: `Bearer \${${name}}` } },
+    },
+  ]),
+)(
+  '§18.1 variables: $name, a secret of the gateway, is not for $member of a server',
+  async ({ name, member, server }) => {
+    const problems = await findServerProblems(server, { env: OWN_SECRETS });
+    expect(problems).toEqual([
+      `${member}: ${name} is a secret of the gateway, and no server is given it. If the server needs this value, put it into a variable of its own, and write that variable here.`,
+    ]);
+  },
+);
+
+test('§18.1 variables: a setting that could hold a secret, and does not, is expanded', async () => {
+  const env = {
+    HTTPS_PROXY: 'http://proxy.example:3128',
+    REDIS_URL: 'redis://redis.example:6379/1',
+  };
+  const server = {
+    command: 'x',
+    env: { A: '${HTTPS_PROXY}', B: '${REDIS_URL}', C: '${DCR_ACCESS_TOKEN:-none}' },
+  };
+  expect(await readServer(server, { env })).toMatchObject({
+    env: { A: env.HTTPS_PROXY, B: env.REDIS_URL, C: 'none' },
+  });
+});
+
 test.each([
   {
     text: '${UNSET}',

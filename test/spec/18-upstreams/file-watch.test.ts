@@ -21,8 +21,8 @@ async function watchOne(prepare: (folder: string) => Promise<string>) {
     clock,
     onChange: () => told.push(computeStamp(path)),
   });
-  closeAfterTest({ close: watching });
-  return { folder, path, clock, told, stop: watching };
+  closeAfterTest({ close: watching.stop });
+  return { folder, path, clock, told, ...watching };
 }
 
 const plainFile = async (folder: string) => {
@@ -64,6 +64,19 @@ test('§18.1 watching: a file that is still being written is not told', async ()
   }
   clock.advance(LOOK_MS);
   expect(told).toHaveLength(1);
+});
+
+test('§18.1 watching: a file has settled once two looks saw the same of it', async () => {
+  const { path, clock, isSettled } = await watchOne(plainFile);
+  expect(isSettled()).toBe(true);
+  await writeFile(path, '{ }');
+  expect(isSettled()).toBe(false);
+  clock.advance(LOOK_MS);
+  expect(isSettled()).toBe(false);
+  clock.advance(LOOK_MS);
+  expect(isSettled()).toBe(true);
+  await writeFile(path, '{  }');
+  expect(isSettled()).toBe(false);
 });
 
 test('§18.1 watching: a file that another one replaces is told', async () => {

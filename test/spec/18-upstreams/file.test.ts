@@ -23,6 +23,7 @@ const STDIO_DEFAULTS = {
   prefix: 'it',
   command: 'npx',
   args: [],
+  secretArguments: [],
   env: {},
   cwd: undefined,
   isolation: 'shared',
@@ -37,7 +38,13 @@ const STDIO_DEFAULTS = {
 const URL_ONLY = { url: 'https://it.example/mcp' } as const;
 
 test('§18.1 file: an empty object serves the built-in catalogue and nothing else', async () => {
-  expect(await readFile({})).toEqual({ builtIn: true, separator: '__', servers: [], rules: [] });
+  expect(await readFile({})).toEqual({
+    builtIn: true,
+    separator: '__',
+    servers: [],
+    rules: [],
+    meansNoRules: false,
+  });
 });
 
 test('§18.1 file: a server with a url has defaults for everything else', async () => {
@@ -206,6 +213,7 @@ rules:
   const options = { format: 'yaml', fileName: 'mcp.yaml' } as const;
   expect(await readFile(text, options)).toEqual({
     builtIn: true,
+    meansNoRules: false,
     separator: '__',
     servers: [HTTP_DEFAULTS, { ...HTTP_DEFAULTS, name: 'other', prefix: 'other' }],
     rules: [{ who: 'everyone', when: undefined, may: ['*'], place: 'mcp.yaml:8, rules[0]' }],
@@ -246,8 +254,19 @@ test('§18.1 file: builtIn and separator are read', async () => {
     separator: '.',
     servers: [],
     rules: [],
+    meansNoRules: false,
   });
 });
+
+test.each([
+  { format: 'json', text: '{ "rules": "everyone" }' },
+  { format: 'yaml', text: 'rules: everyone\n...\n' },
+] as const)(
+  '§18.5 file: in $format, "everyone" stands in place of rules',
+  async ({ format, text }) => {
+    expect(await readFile(text, { format })).toMatchObject({ rules: [], meansNoRules: true });
+  },
+);
 
 test('§18.1 file: names of the prototype are names like others', async () => {
   const text = `{ "mcpServers": { "it": { "command": "x",

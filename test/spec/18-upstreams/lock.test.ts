@@ -5,6 +5,7 @@ import { findDifferences, mergeServers } from '../../../src/features/upstreams/l
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { NO_LOCK, readLock } from '../../../src/features/upstreams/lock/lock.ts';
 import {
+  isEmptyLock,
   type LockedServer,
   type LockFile,
   parseLockFile,
@@ -53,6 +54,17 @@ describe('the canonical form', () => {
 test('§18.7 a value of more than 200 levels cannot be approved', () => {
   expect(computeFingerprint('tool', { name: 'deep', inputSchema: nest(90) })).toBeDefined();
   expect(computeFingerprint('tool', { name: 'deep', inputSchema: nest(250) })).toBeUndefined();
+});
+
+test.each([
+  { text: '{}', isEmpty: true },
+  { text: ' { }\n', isEmpty: true },
+  { text: '', isEmpty: false },
+  { text: '{', isEmpty: false },
+  { text: '[]', isEmpty: false },
+  { text: '{ "version": 1, "servers": {} }', isEmpty: false },
+])('§18.7 whether $text is an empty lock: $isEmpty', ({ text, isEmpty }) => {
+  expect(isEmptyLock(text)).toBe(isEmpty);
 });
 
 describe('what is approved', () => {

@@ -306,8 +306,8 @@ test.each([
   ],
   [
     'with its arguments',
-    { command: 'npx -y server' },
-    'its command could not be started; it is started again in 1 s. The command npx -y server was not found. "command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".',
+    { command: 'npx -y server --token=hunter2' },
+    'its command could not be started; it is started again in 1 s. The command npx -y server --token=… was not found. "command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".',
   ],
   [
     'in the home folder',

@@ -74,6 +74,21 @@ test('§18.3 stdio: the error output is logged line by line, shortened, harmless
   ]);
 });
 
+test('§18.3 stdio: secrets of its arguments are not in the log either', async () => {
+  const args = [
+    '-e',
+    'console.error(process.argv.slice(1).join(" | "))',
+    '--',
+    'all',
+    'hunter2-secret',
+  ];
+  const { lines } = useStdio(
+    { args, secretArguments: ['hunter2-secret'] },
+    { clock: manualClock() },
+  );
+  await expect.poll(() => lines.map(({ msg }) => msg)).toContain('files: all | [secret]');
+});
+
 test('§18.3 stdio: when a process ends, the warning has the last ten lines of its error output', async () => {
   const lines = Array.from({ length: 12 }, (_, at) => `line ${at} with secret-token`).join('\n');
   const stdio = useStdio(

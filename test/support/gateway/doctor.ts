@@ -15,14 +15,16 @@ export interface DoctorHow {
   readonly env?: Env;
   readonly args?: readonly string[];
   readonly cwd?: string;
+  readonly input?: string;
 }
 
 /** With a URL, or without one. */
 export async function runDoctor(url: string | undefined, how: DoctorHow = {}): Promise<Diagnosis> {
-  const { env = {}, args = [], cwd } = how;
+  const { env = {}, args = [], cwd, input } = how;
   const { code, stdout, stderr } = await runPostern(env, {
     args: ['doctor', ...(url === undefined ? [] : [url]), '--json', ...args],
     ...(cwd !== undefined && { cwd }),
+    input,
   });
   if (stderr !== '') throw new Error(stderr);
   const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };

@@ -49,6 +49,8 @@ export interface LaunchOptions {
   readonly leadsGroup?: boolean;
   /** Where it runs; a folder without a `.env` unless given. */
   readonly cwd?: string;
+  /** What it reads from standard input; none unless given. */
+  readonly input?: string | undefined;
   /** In place of the built service of this checkout. */
   readonly main?: string;
 }
@@ -77,10 +79,12 @@ export function launch(env: Env, how: LaunchOptions = {}): Postern {
   const child = spawn(command, rest, {
     cwd,
     env: { ...BARE, npm_config_update_notifier: 'false', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     detached: leadsGroup,
   });
   started.set(child, leadsGroup);
+  // One that ends without reading it breaks the pipe.
+  child.stdin.on('error', () => {}).end(how.input);
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${command} could not be started`);
   let stdout = '';

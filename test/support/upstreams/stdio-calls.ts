@@ -25,6 +25,7 @@ export const STDIO_DEFAULTS: StdioUpstreamConfig = {
   tools: { include: ['*'], exclude: [], describe: {} },
   command: process.execPath,
   args: [],
+  secretArguments: [],
   env: {},
   cwd: undefined,
   runAs: undefined,

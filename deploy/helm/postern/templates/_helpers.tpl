@@ -35,14 +35,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* What cannot work is refused here, with what to do. */}}
 {{- define "postern.check" -}}
 {{- $_ := required "baseUrl is missing: the public address, for example https://mcp.example.com" .Values.baseUrl }}
-{{- range $name := list "OAUTH_CLIENT_SECRET" "OAUTH_STATE_SECRET" "DCR_ACCESS_TOKEN" "OTEL_EXPORTER_OTLP_HEADERS" }}
+{{- $secrets := list "OAUTH_CLIENT_SECRET" "OAUTH_STATE_SECRET" "DCR_ACCESS_TOKEN" "OTEL_EXPORTER_OTLP_HEADERS" }}
+{{- $addresses := list "REDIS_URL" "HTTP_PROXY" "HTTPS_PROXY" }}
+{{- range $name := $secrets }}
 {{- if hasKey $.Values.settings $name }}
 {{- fail (printf "settings.%s is a secret: put it into a Secret, and name that in existingSecret" $name) }}
 {{- end }}
 {{- end }}
-{{- range $name := list "REDIS_URL" "HTTP_PROXY" "HTTPS_PROXY" }}
+{{- range $name := $addresses }}
 {{- if contains "@" (toString (get $.Values.settings $name)) }}
 {{- fail (printf "settings.%s has a password: put it into a Secret, and name that in existingSecret" $name) }}
+{{- end }}
+{{- end }}
+{{- range $one := .Values.env }}
+{{- if and (get $one "value") (or (has $one.name $secrets) (and (has $one.name $addresses) (contains "@" (toString $one.value)))) }}
+{{- fail (printf "env has the value of %s, which is a secret: put it into a Secret, and name that in existingSecret or in valueFrom" $one.name) }}
 {{- end }}
 {{- end }}
 {{- if hasKey .Values.settings "BASE_URL" }}

@@ -2,6 +2,7 @@
 import type { Config } from '../../../core/config/config.ts';
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { describeCause } from '../../../core/log.ts';
+import { hideSecretArguments } from '../../../core/secret-texts.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
 import { needsUser } from '../../../features/upstreams/credentials/needs-user.ts';
 import {
@@ -45,7 +46,7 @@ export async function checkServers({
       usable.map((server) =>
         needsUser(server) && user === undefined
           ? unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
-              remedy: 'give an access token of a user: --token "$TOKEN".',
+              remedy: 'give an access token of a user: --token-file FILE.',
             })
           : checkServer(servers.openUpstream(server), caller, server),
       ),
@@ -99,7 +100,7 @@ async function checkServer(
       setting: 'POSTERN_CONFIG',
       remedy:
         config.kind === 'stdio'
-          ? `check the command, its arguments and its environment: ${config.command}.`
+          ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
           : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`,
     });
   } finally {

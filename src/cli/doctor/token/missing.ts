@@ -6,6 +6,6 @@ export const reportMissingToken = (baseUrl: string): Finding =>
     'token',
     "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
     {
-      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token "$TOKEN"`,
+      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
     },
   );

@@ -25,6 +25,21 @@ const placedRule: Shape<PlacedRule> = {
   },
 };
 
+const EVERYONE = 'everyone';
+
+// Whoever takes the last rule away should not give everything to everybody.
+const ruleList = list(placedRule, {
+  allowed:
+    'a list of one rule or more. To let everybody use everything, write "everyone" in its place; to let nobody, write one with a group that nobody is in',
+  isNotEmpty: true,
+});
+
+const rulesShape: Shape<readonly PlacedRule[] | typeof EVERYONE> = {
+  schema: { anyOf: [{ const: EVERYONE }, ruleList.schema] },
+  read: (node, place) =>
+    node.kind === 'scalar' && node.value === EVERYONE ? EVERYONE : ruleList.read(node, place),
+};
+
 const fileMembers = {
   $schema: defineMember({
     name: '$schema',
@@ -60,13 +75,9 @@ const fileMembers = {
   }),
   rules: defineMember({
     name: 'rules',
-    // Whoever takes the last rule away should not give everything to everybody.
-    shape: list(placedRule, {
-      allowed:
-        'a list of one rule or more. To let everybody use everything, leave "rules" out; to let nobody, write one with a group that nobody is in',
-      isNotEmpty: true,
-    }),
-    summary: 'Who may use what. With any rule, what no rule allows does not exist.',
+    shape: rulesShape,
+    summary:
+      'Who may use what. With any rule, what no rule allows does not exist. "everyone" in place of the list lets everybody use everything.',
   }),
 };
 
@@ -76,6 +87,7 @@ export interface FileContent {
   readonly separator: string;
   readonly servers: readonly PlacedServer[];
   readonly rules: readonly PlacedRule[];
+  readonly meansNoRules: boolean;
 }
 
 export const fileShape: Shape<FileContent> = object({
@@ -86,11 +98,13 @@ export const fileShape: Shape<FileContent> = object({
   schema: { definitions: { [SERVER_DEFINITION]: serverShape.schema } },
   build({ read }) {
     read(fileMembers.$schema);
+    const rules = read(fileMembers.rules) ?? [];
     return {
       builtIn: read(fileMembers.builtIn) ?? NO_GATEWAY_FILE.builtIn,
       separator: read(fileMembers.separator) ?? NO_GATEWAY_FILE.separator,
       servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
-      rules: read(fileMembers.rules) ?? [],
+      rules: rules === EVERYONE ? [] : rules,
+      meansNoRules: rules === EVERYONE,
     };
   },
 });

@@ -1,5 +1,6 @@
 // A server of the configuration file, of either kind.
 import { isSafeForTokens } from '../../loopback.ts';
+import { findSecretArguments } from '../../secret-texts.ts';
 import type { HttpUpstreamConfig, StdioUpstreamConfig, UpstreamConfig } from '../gateway-file.ts';
 import { createRecord } from '../shapes/collection.ts';
 import { type Member, type MemberReader, object } from '../shapes/object.ts';
@@ -146,8 +147,11 @@ function buildStdio(members: MemberReader): UnnamedServer | undefined {
   if (type !== undefined && type !== 'stdio')
     report(`"${type}" is for a server with url. With command it is "stdio".`, commonMembers.type);
   const command = read(stdioMembers.command);
+  const given = read(stdioMembers.args) ?? [];
+  const args = given.map((argument) => argument.text);
   const stdio = {
-    args: read(stdioMembers.args) ?? [],
+    args,
+    secretArguments: [...given.flatMap(({ values }) => values), ...findSecretArguments(args)],
     env: read(stdioMembers.env) ?? createRecord([]),
     cwd: read(stdioMembers.cwd),
     // Looked up where the server is completed: RUN_PROGRAMS_AS counts, too.

@@ -30,6 +30,15 @@ export class LockFileError extends Error {
   override readonly name = 'LockFileError';
 }
 
+/**
+ * `{}`: that nothing is locked is meant. A lock without servers is something else: it approves nothing. Nor is an
+ * empty text one, as a file that is being written has it.
+ */
+export function isEmptyLock(text: string): boolean {
+  const file = parseObject(text);
+  return file !== undefined && Object.keys(file).length === 0;
+}
+
 /** @throws LockFileError */
 export function parseLockFile(text: string): LockFile {
   const file = parseObject(text);

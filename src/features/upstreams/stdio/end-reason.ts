@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { hideSecretArguments } from '../../../core/secret-texts.ts';
 import type { UpstreamFailure } from '../upstream.ts';
 import { toCommand } from './run-as.ts';
 
@@ -31,7 +32,7 @@ export const explainExit = (
       : `its process was ended by ${signal}`,
   ...(runAs !== undefined &&
     (code === NOT_EXECUTABLE || code === NOT_STARTED) && {
-      advice: `If a line of errorOutput begins with setpriv, it says why ${command} could not be started as the user ${runAs.name ?? runAs.uid}.`,
+      advice: `If a line of errorOutput begins with setpriv, it says why ${hideSecretArguments(command)} could not be started as the user ${runAs.name ?? runAs.uid}.`,
     }),
 });
 
@@ -40,7 +41,7 @@ const [NOT_EXECUTABLE, NOT_STARTED] = [126, 127];
 
 export function explainStart(config: StdioUpstreamConfig, error: unknown): EndReason {
   const { cwd } = config;
-  const { command } = toCommand(config);
+  const command = hideSecretArguments(toCommand(config).command);
   const what = 'its command could not be started';
   const code = getErrorCode(error);
   if (cwd !== undefined && !existsSync(cwd)) {

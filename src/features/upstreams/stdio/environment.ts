@@ -1,9 +1,7 @@
 // §18.3: what a server finds in its environment.
 import type { ProgramUser } from '../../../core/gateway-file/gateway-file.ts';
+import { PASSED_ON } from '../../../core/gateway-file/passed-on.ts';
 
-const PASSED_ON = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];
-
-/** Of the gateway's environment only what every program needs; the rest are secrets of the gateway. */
 export function createEnvironment(
   ofGateway: Readonly<Record<string, string | undefined>>,
   own: Readonly<Record<string, string>>,

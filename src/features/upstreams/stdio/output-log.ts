@@ -16,7 +16,7 @@ export interface OutputLog {
 
 const MAX_CHARACTERS = 1000;
 
-/** Shorter values of its environment, such as `1` or `true`, stand in every text. */
+/** Shorter ones of them, such as `1` or `true`, stand in every text. */
 const MIN_SECRET = 6;
 
 /** Colours and moves of the cursor (ECMA-48): they say nothing in a log. */
@@ -28,14 +28,13 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
 
 export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock): OutputLog {
   const { name: server } = config;
-  const secrets = findSecrets(config.env);
+  const secrets = listSecretLines([...Object.values(config.env), ...config.secretArguments]);
   const throttle = createLogThrottle(clock, (kind, leftOut) =>
     log.warn(`${leftOut} more lines of the ${kind} of the server ${server} were left out.`, {
       server,
     }),
   );
 
-  /** Without the values of its environment: they are secrets. */
   function toText(line: Buffer): string {
     let text = line.toString('utf8');
     for (const secret of secrets) text = text.replaceAll(secret, '[secret]');
@@ -68,8 +67,8 @@ export function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Cl
 }
 
 /** Long values first, so that none is cut by one that it contains; each line of those with several. */
-const findSecrets = (env: Readonly<Record<string, string>>): readonly string[] =>
-  Object.values(env)
+const listSecretLines = (secrets: readonly string[]): readonly string[] =>
+  [...new Set(secrets)]
     .flatMap((value) => value.split('\n'))
     .filter((value) => value.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length);

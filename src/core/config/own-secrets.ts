@@ -1,0 +1,15 @@
+// The gateway's own secrets in the environment, which nothing behind it is given.
+import { SETTINGS } from './settings.ts';
+
+const SECRET_VARIABLES: ReadonlySet<string> = new Set(
+  SETTINGS.filter(({ isSecret }) => isSecret).flatMap(({ variable, alias }) =>
+    alias === undefined ? [variable] : [variable, alias],
+  ),
+);
+
+/** An address alone, as REDIS_URL and HTTPS_PROXY mostly are: without user info and query. */
+const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
+
+/** Whether a variable holds a secret of the gateway. */
+export const isOwnSecret = (variable: string, value: string): boolean =>
+  SECRET_VARIABLES.has(variable) && !PLAIN_URL.test(value);
