@@ -75,7 +75,11 @@ export async function openUpstreams(
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   let setup = first;
   let rules = await createRules(first.file.rules, { clock });
-  const suspendedCalls = createSuspendedCalls({ store, getSeal, clock, log, metrics, keyPrefix });
+  const suspendedCalls = createSuspendedCalls({
+    ...parts,
+    keyPrefix,
+    maxAnswerBytes: config.upstreams.maxBytes,
+  });
   const processCounts = new Map<string, number>();
   const { openUpstream, identity } = createUpstreamOpener(config, {
     ...parts,

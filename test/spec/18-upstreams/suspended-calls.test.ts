@@ -42,6 +42,7 @@ async function openReplicas() {
         log,
         metrics: noMetrics,
         keyPrefix: 'mcp:',
+        maxAnswerBytes: 8_388_608,
       }),
     );
   return { first: open(), second: open() };
@@ -105,4 +106,36 @@ test('§18.3 what a user keeps waiting has 8 MiB at most; others are not touched
   expect(await begin('ada', 5_000_000)).toBe('failed');
   expect(await begin('ada', 3_000_000)).toBe('question');
   expect(await begin('bob', 5_000_000)).toBe('question');
+});
+
+test('§18.3 what a server asks counts as kept, too, until it is answered; others are not touched', async () => {
+  const { first } = await openReplicas();
+  const question = formQuestion('x'.repeat(3_000_000));
+  const begin = (sub: string, questions: number) => {
+    const refusals: unknown[] = [];
+    const { outcome, ...place } = first.begin(
+      {
+        ...ASKING,
+        sub,
+        async send({ answer }) {
+          const asked = Array.from({ length: questions }, () =>
+            answer(question, LISTENER.signal).catch((error: Error) => refusals.push(error.message)),
+          );
+          await Promise.all(asked);
+          return {};
+        },
+      },
+      LISTENER,
+    );
+    return outcome.then((asked) => ({ place, asked, refusals }));
+  };
+  const many = await begin('ada', 4);
+  const refused = expect.stringMatching(/too large questions, wait for answers/);
+  await expect.poll(() => many.refusals).toEqual([refused, refused]);
+  expect((await begin('ada', 1)).asked.kind).toBe('result');
+  expect((await begin('bob', 1)).asked.kind).toBe('question');
+  const key = many.asked.kind === 'question' ? many.asked.key : '';
+  const reply = { ...many.place, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  expect((await first.resume(reply, LISTENER))?.kind).toBe('question');
+  expect((await begin('ada', 1)).asked.kind).toBe('question');
 });

@@ -152,6 +152,11 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       void asked;
       return said('left');
     },
+    /** Answers its call without waiting for the answer to its question. */
+    'ask-and-answer-much': async ({ bytes }, extra) => {
+      void ask(extra, formQuestion('Who?'));
+      return said('x'.repeat(Number(bytes)));
+    },
   };
 
   /** Until the test says `step`, or the call is cancelled. */
