@@ -51,6 +51,10 @@ export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): s
 export const buildSuspendedBytesKey = (sessionKeyPrefix: string, owner: string): string =>
   `${sessionKeyPrefix}call-bytes:${owner}`;
 
+/** That the answers to what a server behind the gateway asked were passed on to it. */
+export const buildRedeemedAnswersKey = (sessionKeyPrefix: string, id: string): string =>
+  `${sessionKeyPrefix}answered:${id}`;
+
 /** A session's own session at a server behind the gateway; `hash` is that of the server. */
 export const buildUpstreamSessionKey = (
   sessionKeyPrefix: string,

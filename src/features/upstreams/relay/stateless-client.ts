@@ -1,10 +1,12 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
+import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
 import { refuseQuestion } from './questions.ts';
+import type { RedeemAnswers } from './redeemed-answers.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { passLog, passProgress, toRequestClient } from './request-client.ts';
 import { addAnswers, NO_ANSWERS, type RoundAnswers, runRounds } from './rounds.ts';
@@ -16,8 +18,13 @@ import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 /** Where a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
-export function relayToStatelessClient(
-  suspendedCalls: SuspendedCalls,
+export interface StatelessClientDeps {
+  readonly suspendedCalls: SuspendedCalls;
+  readonly redeemAnswers: RedeemAnswers;
+}
+
+export async function relayToStatelessClient(
+  { suspendedCalls, redeemAnswers }: StatelessClientDeps,
   call: RelayedCall,
   relay: StatelessRelay,
   context: Context,
@@ -77,11 +84,12 @@ export function relayToStatelessClient(
   return runRounds({
     server,
     capabilities,
-    first: readAnswers(server, relay),
+    first: await readAnswers(server, relay, redeemAnswers),
     send,
     ask: async (questions, requestState) =>
       relay.requireInput(questions, {
         server,
+        once: randomUUID(),
         ...(requestState !== undefined && { requestState }),
       }),
   });
@@ -135,10 +143,20 @@ function readReply(
 }
 
 /** What the client answered to a server that gets the request again; nothing where it was not asked before. */
-function readAnswers(server: string, { answered }: StatelessRelay): RoundAnswers {
+async function readAnswers(
+  server: string,
+  { answered }: StatelessRelay,
+  redeemAnswers: RedeemAnswers,
+): Promise<RoundAnswers> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
   if (state.server !== server) throw callAgain(server);
+  // 0.2.0 gave them no name; its states are good for an hour.
+  if (typeof state.once === 'string' && !(await redeemAnswers(state.once))) {
+    throw new CallRefusedError(
+      `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
+    );
+  }
   return {
     inputResponses,
     ...(typeof state.requestState === 'string' && { requestState: state.requestState }),
