@@ -45,7 +45,7 @@ describe('two replicas', () => {
     const asked = await askingCall(first, 'one__ask-twice', {}, { token });
     const again = await retry(second, 'one__ask-twice', asked, ADA, { token });
     expect(Object.values(questionsIn(again).inputRequests)).toMatchObject([
-      formQuestion('Second?'),
+      formQuestion('one asks: Second?'),
     ]);
     expect(saidIn(await retry(first, 'one__ask-twice', again, DECLINED, { token }))).toEqual([
       ADA,

@@ -32,7 +32,7 @@ const gateway = useShared(() => startRelayGateway({ servers: { one: one.url, two
 describe('a server of the stateless era', () => {
   test('§18.3 gets the answers and its own state, which the client never sees', async () => {
     const asked = await askingCall(gateway, 'two__ask');
-    expect(questionsIn(asked).inputRequests).toMatchObject({ who: formQuestion('Who?') });
+    expect(questionsIn(asked).inputRequests).toMatchObject({ who: formQuestion('two asks: Who?') });
     expect(questionsIn(asked).requestState).not.toContain('state-1');
     expect(saidIn(await retry(gateway, 'two__ask', asked, ADA))).toEqual({
       inputResponses: { who: ADA },
@@ -84,7 +84,9 @@ describe('a server of the stateless era', () => {
 describe('a server of the session era', () => {
   test('§18.3 waits for the answer that the client brings', async () => {
     const asked = await askingCall(gateway, 'one__ask');
-    expect(Object.values(questionsIn(asked).inputRequests)).toMatchObject([formQuestion('Who?')]);
+    expect(Object.values(questionsIn(asked).inputRequests)).toMatchObject([
+      formQuestion('one asks: Who?'),
+    ]);
     expect(saidIn(await retry(gateway, 'one__ask', asked, ADA))).toEqual(ADA);
   });
 

@@ -5,11 +5,12 @@ import type { JsonObject } from '../../../core/json.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
+import { nameAsker } from './name-asker.ts';
 import { refuseQuestion } from './questions.ts';
 import type { RedeemAnswers } from './redeemed-answers.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { passLog, passProgress, toRequestClient } from './request-client.ts';
-import { addAnswers, NO_ANSWERS, type RoundAnswers, runRounds } from './rounds.ts';
+import { addAnswers, NO_ANSWERS, type Questions, type RoundAnswers, runRounds } from './rounds.ts';
 import { sendToServer } from './server-request.ts';
 import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
 import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
@@ -75,7 +76,10 @@ export async function relayToStatelessClient(
           : toUpstreamError(outcome);
       case 'question': {
         const { key, question } = outcome;
-        return relay.requireInput({ [key]: question }, { server, id, replica, key });
+        return relay.requireInput(
+          { [key]: nameAsker(server, question) },
+          { server, id, replica, key },
+        );
       }
     }
   }
@@ -87,13 +91,18 @@ export async function relayToStatelessClient(
     first: await readAnswers(server, relay, redeemAnswers),
     send,
     ask: async (questions, requestState) =>
-      relay.requireInput(questions, {
+      relay.requireInput(nameAskers(server, questions), {
         server,
         once: randomUUID(),
         ...(requestState !== undefined && { requestState }),
       }),
   });
 }
+
+const nameAskers = (server: string, questions: Questions): Questions =>
+  Object.fromEntries(
+    Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
+  );
 
 /** Its era has no such requests: it was replaced by an older server just now. */
 async function refuseToWait(): Promise<never> {
