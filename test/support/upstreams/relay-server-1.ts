@@ -44,6 +44,17 @@ export const formQuestion = (message: string) => ({
   params: { message, requestedSchema: FORM },
 });
 
+/** What a user is asked before the call can go on. */
+export const URL_QUESTION = {
+  mode: 'url',
+  message: 'Log in to A.',
+  url: 'https://a.example/log-in',
+  elicitationId: 'e-1',
+};
+
+const createUrlRequired = () =>
+  new McpError(-32042, 'Log in first.', { elicitations: [URL_QUESTION], 'x-more': 1 });
+
 export async function startRelayServer1(): Promise<RelayServer1> {
   const events = new EventEmitter();
   const heard: string[] = [];
@@ -81,6 +92,9 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       return { content: [{ type: 'text', text: String(word) }] };
     },
     fails: async () => ({ ...said('failed'), isError: true }),
+    'url-required': async () => {
+      throw createUrlRequired();
+    },
     error: async () => {
       throw new McpError(-32099, 'Not today', { why: 'because' });
     },
@@ -194,7 +208,7 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' as const } })),
     }));
     server.setRequestHandler(ListPromptsRequestSchema, () => ({
-      prompts: [{ name: 'plain' }, { name: 'ask' }, { name: 'error' }],
+      prompts: ['plain', 'ask', 'error', 'url-required'].map((name) => ({ name })),
     }));
     server.setRequestHandler(ListResourcesRequestSchema, () => ({
       resources: [{ name: 'a', uri: 'test://a' }],
@@ -206,6 +220,7 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     });
     server.setRequestHandler(GetPromptRequestSchema, async ({ params: { name } }, extra) => {
       if (name === 'error') throw new McpError(-32099, 'Not today', { why: 'because' });
+      if (name === 'url-required') throw createUrlRequired();
       const text = name === 'ask' ? await ask(extra, formQuestion('Who?')) : name;
       return {
         messages: [{ role: 'user', content: { type: 'text', text: JSON.stringify(text) } }],

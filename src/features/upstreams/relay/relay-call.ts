@@ -33,7 +33,10 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
       const result = await relay({ upstream, caller, request }, context);
       return toRawResult(request.method, result, context);
     } catch (thrown) {
-      return toFailedResult(upstream.config.name, request.method, thrown, context.relay.era);
+      return toFailedResult(upstream.config.name, request.method, thrown, {
+        era: context.relay.era,
+        capabilities: caller.capabilities,
+      });
     }
   };
 }
