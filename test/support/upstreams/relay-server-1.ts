@@ -73,7 +73,9 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     return answer;
   }
 
-  const tools: Readonly<Record<string, (args: Args, extra: Extra) => Promise<object>>> = {
+  const tools: Readonly<
+    Record<string, (args: Args, extra: Extra, server: Server) => Promise<object>>
+  > = {
     echo: async (args, { _meta }) => said({ args, trace: _meta?.traceparent }),
     say: async ({ word, turns }, { sessionId = '' }) => {
       const words = wordsBySession.get(sessionId) ?? [];
@@ -91,6 +93,7 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       }
       return { content: [{ type: 'text', text: String(word) }] };
     },
+    declared: async (_args, _extra, server) => said(server.getClientCapabilities()),
     fails: async () => ({ ...said('failed'), isError: true }),
     'url-required': async () => {
       throw createUrlRequired();
@@ -216,7 +219,7 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
       const tool = tools[params.name];
       if (tool === undefined) throw new McpError(-32602, `Unknown tool ${params.name}`);
-      return tool(params.arguments ?? {}, extra);
+      return tool(params.arguments ?? {}, extra, server);
     });
     server.setRequestHandler(GetPromptRequestSchema, async ({ params: { name } }, extra) => {
       if (name === 'error') throw new McpError(-32099, 'Not today', { why: 'because' });
