@@ -4,7 +4,7 @@ import { buildSuspendedBytesKey } from '../../../../core/store/keys.ts';
 import type { ByteEntry, Store } from '../../../../core/store/store.ts';
 
 export interface KeptBytes {
-  /** False where there is no room. A `small` entry may go a little beyond what the others may fill. */
+  /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
   reserve(sub: string | undefined, entry: ByteEntry, size: 'any' | 'small'): Promise<boolean>;
   release(sub: string | undefined, entry: ByteEntry): Promise<void>;
 }
