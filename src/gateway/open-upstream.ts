@@ -23,6 +23,7 @@ import { createStdioUpstream } from '../features/upstreams/stdio/stdio-upstream.
 import { createAnswerMemory } from '../features/upstreams/transport/answer-memory.ts';
 import { createMessagePace } from '../features/upstreams/transport/message-pace.ts';
 import type { Upstream } from '../features/upstreams/upstream.ts';
+import { withholdRoots } from '../features/upstreams/withhold-roots.ts';
 
 export interface OpenUpstreamDeps {
   readonly store: Store;
@@ -75,40 +76,42 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
 
   return {
     identity,
-    openUpstream(server) {
-      if (server.kind === 'stdio') {
-        return createStdioUpstream(server, {
-          clock,
-          log,
-          maxBytes,
-          answerMemory,
-          messagePace,
-          environment,
-          isSessionActive,
-          ...(metrics !== undefined &&
-            config.store.kind === 'redis' && {
-              openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
-                createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
-            }),
-          onProcessCount: (count) => deps.onProcessCount?.(server.name, count),
-        });
-      }
-      return createHttpUpstream(server, {
+    openUpstream: (server) => withholdRoots(open(server), log),
+  };
+
+  function open(server: UpstreamConfig): Upstream {
+    if (server.kind === 'stdio') {
+      return createStdioUpstream(server, {
         clock,
         log,
-        store,
-        getSeal,
-        getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
         maxBytes,
         answerMemory,
         messagePace,
+        environment,
         isSessionActive,
-        outbound: config.outbound,
-        sessionKeyPrefix: keyPrefix,
-        sessionTtlSeconds: ttlSeconds,
+        ...(metrics !== undefined &&
+          config.store.kind === 'redis' && {
+            openReplicas: (onUpdate: (keyId: string, uri: string) => void) =>
+              createStdioReplicas(server, { ...replicasDeps, metrics }, onUpdate),
+          }),
+        onProcessCount: (count) => deps.onProcessCount?.(server.name, count),
       });
-    },
-  };
+    }
+    return createHttpUpstream(server, {
+      clock,
+      log,
+      store,
+      getSeal,
+      getHeaders: createCredentials(server, { identity, exchangeToken, clock, log }),
+      maxBytes,
+      answerMemory,
+      messagePace,
+      isSessionActive,
+      outbound: config.outbound,
+      sessionKeyPrefix: keyPrefix,
+      sessionTtlSeconds: ttlSeconds,
+    });
+  }
 }
 
 /** The provider's token endpoint, by the gateway's own client (RFC 8693). */

@@ -22,6 +22,7 @@ import {
 } from '../features/upstreams/catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
+import { createRedeemAnswers } from '../features/upstreams/relay/redeemed-answers.ts';
 import { createRelayCall } from '../features/upstreams/relay/relay-call.ts';
 import { createSuspendedCalls } from '../features/upstreams/relay/suspended/suspended-calls.ts';
 import { traceUpstream } from '../features/upstreams/trace-upstream.ts';
@@ -75,7 +76,11 @@ export async function openUpstreams(
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   let setup = first;
   let rules = await createRules(first.file.rules, { clock });
-  const suspendedCalls = createSuspendedCalls({ store, getSeal, clock, log, metrics, keyPrefix });
+  const suspendedCalls = createSuspendedCalls({
+    ...parts,
+    keyPrefix,
+    maxAnswerBytes: config.upstreams.maxBytes,
+  });
   const processCounts = new Map<string, number>();
   const { openUpstream, identity } = createUpstreamOpener(config, {
     ...parts,
@@ -98,7 +103,12 @@ export async function openUpstreams(
   const catalogs = createUpstreamCatalogs(toCatalogSetup(first, rules), {
     builtIn,
     openUpstream: tracing === undefined ? openUpstream : openTraced(openUpstream, tracing),
-    relayCall: createRelayCall({ clock, log, suspendedCalls }),
+    relayCall: createRelayCall({
+      clock,
+      log,
+      suspendedCalls,
+      redeemAnswers: createRedeemAnswers(store, keyPrefix),
+    }),
     clientOf: parts.clientOf,
     store,
     getSeal,

@@ -6,6 +6,8 @@ import type { Reply, ReplyHeaders } from '../core/message.ts';
 import { type HeaderList, toHeaderList } from './reply-headers.ts';
 
 export interface OverloadRefusal {
+  /** Value of the metrics' label `route`: the path of the endpoint, whatever the caller wrote in place of its parameter. */
+  readonly route: string;
   readonly reply: Reply;
   readonly headers: HeaderList;
 }
@@ -26,7 +28,10 @@ export function createOverloadRefusals(
       // At warn the log says once what happens (overload.ts).
       const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
       const key = hasParameter === undefined ? path : getFolder(path);
-      return [key, { reply: { ...reply, error: logged }, headers: toHeaderList(headers) }];
+      return [
+        key,
+        { route: path, reply: { ...reply, error: logged }, headers: toHeaderList(headers) },
+      ];
     }),
   );
 }

@@ -91,7 +91,7 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
     req: IncomingMessage,
     res: ServerResponse,
     received: ReceivedRequest,
-    { reply, headers }: OverloadRefusal,
+    { route, reply, headers }: OverloadRefusal,
   ): void {
     // At the end of this turn of the event loop: a caller who tries again at once would otherwise keep the
     // loop busy with reading, and calls that were let in would not be answered.
@@ -99,8 +99,8 @@ export function createRequestHandler(deps: RequestHandlerDeps): RequestHandler {
       sendReply(req, res, reply, headers.slice());
     });
     discardBody(req, clock);
-    metrics.recordOverloadRefusal(received.request.path);
-    record(received, reply, received.request.path);
+    metrics.recordOverloadRefusal(route);
+    record(received, reply, route);
   }
 
   /** What is wrong with a request whatever it asks for. */

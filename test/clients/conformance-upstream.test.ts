@@ -61,7 +61,7 @@ test.for(ROWS)(
       server === 'both eras'
         ? behind.mcpUrl
         : closeAfterTest(await hideStatelessEra(behind.mcpUrl)).url;
-    const mcpServers = { behind: { url, prefix: '' } };
+    const mcpServers = { behind: { url, prefix: '', roots: true } };
     const { mcpUrl } = await start({ file: await readFile({ builtIn: false, mcpServers }) });
     const verdict = await runSet(tool, ofClient, { url: mcpUrl, signal });
     const { required, complaints, output } = verdict;

@@ -117,6 +117,47 @@ export function describeLists(name: string, open: () => Promise<Harness>): void 
     });
   });
 
+  describe(`budgets of bytes in the ${name} store`, () => {
+    const KIB = 1024;
+    const entry = (kibibytes: number) => ({ name: randomUUID(), bytes: kibibytes * KIB });
+    const bounds = { maxBytes: 100 * KIB, ttlSeconds: 10 };
+    const newBudget = () => `test:budget:${randomUUID()}`;
+
+    test('§18.3 bytes count until they are released, for every process; what is too much counts nothing', async () => {
+      const budget = newBudget();
+      const [first, second, third] = [entry(60), entry(50), entry(40)];
+      expect(await store.reserveBytes(budget, first, bounds)).toBe(true);
+      expect(await harness.other.reserveBytes(budget, second, bounds)).toBe(false);
+      expect(await harness.other.reserveBytes(budget, third, bounds)).toBe(true);
+      expect(await store.reserveBytes(newBudget(), second, bounds)).toBe(true);
+      await harness.other.releaseBytes(budget, first);
+      await harness.other.releaseBytes(budget, first);
+      expect(await store.reserveBytes(budget, second, bounds)).toBe(true);
+      expect(await store.reserveBytes(budget, first, bounds)).toBe(false);
+    });
+
+    test('§18.3 bytes count until their time is over; the same entry counts once', async () => {
+      const budget = newBudget();
+      const first = entry(60);
+      for (let times = 0; times < 3; times += 1) {
+        expect(await store.reserveBytes(budget, first, bounds)).toBe(true);
+      }
+      await harness.advance(5_000);
+      expect(await store.reserveBytes(budget, entry(30), bounds)).toBe(true);
+      await harness.advance(6_000);
+      expect(await store.reserveBytes(budget, entry(60), bounds)).toBe(true);
+      expect(await store.reserveBytes(budget, entry(30), bounds)).toBe(false);
+    });
+
+    test('§18.3 of many at once as many count as have room, small ones as 16 KiB', async () => {
+      const budget = newBudget();
+      const results = await Promise.all(
+        Array.from({ length: 20 }, () => store.reserveBytes(budget, entry(1), bounds)),
+      );
+      expect(results.filter(Boolean)).toHaveLength(6);
+    });
+  });
+
   describe(`sessions as a list in the ${name} store`, () => {
     const create = async (userId: string | undefined, ttlSeconds = TTL, userMax = 100) => {
       const session = {

@@ -119,7 +119,7 @@ export function describeUpstream(
 
     test('§18.3 unknown members and trace context are no hindrance', async () => {
       const params = { name: 'echo', arguments: { text: 'traced' }, _meta: { 'a.b/c': { d: 1 } } };
-      const trace = { traceparent: TRACEPARENT, baggage: 'a=b' };
+      const trace = { traceparent: TRACEPARENT };
       const request = toRequest('tools/call', params, { trace });
       expect(await harness.upstream.request(caller, request)).toEqual(said('traced'));
     });

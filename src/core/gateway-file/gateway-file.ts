@@ -26,6 +26,8 @@ interface UpstreamConfigBase {
   readonly timeoutMs: number;
   /** Whether the gateway is ready only while the server can be reached. */
   readonly required: boolean;
+  /** Whether it is told clients' roots; they may replace what it lets its callers read. */
+  readonly roots: boolean;
   readonly tools: ToolSelection;
 }
 
@@ -74,8 +76,6 @@ export interface StdioUpstreamConfig extends UpstreamConfigBase {
   readonly maxProcesses: number;
   /** After so long without a call a user's process ends. */
   readonly idleSeconds: number;
-  /** Whether clients' roots reach it; they may replace what it lets its callers read. */
-  readonly roots: boolean;
 }
 
 /** A user of the system, looked up once, when the file is loaded: from then on its numbers count. */

@@ -8,6 +8,7 @@ export interface Metrics {
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
   /** `era` is `session` or `stateless`. */
   recordMcpRequest(method: string, era: string): void;
+  /** Of the first 1,000 tools each has series of its own; further ones are counted as `other`. */
   recordToolCall(
     tool: string,
     status: 'success' | 'error' | 'exception',

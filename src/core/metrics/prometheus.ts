@@ -9,7 +9,11 @@ import {
   createUpstreamInstruments,
   type OpenMetricsRegistry,
 } from './instruments.ts';
+import { createLimitValues } from './limit-values.ts';
 import type { Metrics } from './metrics.ts';
+
+/** Servers behind the gateway name their tools as they like, and anew at any time. */
+const MAX_TOOLS = 1000;
 
 /** §4.11 over prom-client: one registry per gateway. */
 export function createPrometheusMetrics(): Metrics {
@@ -23,6 +27,7 @@ export function createPrometheusMetrics(): Metrics {
   const limits = createLimitInstruments(registry);
   const upstreams = createUpstreamInstruments(registry);
   const audit = createAuditInstruments(registry);
+  const limitTool = createLimitValues(MAX_TOOLS);
 
   return {
     recordHttpRequest(method, route, statusCode, seconds) {
@@ -39,7 +44,8 @@ export function createPrometheusMetrics(): Metrics {
     recordMcpRequest(method, era) {
       mcp.requests(method, era).inc();
     },
-    recordToolCall(tool, status, era, seconds) {
+    recordToolCall(name, status, era, seconds) {
+      const tool = limitTool(name);
       mcp.toolCalls(tool, status, era).inc();
       mcp.toolDurations(tool, status, era).observe(seconds);
     },

@@ -34,6 +34,8 @@ export function instrumentStore(store: Store, metrics: Metrics, clock: Clock): S
     readListed: measure('read_listed', store.readListed),
     addRecent: measure('add_recent', store.addRecent),
     readRecent: measure('read_recent', store.readRecent),
+    reserveBytes: measure('reserve_bytes', store.reserveBytes),
+    releaseBytes: measure('release_bytes', store.releaseBytes),
     admitRequest: measure('admit', store.admitRequest),
     uncountRequest: measure('withdraw', store.uncountRequest),
     createSession: measure('create_session', store.createSession),

@@ -47,6 +47,14 @@ export const buildSuspendedCallChannelName = (sessionKeyPrefix: string): string 
 export const buildSuspendedCallKey = (sessionKeyPrefix: string, hash: string): string =>
   `${sessionKeyPrefix}call:${hash}`;
 
+/** The bytes of those that nobody has taken: of all users, or of the one whose `sub` has this hash. */
+export const buildSuspendedBytesKey = (sessionKeyPrefix: string, owner: string): string =>
+  `${sessionKeyPrefix}call-bytes:${owner}`;
+
+/** That the answers to what a server behind the gateway asked were passed on to it. */
+export const buildRedeemedAnswersKey = (sessionKeyPrefix: string, id: string): string =>
+  `${sessionKeyPrefix}answered:${id}`;
+
 /** A session's own session at a server behind the gateway; `hash` is that of the server. */
 export const buildUpstreamSessionKey = (
   sessionKeyPrefix: string,

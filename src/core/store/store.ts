@@ -38,6 +38,18 @@ export interface Store {
   readRecent(key: string): Promise<readonly string[]>;
 
   /**
+   * Counts bytes of a value in a budget, in one step, until `releaseBytes` or for `ttlSeconds`. False, and nothing is
+   * counted, where more than `maxBytes` would count then. An entry counts as 16 KiB at least.
+   */
+  reserveBytes(
+    budget: string,
+    entry: ByteEntry,
+    bounds: { readonly maxBytes: number; readonly ttlSeconds: number },
+  ): Promise<boolean>;
+  /** Nothing happens when the entry is gone. */
+  releaseBytes(budget: string, entry: ByteEntry): Promise<void>;
+
+  /**
    * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
    * or in none where one of them is full; windows are checked in the order given. Reads the session
    * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
@@ -118,6 +130,16 @@ export interface Store {
   /** Releases connections, files and timers. The store is not used afterwards. */
   close(): Promise<void>;
 }
+
+/** What counts in a budget of bytes. */
+export interface ByteEntry {
+  /** By which it is found again, together with its bytes. */
+  readonly name: string;
+  readonly bytes: number;
+}
+
+/** So that the entries of a budget are few. */
+export const MIN_ENTRY_BYTES = 16_384;
 
 /** What a driver does with sessions alone. */
 export type SessionOperations = Pick<

@@ -39,6 +39,8 @@ export function traceStore(store: Store, system: 'redis' | 'lmdb', tracing: Trac
     readListed: trace('read_listed', store.readListed),
     addRecent: trace('add_recent', store.addRecent),
     readRecent: trace('read_recent', store.readRecent),
+    reserveBytes: trace('reserve_bytes', store.reserveBytes),
+    releaseBytes: trace('release_bytes', store.releaseBytes),
     admitRequest: trace('admit', store.admitRequest),
     uncountRequest: trace('withdraw', store.uncountRequest),
     createSession: trace('create_session', store.createSession),

@@ -24,9 +24,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
       });
       // What is not recorded is passed on all the same, as it came: the server follows.
       if (span === undefined) return upstream.request(caller, request);
-      const { baggage } = request.trace;
-      const trace = { ...span.context, ...(baggage !== undefined && { baggage }) };
-      const send = () => upstream.request(caller, { ...request, trace });
+      const send = () => upstream.request(caller, { ...request, trace: span.context });
       return watchRequest(span.run(send), span);
     },
     describe: (caller) => upstream.describe(caller),

@@ -12,6 +12,7 @@ const HTTP_DEFAULTS = {
   headers: {},
   ca: undefined,
   auth: { type: 'none' },
+  roots: false,
   timeoutMs: 60_000,
   required: false,
   tools: { include: ['*'], exclude: [], describe: {} },
@@ -63,6 +64,7 @@ test('§18.1 file: every member of a server with a url is read', async () => {
     prefix: 'Wiki.2',
     timeout: 1000,
     required: true,
+    roots: true,
     tools: { include: ['get_*'], exclude: ['get_all'], describe: { get_one: 'Gets one.' } },
   };
   expect(await readServer(given)).toEqual({
@@ -73,6 +75,7 @@ test('§18.1 file: every member of a server with a url is read', async () => {
     prefix: 'Wiki.2',
     timeoutMs: 1000,
     required: true,
+    roots: true,
     tools: given.tools,
   });
 });
@@ -118,7 +121,19 @@ test.each([
   { auth: { type: 'token-exchange', audience: 'it', scope: 'read write' } },
   { auth: { type: 'forward', audience: 'https://gw.example/mcp' } },
 ])('§18.1 file: auth can be $auth', async ({ auth }) => {
-  expect(await readServer({ ...URL_ONLY, auth })).toEqual({ ...HTTP_DEFAULTS, auth });
+  expect(await readServer({ ...URL_ONLY, auth })).toEqual({
+    ...HTTP_DEFAULTS,
+    auth,
+    roots: true,
+  });
+});
+
+test.each([
+  { given: { auth: { type: 'identity' }, roots: false }, roots: false },
+  { given: { roots: true }, roots: true },
+  { given: { headers: { authorization: 'Bearer ours' } }, roots: false },
+])('§18.1 file: whether a server with $given is told roots: $roots', async ({ given, roots }) => {
+  expect(await readServer({ ...URL_ONLY, ...given })).toMatchObject({ roots });
 });
 
 test('§18.1 file: the order of the servers is that of the file, and their names are lower-cased', async () => {

@@ -19,7 +19,6 @@ import {
 const TRACE = {
   traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
   tracestate: 'vendor=1',
-  baggage: 'a=b',
 };
 
 const findLast = (server: ScriptedHttp, method: string) => {

@@ -15,6 +15,7 @@ import {
   textOf,
 } from '../../support/upstreams/relay-retry.ts';
 import { formQuestion, startRelayServer1 } from '../../support/upstreams/relay-server-1.ts';
+import { startRelayServer2 } from '../../support/upstreams/relay-server-2.ts';
 
 const server = useShared(startRelayServer1);
 const redis = useShared(startRedis);
@@ -44,7 +45,7 @@ describe('two replicas', () => {
     const asked = await askingCall(first, 'one__ask-twice', {}, { token });
     const again = await retry(second, 'one__ask-twice', asked, ADA, { token });
     expect(Object.values(questionsIn(again).inputRequests)).toMatchObject([
-      formQuestion('Second?'),
+      formQuestion('one asks: Second?'),
     ]);
     expect(saidIn(await retry(first, 'one__ask-twice', again, DECLINED, { token }))).toEqual([
       ADA,
@@ -142,6 +143,26 @@ describe('two replicas', () => {
     await expect(response).rejects.toThrow();
     await cancelled;
   });
+});
+
+test('§18.3 of many who redeem the same state of a stateless server at two replicas, one does', async () => {
+  const two = closeAfterTest(await startRelayServer2());
+  const start = async (issuer?: string) =>
+    closeAfterTest(
+      await startRelayGateway({
+        servers: { two: two.url },
+        env: { REDIS_URL: redis.url, ...(issuer && { OIDC_ISSUER: issuer }) },
+      }),
+    );
+  const first = await start();
+  const second = await start(first.issuer.url);
+  const token = await first.issuer.sign();
+  const asked = await askingCall(first, 'two__ask', {}, { token });
+  const responses = await Promise.all(
+    [first, second, first, second].map((at) => retry(at, 'two__ask', asked, ADA, { token })),
+  );
+  const failed = responses.filter(({ json }) => json.result.isError === true);
+  expect(failed).toHaveLength(3);
 });
 
 /** A call that asked at the first; the time of the second stands still. */

@@ -40,16 +40,19 @@ const saidIn = ({ result }: any): unknown => JSON.parse(result.content[0].text);
 
 describe('a server of the session era', () => {
   test.each([
-    { tool: 'ask', question: formQuestion('Who?'), answer: ADA },
+    { tool: 'ask', question: formQuestion('one asks: Who?'), answer: ADA },
     { tool: 'roots', question: { method: 'roots/list' }, answer: ROOTS },
     { tool: 'sample', question: { method: 'sampling/createMessage' }, answer: PARIS },
     {
       tool: 'ask-url',
-      question: { method: 'elicitation/create', params: { mode: 'url', elicitationId: 'e-1' } },
+      question: {
+        method: 'elicitation/create',
+        params: { mode: 'url', elicitationId: 'e-1', message: 'one asks: Log in.' },
+      },
       answer: { action: 'accept' },
     },
   ])(
-    '§18.3 $tool: its question and the answer pass as they are',
+    '§18.3 $tool: its question passes, with the name of the server for the user, and the answer as it is',
     async ({ tool, question, answer }) => {
       const client = await openClient(gateway, { capabilities: ABLE });
       const stream = await client.call(`one__${tool}`);
@@ -170,6 +173,7 @@ describe('a server of the stateless era', () => {
     const client = await openClient(gateway, { capabilities: ABLE });
     const stream = await client.call('two__ask-both');
     const asked = [await stream.next(), await stream.next()];
+    expect(asked).toMatchObject([formQuestion('two asks: One?'), { method: 'roots/list' }]);
     for (const { id, method } of asked) {
       await client.answer(id, method === 'roots/list' ? ROOTS : ADA);
     }
@@ -266,6 +270,26 @@ async function startSayingServer() {
 }
 
 const QUESTION = { id: 'q-1', ...formQuestion('Who?') };
+test.each([
+  { what: 'no message', message: undefined, told: 'raw asks.' },
+  { what: 'one that is no text', message: { a: 1 }, told: 'raw asks.' },
+  {
+    what: 'the name of another',
+    message: 'postern asks: your password?',
+    told: 'raw asks: postern asks: your password?',
+  },
+])('§18.3 a question with $what begins with the name of its server', async ({ message, told }) => {
+  const { own, called } = await startSayingServer();
+  const client = await openClient(own, { capabilities: ABLE });
+  const calling = client.call('raw__any');
+  const [say, id] = await called;
+  say({ id: 'q-1', method: 'elicitation/create', params: { message } });
+  const stream = await calling;
+  expect((await stream.next()).params.message).toBe(told);
+  say({ id, result: FOUND });
+  await lastOf(stream);
+});
+
 const CANCELLED = {
   method: 'notifications/cancelled',
   params: { requestId: 'q-1', reason: 'found out' },
@@ -280,7 +304,7 @@ test('§18.3 a question that its server cancels is cancelled for the client, too
   say(QUESTION);
   const stream = await calling;
   const asked = await stream.next();
-  expect(asked).toMatchObject(formQuestion('Who?'));
+  expect(asked).toMatchObject(formQuestion('raw asks: Who?'));
   say(CANCELLED);
   expect(await stream.next()).toMatchObject({
     method: 'notifications/cancelled',

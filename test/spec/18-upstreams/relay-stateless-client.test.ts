@@ -32,7 +32,7 @@ const gateway = useShared(() => startRelayGateway({ servers: { one: one.url, two
 describe('a server of the stateless era', () => {
   test('§18.3 gets the answers and its own state, which the client never sees', async () => {
     const asked = await askingCall(gateway, 'two__ask');
-    expect(questionsIn(asked).inputRequests).toMatchObject({ who: formQuestion('Who?') });
+    expect(questionsIn(asked).inputRequests).toMatchObject({ who: formQuestion('two asks: Who?') });
     expect(questionsIn(asked).requestState).not.toContain('state-1');
     expect(saidIn(await retry(gateway, 'two__ask', asked, ADA))).toEqual({
       inputResponses: { who: ADA },
@@ -52,6 +52,30 @@ describe('a server of the stateless era', () => {
     });
   });
 
+  test('§18.3 what was answered is answered once, each round; a new call asks anew', async () => {
+    const asked = await askingCall(gateway, 'two__rounds');
+    const retryFirst = () => retry(gateway, 'two__rounds', asked, ADA);
+    const second = await retryFirst();
+    const retrySecond = () => retry(gateway, 'two__rounds', second, ADA);
+    saidIn(await retrySecond());
+    for (const replay of [retryFirst, retrySecond]) {
+      const { json } = await replay();
+      expect(json.result.isError).toBe(true);
+      expect(json.result.content[0].text).toMatch(/^The answers .* two .* once.*Call again/);
+    }
+    questionsIn(await askingCall(gateway, 'two__rounds'));
+  });
+
+  test("§18.3 another user's try to redeem what was asked leaves it as it is", async () => {
+    const asked = await askingCall(gateway, 'two__ask');
+    const token = await gateway.issuer.sign({ sub: 'mallory' });
+    const stolen = await retry(gateway, 'two__ask', asked, ADA, { token });
+    expect(stolen.json.error.code).toBe(-32602);
+    expect(saidIn(await retry(gateway, 'two__ask', asked, ADA))).toMatchObject({
+      requestState: 'state-1',
+    });
+  });
+
   test('§18.3 one that only wants to be called again is, without the client', async () => {
     expect(saidIn(await askingCall(gateway, 'two__later'))).toBe('now');
   });
@@ -60,7 +84,9 @@ describe('a server of the stateless era', () => {
 describe('a server of the session era', () => {
   test('§18.3 waits for the answer that the client brings', async () => {
     const asked = await askingCall(gateway, 'one__ask');
-    expect(Object.values(questionsIn(asked).inputRequests)).toMatchObject([formQuestion('Who?')]);
+    expect(Object.values(questionsIn(asked).inputRequests)).toMatchObject([
+      formQuestion('one asks: Who?'),
+    ]);
     expect(saidIn(await retry(gateway, 'one__ask', asked, ADA))).toEqual(ADA);
   });
 

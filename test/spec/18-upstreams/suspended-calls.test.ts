@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../src/core/json.ts';
 import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
+import { createKeptBytes } from '../../../src/features/upstreams/relay/suspended/kept-bytes.ts';
 import {
   createSuspendedCalls,
   type NewCall,
@@ -26,12 +27,17 @@ const ASKING: NewCall = {
   send: async ({ answer }) => ({ heard: await answer(formQuestion('Who?'), LISTENER.signal) }),
 };
 
-async function openReplicas() {
-  const { log } = collectLog();
+const { log } = collectLog();
+
+async function openStore() {
   const { path: dataDir } = closeAfterTest(await createTemporaryFolder());
-  const store = closeAfterTest(
+  return closeAfterTest(
     await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:', clock: systemClock, log }),
   );
+}
+
+async function openReplicas() {
+  const store = await openStore();
   const seal = createSeal(['a secret of more than thirty-two characters']);
   const open = () =>
     closeAfterTest(
@@ -42,6 +48,7 @@ async function openReplicas() {
         log,
         metrics: noMetrics,
         keyPrefix: 'mcp:',
+        maxAnswerBytes: 8_388_608,
       }),
     );
   return { first: open(), second: open() };
@@ -105,4 +112,60 @@ test('§18.3 what a user keeps waiting has 8 MiB at most; others are not touched
   expect(await begin('ada', 5_000_000)).toBe('failed');
   expect(await begin('ada', 3_000_000)).toBe('question');
   expect(await begin('bob', 5_000_000)).toBe('question');
+});
+
+test('§18.3 what a server asks counts as kept, too, until it is answered; others are not touched', async () => {
+  const { first } = await openReplicas();
+  const question = formQuestion('x'.repeat(3_000_000));
+  const begin = (sub: string, questions: number) => {
+    const refusals: unknown[] = [];
+    const { outcome, ...place } = first.begin(
+      {
+        ...ASKING,
+        sub,
+        async send({ answer }) {
+          const asked = Array.from({ length: questions }, () =>
+            answer(question, LISTENER.signal).catch((error: Error) => refusals.push(error.message)),
+          );
+          await Promise.all(asked);
+          return {};
+        },
+      },
+      LISTENER,
+    );
+    return outcome.then((asked) => ({ place, asked, refusals }));
+  };
+  const many = await begin('ada', 4);
+  const refused = expect.stringMatching(/too large questions, wait for answers/);
+  await expect.poll(() => many.refusals).toEqual([refused, refused]);
+  expect((await begin('ada', 1)).asked.kind).toBe('result');
+  expect((await begin('bob', 1)).asked.kind).toBe('question');
+  const key = many.asked.kind === 'question' ? many.asked.key : '';
+  const reply = { ...many.place, key, answer: ANSWER, sub: 'ada', server: 'one' };
+  expect((await first.resume(reply, LISTENER))?.kind).toBe('question');
+  expect((await begin('ada', 1)).asked.kind).toBe('question');
+});
+
+test('§18.3 no user takes what others may have kept: what does not fit for all counts for nobody', async () => {
+  const store = await openStore();
+  const bytes = createKeptBytes({
+    store,
+    keyPrefix: 'mcp:',
+    maxAnswerBytes: 1000,
+    ttlSeconds: 300,
+  });
+  const entry = (name: string, mebibytes: number) => ({ name, bytes: mebibytes * 1_048_576 });
+  const reserve = (sub: string | undefined, mebibytes: number, name = 'first') =>
+    bytes.reserve(sub, entry(`${name} of ${sub}`, mebibytes), 'any');
+  expect(await reserve('ada', 17)).toBe(false);
+  for (const sub of ['ada', 'bob', 'cy', 'dan', 'eve', 'flo', 'gus', 'hal']) {
+    expect(await reserve(sub, 15)).toBe(true);
+    expect(await reserve(sub, 2, 'second')).toBe(false);
+  }
+  expect(await reserve('ivy', 15)).toBe(false);
+  expect(await reserve(undefined, 15)).toBe(false);
+  // What is told in place of it has room.
+  expect(await bytes.reserve('ada', entry('note', 0), 'small')).toBe(true);
+  await bytes.release('ada', entry('first of ada', 15));
+  expect(await reserve('ivy', 15)).toBe(true);
 });

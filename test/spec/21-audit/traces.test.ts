@@ -170,7 +170,6 @@ test('§21.2 traces: a request to a server is a span below, and the parent of wh
   const sent = recorder.received.find(({ body }) => body.includes('"tools/call"'));
   expect(JSON.parse(sent?.body ?? '').params._meta).toMatchObject({
     traceparent: `00-${TRACE}-${below.spanId}-01`,
-    baggage: 'tenant=blue',
   });
 });
 

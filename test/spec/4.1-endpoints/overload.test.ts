@@ -245,6 +245,10 @@ describe('what callers see', () => {
     const token = await gateway.request({ method: 'POST', path: '/oauth/token', body: 'x=y' });
     expect(token).toMatchObject({ status: 503, json: { error: 'server_error' } });
     expect(token.headers['retry-after']).toBe('1');
+    // Whatever stands there: the metrics name the endpoint.
+    for (const path of ['/mcp/a', '/mcp/b', '/mcp/x%22y']) {
+      expect((await gateway.request({ method: 'POST', path })).status).toBe(503);
+    }
 
     for (const path of ['/health', '/health/ready', '/.well-known/oauth-authorization-server']) {
       expect((await gateway.request({ path })).status).toBe(200);
@@ -260,9 +264,11 @@ describe('what callers see', () => {
     expect(metrics.text).toMatch(
       /http_requests_total\{method="POST",route="\/mcp",status_code="503"\} 1/,
     );
+    expect(metrics.text).toContain('http_overload_refusals_total{route="/mcp/:server"} 3');
+    expect(metrics.text).not.toMatch(/route="\/mcp\/[^:]/);
     const lines = gateway.log.filter(
       ({ msg, error }) => msg.startsWith('More calls') || error === 'overloaded',
     );
-    expect(lines.map(({ level }) => level)).toEqual(['warn', 'debug', 'debug']);
+    expect(lines.map(({ level }) => level)).toEqual(['warn', ...Array(5).fill('debug')]);
   });
 });

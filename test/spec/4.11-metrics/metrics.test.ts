@@ -210,3 +210,32 @@ describe('every metric moves', () => {
     expect(await exposition()).not.toContain(token.slice(0, 20));
   });
 });
+
+test('§4.11 the first 1,000 tools have series of their own, all others are counted as other', async () => {
+  const names = Array.from({ length: 1003 }, (_, at) => `tool-${at}`);
+  const tools = names.map((name) => tool(name, () => ({ content: [] })));
+  const many = await startGateway({
+    env: { RATE_LIMIT_ENABLED: 'false' },
+    deps: { catalog: createLocalCatalog({ tools }) },
+  });
+  try {
+    const own = await many.open();
+    for (const name of [...names, 'tool-0', 'tool-1002']) {
+      await many.call(own, 'tools/call', { name });
+    }
+    const { text } = await many.request({ path: '/metrics' });
+    const counted = new Map(
+      Array.from(
+        text.matchAll(/^mcp_tool_invocations_total\{tool="([^"]*)",.*\} (\d+)$/gm),
+        ([, name, count]) => [name, Number(count)],
+      ),
+    );
+    expect(counted.size).toBe(1001);
+    expect(counted.get('tool-0')).toBe(2);
+    expect(counted.get('tool-999')).toBe(1);
+    expect(counted.get('other')).toBe(4);
+    expect(text).not.toContain('tool-1000');
+  } finally {
+    await many.close();
+  }
+});

@@ -113,4 +113,5 @@ const DEFAULTS = {
   headers: {},
   ca: undefined,
   auth: { type: 'none' },
+  roots: true,
 } as const;

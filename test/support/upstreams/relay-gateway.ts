@@ -20,6 +20,8 @@ export interface RelayGatewayOptions {
   readonly servers: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   readonly timeoutMs?: number;
+  /** Whether servers are told clients' roots; `true` unless given. */
+  readonly roots?: boolean | undefined;
   /** With `REDIS_URL` it is one of several replicas. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -28,10 +30,11 @@ export async function startRelayGateway({
   servers,
   clock = systemClock,
   timeoutMs = 60_000,
+  roots = true,
   env = {},
 }: RelayGatewayOptions): Promise<RelayGateway> {
   const mcpServers = Object.fromEntries(
-    Object.entries(servers).map(([name, url]) => [name, { url, timeout: timeoutMs }]),
+    Object.entries(servers).map(([name, url]) => [name, { url, timeout: timeoutMs, roots }]),
   );
   const file = await readFile({ builtIn: false, mcpServers });
   const folder = await createTemporaryFolder();

@@ -44,6 +44,17 @@ export const formQuestion = (message: string) => ({
   params: { message, requestedSchema: FORM },
 });
 
+/** What a user is asked before the call can go on. */
+export const URL_QUESTION = {
+  mode: 'url',
+  message: 'Log in to A.',
+  url: 'https://a.example/log-in',
+  elicitationId: 'e-1',
+};
+
+const createUrlRequired = () =>
+  new McpError(-32042, 'Log in first.', { elicitations: [URL_QUESTION], 'x-more': 1 });
+
 export async function startRelayServer1(): Promise<RelayServer1> {
   const events = new EventEmitter();
   const heard: string[] = [];
@@ -62,7 +73,9 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     return answer;
   }
 
-  const tools: Readonly<Record<string, (args: Args, extra: Extra) => Promise<object>>> = {
+  const tools: Readonly<
+    Record<string, (args: Args, extra: Extra, server: Server) => Promise<object>>
+  > = {
     echo: async (args, { _meta }) => said({ args, trace: _meta?.traceparent }),
     say: async ({ word, turns }, { sessionId = '' }) => {
       const words = wordsBySession.get(sessionId) ?? [];
@@ -80,7 +93,11 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       }
       return { content: [{ type: 'text', text: String(word) }] };
     },
+    declared: async (_args, _extra, server) => said(server.getClientCapabilities()),
     fails: async () => ({ ...said('failed'), isError: true }),
+    'url-required': async () => {
+      throw createUrlRequired();
+    },
     error: async () => {
       throw new McpError(-32099, 'Not today', { why: 'because' });
     },
@@ -152,6 +169,11 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       void asked;
       return said('left');
     },
+    /** Answers its call without waiting for the answer to its question. */
+    'ask-and-answer-much': async ({ bytes }, extra) => {
+      void ask(extra, formQuestion('Who?'));
+      return said('x'.repeat(Number(bytes)));
+    },
   };
 
   /** Until the test says `step`, or the call is cancelled. */
@@ -189,7 +211,7 @@ export async function startRelayServer1(): Promise<RelayServer1> {
       tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' as const } })),
     }));
     server.setRequestHandler(ListPromptsRequestSchema, () => ({
-      prompts: [{ name: 'plain' }, { name: 'ask' }, { name: 'error' }],
+      prompts: ['plain', 'ask', 'error', 'url-required'].map((name) => ({ name })),
     }));
     server.setRequestHandler(ListResourcesRequestSchema, () => ({
       resources: [{ name: 'a', uri: 'test://a' }],
@@ -197,10 +219,11 @@ export async function startRelayServer1(): Promise<RelayServer1> {
     server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
       const tool = tools[params.name];
       if (tool === undefined) throw new McpError(-32602, `Unknown tool ${params.name}`);
-      return tool(params.arguments ?? {}, extra);
+      return tool(params.arguments ?? {}, extra, server);
     });
     server.setRequestHandler(GetPromptRequestSchema, async ({ params: { name } }, extra) => {
       if (name === 'error') throw new McpError(-32099, 'Not today', { why: 'because' });
+      if (name === 'url-required') throw createUrlRequired();
       const text = name === 'ask' ? await ask(extra, formQuestion('Who?')) : name;
       return {
         messages: [{ role: 'user', content: { type: 'text', text: JSON.stringify(text) } }],

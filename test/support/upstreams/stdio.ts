@@ -12,6 +12,7 @@ import {
   type UpstreamCaller,
   type UpstreamRequest,
 } from '../../../src/features/upstreams/upstream.ts';
+import { withholdRoots } from '../../../src/features/upstreams/withhold-roots.ts';
 import { collectLog, type LogLine } from '../gateway/log.ts';
 import { STDIO_DEFAULTS, scripted, textOf, toCall } from './stdio-calls.ts';
 
@@ -55,7 +56,7 @@ export function openStdio(
   const { log, lines } = collectLog();
   const counts: number[] = [];
   const states: (readonly [boolean, string])[] = [];
-  const upstream = createStdioUpstream(
+  const program = createStdioUpstream(
     { ...STDIO_DEFAULTS, ...config },
     {
       clock,
@@ -68,6 +69,7 @@ export function openStdio(
       onProcessCount: (count) => void counts.push(count),
     },
   );
+  const upstream = withholdRoots(program, log);
   upstream.onStateChange((isUp, reason) => void states.push([isUp, reason]));
   return { upstream, lines, counts, states };
 }

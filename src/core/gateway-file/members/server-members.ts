@@ -133,11 +133,6 @@ export const stdioMembers = {
     shape: wholeNumber(integer(1, ONE_DAY_SECONDS), 1, ONE_DAY_SECONDS),
     summary: 'Seconds without a call after which a user’s process ends.',
   }),
-  roots: defineMember({
-    name: 'roots',
-    shape: trueOrFalse,
-    summary: 'Whether clients’ roots reach it. They may replace what it lets its callers read.',
-  }),
 };
 
 /** Of each server. */
@@ -173,6 +168,12 @@ export const commonMembers = {
     name: 'required',
     shape: trueOrFalse,
     summary: 'Whether the gateway is ready only while the server can be reached.',
+  }),
+  roots: defineMember({
+    name: 'roots',
+    shape: trueOrFalse,
+    summary:
+      'Whether it is told the roots of clients: paths on their machines. They may replace what it lets its callers read.',
   }),
   tools: defineMember({
     name: 'tools',

@@ -126,6 +126,8 @@ function buildHttp(members: MemberReader): UnnamedServer | undefined {
         headers,
         ca,
         auth,
+        // One that is told who calls belongs to those who call.
+        roots: read(commonMembers.roots) ?? auth.type !== 'none',
         ...common,
       };
 }
@@ -159,7 +161,7 @@ function buildStdio(members: MemberReader): UnnamedServer | undefined {
     isolation: read(stdioMembers.isolation) ?? 'shared',
     maxProcesses: read(stdioMembers.maxProcesses) ?? DEFAULT_MAX_PROCESSES,
     idleSeconds: read(stdioMembers.idleSeconds) ?? DEFAULT_IDLE_SECONDS,
-    roots: read(stdioMembers.roots) ?? false,
+    roots: read(commonMembers.roots) ?? false,
   };
   if (command?.trim() === '') report('"command" is empty.', stdioMembers.command);
   return command === undefined ? undefined : { kind: 'stdio', command, ...stdio, ...common };

@@ -5,6 +5,7 @@ import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import { createListeners } from '../listeners.ts';
 import { NO_SESSION, type SessionAccess, type SessionLookup, type Store } from '../store.ts';
+import { createByteBudgets } from './byte-budgets.ts';
 import { openDataFolder } from './folder.ts';
 import { createListedValues } from './listed-values.ts';
 import { createEmbeddedSessions } from './sessions.ts';
@@ -29,6 +30,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
   const embeddedSessions = createEmbeddedSessions({ ...folder, sessionKeyPrefix, clock });
   const { accessSession, close: closeSessions, ...sessions } = embeddedSessions;
   const slidingWindows = createSlidingWindows(clock);
+  const { sweep: sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
   /** One process per DATA_DIR: all listeners are here. */
   const listeners = createListeners(log);
 
@@ -36,6 +38,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
     ...values,
     ...createListedValues({ ...folder, records, clock }),
     ...sessions,
+    ...byteBudgets,
 
     async admitRequest(windows, access) {
       const time = slidingWindows.getTime();
@@ -53,6 +56,7 @@ export async function openEmbeddedStore(options: EmbeddedOptions): Promise<Store
 
     async sweepSessions() {
       await slidingWindows.sweep();
+      sweepBudgets();
       await sweepValues();
       return sessions.sweepSessions();
     },

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../store.ts';
 import { createClusterAdmission, createServerAdmission } from './admit-request.ts';
+import { createRedisByteBudgets } from './byte-budgets.ts';
 import { createCommandRunner } from './command-runner.ts';
 import { connect } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
@@ -49,6 +50,7 @@ export function openRedisStore(options: RedisOptions): Store {
       await commands.run((client) => client.del(key));
     },
     ...createRedisLists(commands),
+    ...createRedisByteBudgets(commands),
     admitRequest,
     async uncountRequest(key, entry) {
       await commands.run((client) => client.zrem(key, entry));

@@ -110,6 +110,23 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 `);
 
+/**
+ * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).
+ * Entries whose time is over go.
+ */
+export const reserveBytesScript = createScript(`${NOW}
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+local sum = tonumber(ARGV[2])
+for _, entry in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  if entry ~= ARGV[1] then sum = sum + tonumber(string.match(entry, '^%d+')) end
+end
+if sum > tonumber(ARGV[3]) then return 0 end
+local lifetime = ARGV[4] * 1000
+redis.call('ZADD', KEYS[1], now + lifetime, ARGV[1])
+if redis.call('PTTL', KEYS[1]) < lifetime then redis.call('PEXPIRE', KEYS[1], lifetime) end
+return 1
+`);
+
 const OWNED = `
 local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId')
 if not found[1] or (found[2] or '') ~= ARGV[1] then return 0 end

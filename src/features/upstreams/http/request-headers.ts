@@ -39,7 +39,7 @@ export function describeInHeaders(request: UpstreamRequest): HeaderList {
   return headers;
 }
 
-/** W3C Trace Context §3; `baggage` goes with `_meta` alone. */
+/** W3C Trace Context §3. */
 export function traceInHeaders({ trace }: UpstreamRequest): HeaderList {
   const { traceparent, tracestate } = trace;
   if (traceparent === undefined) return NO_HEADERS;

@@ -35,6 +35,7 @@ function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities)
 }
 
 const PREFIX = 'io.modelcontextprotocol/';
+/** `baggage` is nobody's: no server is told any. */
 const NAMED_BY_TRANSPORT = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
 
 /** The params of a request of the session era. */
@@ -85,7 +86,7 @@ function describeCall(
   { trace, onProgress }: UpstreamRequest,
   token: number,
 ): JsonObject | undefined {
-  const isTraced = trace.traceparent !== undefined || trace.baggage !== undefined;
+  const isTraced = trace.traceparent !== undefined;
   if (!isTraced && onProgress === undefined) return undefined;
   return { ...trace, ...(onProgress !== undefined && { progressToken: token }) };
 }

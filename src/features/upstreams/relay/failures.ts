@@ -5,10 +5,12 @@ import { fail, type JsonRpcErrorObject } from '../../../core/errors/gateway-erro
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { Era } from '../../mcp/protocol/revisions.ts';
 import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
 import type { RelayedRequest } from './relayed-call.ts';
+import { isUrlRequired, nameAskerInError, tellUrlRequired } from './url-required.ts';
 
 export interface FailureDeps {
   readonly clock: Clock;
@@ -25,19 +27,23 @@ export type ToFailedResult = (
   server: string,
   method: RelayedRequest['method'],
   thrown: unknown,
-  /** Of the client. */
-  era: Era,
+  client: FailedClient,
 ) => RawResult;
+
+export interface FailedClient {
+  readonly era: Era;
+  readonly capabilities: ClientCapabilities;
+}
 
 export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResult {
   const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
 
-  return function toFailedResult(server, method, thrown, era) {
+  return function toFailedResult(server, method, thrown, client) {
     if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
     if (!(thrown instanceof UpstreamError)) throw thrown;
     const { failure, jsonRpcError = NO_ERROR } = thrown;
     if (failure === 'aborted') fail('request_cancelled', { cause: thrown });
-    if (failure === 'error') return failWithJsonRpc(jsonRpcError, era);
+    if (failure === 'error') return toJsonRpcFailure(server, method, jsonRpcError, client);
     warn(server, failure, method, thrown);
     return toErrorResult(method, FAILURES[failure].tell(server, thrown.message));
   };
@@ -58,6 +64,18 @@ export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResul
     warnings.set(kind, warnThrottled);
     warnThrottled(method, thrown);
   }
+}
+
+function toJsonRpcFailure(
+  server: string,
+  method: RelayedRequest['method'],
+  error: JsonRpcErrorObject,
+  { era, capabilities }: FailedClient,
+): RawResult {
+  if (!isUrlRequired(error)) return failWithJsonRpc(error, era);
+  return capabilities.elicitationUrl === true
+    ? failWithJsonRpc(nameAskerInError(server, error), era)
+    : toErrorResult(method, tellUrlRequired(server));
 }
 
 function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {

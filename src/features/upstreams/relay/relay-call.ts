@@ -5,6 +5,7 @@ import type { Log } from '../../../core/log.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import { createToFailedResult } from './failures.ts';
 import { toRawResult } from './raw-result.ts';
+import type { RedeemAnswers } from './redeemed-answers.ts';
 import type { RelayCall, RelayedCall } from './relayed-call.ts';
 import { relayToSessionClient } from './session-client.ts';
 import { relayToStatelessClient } from './stateless-client.ts';
@@ -14,6 +15,7 @@ export interface RelayCallDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly suspendedCalls: SuspendedCalls;
+  readonly redeemAnswers: RedeemAnswers;
 }
 
 export function createRelayCall(deps: RelayCallDeps): RelayCall {
@@ -23,7 +25,7 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
     const { relay: client } = context;
     return client.era === 'session'
       ? relayToSessionClient(call, client, context)
-      : relayToStatelessClient(deps.suspendedCalls, call, client, context);
+      : relayToStatelessClient(deps, call, client, context);
   };
 
   return async function relayCall(upstream, caller, request, context) {
@@ -31,7 +33,10 @@ export function createRelayCall(deps: RelayCallDeps): RelayCall {
       const result = await relay({ upstream, caller, request }, context);
       return toRawResult(request.method, result, context);
     } catch (thrown) {
-      return toFailedResult(upstream.config.name, request.method, thrown, context.relay.era);
+      return toFailedResult(upstream.config.name, request.method, thrown, {
+        era: context.relay.era,
+        capabilities: caller.capabilities,
+      });
     }
   };
 }

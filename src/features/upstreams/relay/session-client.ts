@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../core/json.ts';
 import type { Context, SessionRelay } from '../../mcp/catalog/catalog.ts';
 import { UpstreamError, type UpstreamQuestion } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
+import { nameAsker } from './name-asker.ts';
 import { findQuestionProblem, refuseQuestion, toQuestionError } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { toRequestClient } from './request-client.ts';
@@ -40,9 +41,11 @@ export function relayToSessionClient(
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
     const { elicitationId } = question.params;
     if (typeof elicitationId === 'string') askedIds = (askedIds ?? new Set()).add(elicitationId);
-    const answer = await relay.ask(question, cancelled).catch((thrown: unknown) => {
-      throw toQuestionError(thrown);
-    });
+    const answer = await relay
+      .ask(nameAsker(server, question), cancelled)
+      .catch((thrown: unknown) => {
+        throw toQuestionError(thrown);
+      });
     if ('result' in answer) return answer.result;
     throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
   }
@@ -64,7 +67,7 @@ export function relayToSessionClient(
 
   /** The stateless era has no word for an answer that is an error. */
   async function askOne(question: UpstreamQuestion): Promise<JsonObject> {
-    const answer = await relay.ask(question).catch((thrown: unknown) => {
+    const answer = await relay.ask(nameAsker(server, question)).catch((thrown: unknown) => {
       if (relay.signal.aborted || !(thrown instanceof GatewayError)) throw thrown;
       throw refuseCall(thrown.message);
     });

@@ -1,13 +1,16 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
+import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { UpstreamError } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
+import { nameAsker } from './name-asker.ts';
 import { refuseQuestion } from './questions.ts';
+import type { RedeemAnswers } from './redeemed-answers.ts';
 import type { RelayedCall } from './relayed-call.ts';
 import { passLog, passProgress, toRequestClient } from './request-client.ts';
-import { addAnswers, NO_ANSWERS, type RoundAnswers, runRounds } from './rounds.ts';
+import { addAnswers, NO_ANSWERS, type Questions, type RoundAnswers, runRounds } from './rounds.ts';
 import { sendToServer } from './server-request.ts';
 import type { ClientReply, Listener } from './suspended/calls-elsewhere.ts';
 import { type Outcome, toUpstreamError } from './suspended/outcome.ts';
@@ -16,8 +19,13 @@ import type { NewCall, SuspendedCalls } from './suspended/suspended-calls.ts';
 /** Where a call goes on that waits for an answer. */
 type Place = Pick<ClientReply, 'id' | 'replica'>;
 
-export function relayToStatelessClient(
-  suspendedCalls: SuspendedCalls,
+export interface StatelessClientDeps {
+  readonly suspendedCalls: SuspendedCalls;
+  readonly redeemAnswers: RedeemAnswers;
+}
+
+export async function relayToStatelessClient(
+  { suspendedCalls, redeemAnswers }: StatelessClientDeps,
   call: RelayedCall,
   relay: StatelessRelay,
   context: Context,
@@ -68,7 +76,10 @@ export function relayToStatelessClient(
           : toUpstreamError(outcome);
       case 'question': {
         const { key, question } = outcome;
-        return relay.requireInput({ [key]: question }, { server, id, replica, key });
+        return relay.requireInput(
+          { [key]: nameAsker(server, question) },
+          { server, id, replica, key },
+        );
       }
     }
   }
@@ -77,15 +88,21 @@ export function relayToStatelessClient(
   return runRounds({
     server,
     capabilities,
-    first: readAnswers(server, relay),
+    first: await readAnswers(server, relay, redeemAnswers),
     send,
     ask: async (questions, requestState) =>
-      relay.requireInput(questions, {
+      relay.requireInput(nameAskers(server, questions), {
         server,
+        once: randomUUID(),
         ...(requestState !== undefined && { requestState }),
       }),
   });
 }
+
+const nameAskers = (server: string, questions: Questions): Questions =>
+  Object.fromEntries(
+    Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
+  );
 
 /** Its era has no such requests: it was replaced by an older server just now. */
 async function refuseToWait(): Promise<never> {
@@ -135,10 +152,20 @@ function readReply(
 }
 
 /** What the client answered to a server that gets the request again; nothing where it was not asked before. */
-function readAnswers(server: string, { answered }: StatelessRelay): RoundAnswers {
+async function readAnswers(
+  server: string,
+  { answered }: StatelessRelay,
+  redeemAnswers: RedeemAnswers,
+): Promise<RoundAnswers> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
   if (state.server !== server) throw callAgain(server);
+  // 0.2.0 gave them no name; its states are good for an hour.
+  if (typeof state.once === 'string' && !(await redeemAnswers(state.once))) {
+    throw new CallRefusedError(
+      `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
+    );
+  }
   return {
     inputResponses,
     ...(typeof state.requestState === 'string' && { requestState: state.requestState }),

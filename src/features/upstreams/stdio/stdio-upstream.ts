@@ -112,7 +112,7 @@ export function createStdioUpstream(
     return connection.call(caller, request, (token) =>
       era === 'session'
         ? toSessionParams(request, token)
-        : toStatelessParams(request, token, withoutRoots(caller, config)),
+        : toStatelessParams(request, token, caller.capabilities),
     );
   }
 
@@ -159,11 +159,5 @@ export function createStdioUpstream(
 }
 
 /** A shared process does not say whose call its question belongs to. */
-const offerCapabilities = (caller: UpstreamCaller, config: StdioUpstreamConfig) =>
-  config.isolation === 'shared' ? GATEWAY_CALLER.capabilities : withoutRoots(caller, config);
-
-/** Roots would replace what the server may read. */
-const withoutRoots = ({ capabilities }: UpstreamCaller, { roots }: StdioUpstreamConfig) => ({
-  ...capabilities,
-  roots: capabilities.roots && roots,
-});
+const offerCapabilities = ({ capabilities }: UpstreamCaller, { isolation }: StdioUpstreamConfig) =>
+  isolation === 'shared' ? GATEWAY_CALLER.capabilities : capabilities;

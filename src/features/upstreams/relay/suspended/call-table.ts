@@ -4,15 +4,17 @@ import type { CallOwner } from './outcome-records.ts';
 
 export interface SuspendedCall extends CallOwner {
   readonly server: string;
-  /** Of what the call keeps: its params. */
+  /** Of its params; its open questions count beside them. */
   readonly bytes: number;
   readonly openCall: OpenCall;
 }
 
 export interface CallTable {
   has(id: string): boolean;
-  /** False when the user, or the process, has too many. */
+  /** False when the user, or the process, has too many, or too much is kept for them. */
   add(call: SuspendedCall): boolean;
+  /** False when what this user's calls keep, or those of all, has become too much. */
+  hasRoom(sub: string | undefined): boolean;
   /** Undefined where it is another user's, or at another server. */
   find(call: Pick<SuspendedCall, 'id' | 'sub' | 'server'>): OpenCall | undefined;
   remove(id: string): void;
@@ -26,16 +28,22 @@ const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 export function createCallTable(): CallTable {
   const calls = new Map<string, SuspendedCall>();
 
+  function hasRoom(sub: string | undefined): boolean {
+    const all = [...calls.values()];
+    // Without authentication nothing is counted per user.
+    const ofUser = sub === undefined ? [] : all.filter((call) => call.sub === sub);
+    return fits(all, MAX_IN_ALL) && fits(ofUser, MAX_PER_USER);
+  }
+
   return {
     has: (id) => calls.has(id),
     add(call) {
-      const all = [...calls.values(), call];
-      // Without authentication nothing is counted per user.
-      const ofUser = call.sub === undefined ? [] : all.filter(({ sub }) => sub === call.sub);
-      if (!fits(all, MAX_IN_ALL) || !fits(ofUser, MAX_PER_USER)) return false;
       calls.set(call.id, call);
-      return true;
+      if (hasRoom(call.sub)) return true;
+      calls.delete(call.id);
+      return false;
     },
+    hasRoom,
     find({ id, sub, server }) {
       const call = calls.get(id);
       return call?.sub === sub && call?.server === server ? call?.openCall : undefined;
@@ -46,4 +54,7 @@ export function createCallTable(): CallTable {
 }
 
 const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL): boolean =>
-  calls.length <= max.calls && calls.reduce((sum, { bytes }) => sum + bytes, 0) <= max.bytes;
+  calls.length <= max.calls && calls.reduce((sum, call) => sum + countBytes(call), 0) <= max.bytes;
+
+const countBytes = ({ bytes, openCall }: SuspendedCall): number =>
+  bytes + openCall.countQuestionBytes();

@@ -23,6 +23,8 @@ export interface OpenCall {
   /** Waits in place of the one that waited, which is told that the call is over for it. */
   wait(waiter: Waiter): void;
   isWaitedFor(by: Waiter | undefined): boolean;
+  /** Of those that have no answer. */
+  countQuestionBytes(): number;
   /** What was answered before, and what is no answer, changes nothing. */
   answer(key: string, answer: unknown): void;
   /** Nobody wants it any more: the server is told. */
@@ -33,7 +35,7 @@ export interface OpenCallOptions {
   readonly clock: Clock;
   readonly capabilities: ClientCapabilities;
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
-  /** False where it cannot wait for an answer: too many do. */
+  /** False where it cannot wait for an answer to what it asks now: too many do, or they keep too much. */
   suspend(call: OpenCall): boolean;
   /** It is over. `untold` is what nobody waited for. */
   end(untold: Outcome | undefined): void;
@@ -41,6 +43,9 @@ export interface OpenCallOptions {
 
 /** A client that asks a person needs its time; one that never comes back must not keep the call. */
 const ABANDONED_MS = 300_000;
+
+const TOO_MANY =
+  'Too many calls of this user, or too large questions, wait for answers; answer those first.';
 
 export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall {
   const { clock, capabilities, send, suspend, end } = options;
@@ -53,11 +58,10 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
   async function ask(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
     const problem = findQuestionProblem(question, capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    if (isOver || !suspend(openCall)) {
-      throw refuseQuestion('Too many calls wait for answers; answer those first.');
-    }
-    const answer = questions.add(question, cancelled);
-    tellQuestion();
+    if (isOver) throw refuseQuestion('The call is over.');
+    const { key, answer } = questions.add(question, cancelled);
+    if (suspend(openCall)) tellQuestion();
+    else questions.refuse(key, TOO_MANY);
     return answer;
   }
 
@@ -105,6 +109,7 @@ export function startOpenCall(options: OpenCallOptions, first: Waiter): OpenCall
       tellQuestion();
     },
     isWaitedFor: (by) => waiter !== undefined && waiter === by,
+    countQuestionBytes: questions.countBytes,
     answer: questions.answer,
     cancel,
   };

@@ -6,17 +6,26 @@ import { refuseQuestion } from '../questions.ts';
 
 export interface OpenQuestions {
   /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
-  add(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
+  add(question: UpstreamQuestion, cancelled: CancelSignal): AddedQuestion;
   /** The oldest: they are told one after the other. */
   getFirst(): { readonly key: string; readonly question: UpstreamQuestion } | undefined;
   /** What was answered before, and what is no answer, changes nothing. */
   answer(key: string, answer: unknown): void;
+  /** The server gets an error. */
+  refuse(key: string, reason: string): void;
   /** The server gets an error for each. */
   refuseAll(reason: string): void;
+  countBytes(): number;
+}
+
+interface AddedQuestion {
+  readonly key: string;
+  readonly answer: Promise<JsonObject>;
 }
 
 interface OpenQuestion {
   readonly question: UpstreamQuestion;
+  readonly bytes: number;
   resolve(answer: JsonObject): void;
   reject(reason: UpstreamError): void;
 }
@@ -25,16 +34,21 @@ export function createOpenQuestions(): OpenQuestions {
   const questions = new Map<string, OpenQuestion>();
   let asked = 0;
 
+  function refuse(key: string, reason: string): void {
+    const open = questions.get(key);
+    if (questions.delete(key)) open?.reject(refuseQuestion(reason));
+  }
+
   return {
     add(question, cancelled) {
       asked += 1;
       const key = `question-${asked}`;
-      return new Promise((resolve, reject) => {
-        questions.set(key, { question, resolve, reject });
-        cancelled.addEventListener('abort', () => {
-          if (questions.delete(key)) reject(refuseQuestion('The server no longer asks.'));
-        });
+      const bytes = Buffer.byteLength(JSON.stringify(question));
+      const answer = new Promise<JsonObject>((resolve, reject) => {
+        questions.set(key, { question, bytes, resolve, reject });
+        cancelled.addEventListener('abort', () => refuse(key, 'The server no longer asks.'));
       });
+      return { key, answer };
     },
     getFirst() {
       const [first] = questions;
@@ -46,9 +60,10 @@ export function createOpenQuestions(): OpenQuestions {
       questions.delete(key);
       open.resolve(answer);
     },
+    refuse,
     refuseAll(reason) {
-      for (const { reject } of questions.values()) reject(refuseQuestion(reason));
-      questions.clear();
+      for (const key of [...questions.keys()]) refuse(key, reason);
     },
+    countBytes: () => [...questions.values()].reduce((sum, { bytes }) => sum + bytes, 0),
   };
 }

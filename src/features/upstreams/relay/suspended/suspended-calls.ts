@@ -14,7 +14,11 @@ import { type ClientReply, createWaitElsewhere, type Listener } from './calls-el
 import { isSuspendedCallMessage } from './messages.ts';
 import { type OpenCall, type OpenCallOptions, startOpenCall, type Waiter } from './open-call.ts';
 import type { Outcome } from './outcome.ts';
-import { type CallOwner, createOutcomeRecords } from './outcome-records.ts';
+import {
+  type CallOwner,
+  createOutcomeRecords,
+  type OutcomeRecordsDeps,
+} from './outcome-records.ts';
 import { putRecord, serveOwnCalls } from './own-calls.ts';
 
 export interface SuspendedCalls {
@@ -41,13 +45,15 @@ export interface StartedCall {
 }
 
 export interface SuspendedCallsDeps {
-  readonly store: Pick<Store, 'set' | 'getAndDelete' | 'publish' | 'subscribe'>;
+  readonly store: OutcomeRecordsDeps['store'] & Pick<Store, 'publish' | 'subscribe'>;
   getSeal(): Promise<Seal>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
   /** `MCP_SESSION_KEY_PREFIX`. */
   readonly keyPrefix: string;
+  /** `MAX_UPSTREAM_BYTES`. */
+  readonly maxAnswerBytes: number;
 }
 
 const ENDED: Outcome = {
@@ -73,7 +79,7 @@ export function createSuspendedCalls(deps: SuspendedCallsDeps): SuspendedCalls {
         capabilities,
         send,
         suspend(openCall) {
-          if (table.has(id)) return true;
+          if (table.has(id)) return table.hasRoom(sub);
           const bytes = Buffer.byteLength(JSON.stringify(params));
           return table.add({ id, sub, server, bytes, openCall });
         },
