@@ -67,7 +67,7 @@ export interface Reply {
    * `return` – when the caller hangs up or the service closes. Each piece is one or more whole events
    * of an event stream: between them comments are sent.
    */
-  readonly stream?: AsyncIterable<string>;
+  readonly stream?: ReplyStream;
   /** Of a streamed reply: what is known for the log when it has ended. */
   outcome?(): Pick<Reply, 'error' | 'facts'>;
   /** What went wrong, for the log only; never sent. */
@@ -76,6 +76,11 @@ export interface Reply {
   readonly facts?: Readonly<Record<string, unknown>>;
   /** Of its request. */
   readonly trace?: RequestTrace;
+}
+
+export interface ReplyStream extends AsyncIterable<string> {
+  /** Calls back when it changes how many characters wait to be read; for one listener. */
+  watchWaiting?(listener: (characters: number) => void): void;
 }
 
 /** What the log tells of an error. */

@@ -16,6 +16,8 @@ export interface ReplyMemory {
 export interface CountedReply {
   /** So many of its bytes were handed over. */
   noteSent(bytes: number): void;
+  /** It takes so many more, or fewer. */
+  noteChange(bytes: number): void;
   end(): void;
 }
 
@@ -45,6 +47,7 @@ export function createReplyMemory(clock: Clock): ReplyMemory {
       transfer?.count(0, bytes);
       return {
         noteSent: (sent) => transfer?.count(sent, 0),
+        noteChange: (change) => transfer?.count(0, change),
         end: () => transfer?.end(),
       };
     },

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { Reply } from '../core/message.ts';
+import type { Reply, ReplyStream } from '../core/message.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { runWhenClosed } from './receive-request.ts';
 import type { HeaderList } from './reply-headers.ts';
@@ -52,7 +52,11 @@ export function createSendReply({ connections, clock, log }: SendReplyDeps): Sen
       headers.push('Content-Length', String(bytes));
     }
     if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
-    if (stream) return sendStream(req, res, { status, headers, stream, countBytes });
+    if (stream) {
+      const countWaiting = createCountBytes(memory, owner, req, res);
+      stream.watchWaiting?.(createWaitingCount(countWaiting));
+      return sendStream(req, res, { status, headers, stream, countBytes });
+    }
     connection.countReply(res, bytes);
     sendWhole(req, res, { status, headers, body, countBytes });
     return undefined;
@@ -73,6 +77,28 @@ function createCountBytes(
     counted = memory.start(owner, bytes, () => socket.resetAndDestroy());
     if (res.destroyed) counted.end();
     return counted;
+  };
+}
+
+/** Counts what waits behind the piece that is being sent, such as a large result behind notifications. */
+function createWaitingCount(countBytes: CountBytes): (characters: number) => void {
+  let counted: CountedReply | undefined;
+  let before = 0;
+
+  return function countWaiting(characters) {
+    // A few events wait for a moment in every stream.
+    const waiting = characters > SLICE_BYTES ? characters : 0;
+    const change = waiting - before;
+    before = waiting;
+    if (change === 0) return;
+    if (waiting === 0) {
+      counted?.end();
+      counted = undefined;
+      return;
+    }
+    if (counted === undefined) counted = countBytes(waiting);
+    else counted.noteChange(change);
+    if (change < 0) counted.noteSent(-change);
   };
 }
 
@@ -103,7 +129,7 @@ const toBytes = (body: string | Uint8Array): Uint8Array =>
 interface StreamedReply {
   readonly status: number;
   readonly headers: HeaderList;
-  readonly stream: AsyncIterable<string>;
+  readonly stream: ReplyStream;
   readonly countBytes: CountBytes;
 }
 

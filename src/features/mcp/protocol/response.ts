@@ -3,6 +3,7 @@
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../../core/errors/gateway-error.ts';
 import { toJsonRpcError } from '../../../core/errors/render.ts';
+import type { ReplyStream } from '../../../core/message.ts';
 import type { RequestId } from './json-rpc.ts';
 
 /** How a request ends: the `result` or the `error` of its JSON-RPC response. */
@@ -49,7 +50,7 @@ export interface JsonResponse {
 export interface StreamResponse {
   readonly kind: 'stream';
   /** Server-sent events, as text. */
-  readonly events: AsyncIterable<string>;
+  readonly events: ReplyStream;
   /** How the request ended, once the stream has; a stream of notifications has no such end. */
   outcome?(): CallOutcome | undefined;
 }

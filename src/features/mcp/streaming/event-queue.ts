@@ -1,3 +1,5 @@
+import type { ReplyStream } from '../../../core/message.ts';
+
 /** Server-sent events in their order, from who sends them to one reader. */
 export interface EventQueue {
   push(event: string): void;
@@ -6,7 +8,7 @@ export interface EventQueue {
   /** Whether more waits for its reader than a slow one may keep in memory. */
   isFull(): boolean;
   /** For one reader. When it leaves early, what waits and what comes is dropped. */
-  readonly items: AsyncIterable<string>;
+  readonly items: ReplyStream;
 }
 
 const MAX_WAITING_CHARACTERS = 262_144;
@@ -16,8 +18,14 @@ export function createEventQueue(onLeave: () => void = () => {}): EventQueue {
   const waiting: string[] = [];
   let waitingCharacters = 0;
   let hasEnded = false;
+  let tellWaiting: (characters: number) => void = () => {};
   /** Of the reader's `next`, while there is nothing to read. */
   let resolveNext: ((result: IteratorResult<string, undefined>) => void) | undefined;
+
+  function countWaiting(change: number): void {
+    waitingCharacters += change;
+    tellWaiting(waitingCharacters);
+  }
 
   function passToReader(result: IteratorResult<string, undefined>): void {
     const resolve = resolveNext;
@@ -29,7 +37,7 @@ export function createEventQueue(onLeave: () => void = () => {}): EventQueue {
     next() {
       const event = waiting.shift();
       if (event !== undefined) {
-        waitingCharacters -= event.length;
+        countWaiting(-event.length);
         return Promise.resolve({ done: false, value: event });
       }
       if (hasEnded) return Promise.resolve({ done: true, value: undefined });
@@ -41,7 +49,7 @@ export function createEventQueue(onLeave: () => void = () => {}): EventQueue {
       const isEarly = !hasEnded;
       hasEnded = true;
       waiting.length = 0;
-      waitingCharacters = 0;
+      countWaiting(-waitingCharacters);
       passToReader({ done: true, value: undefined });
       if (isEarly) onLeave();
       return { done: true, value: undefined };
@@ -56,13 +64,19 @@ export function createEventQueue(onLeave: () => void = () => {}): EventQueue {
         return;
       }
       waiting.push(event);
-      waitingCharacters += event.length;
+      countWaiting(event.length);
     },
     end() {
       hasEnded = true;
       if (resolveNext !== undefined) passToReader({ done: true, value: undefined });
     },
     isFull: () => waitingCharacters >= MAX_WAITING_CHARACTERS,
-    items: { [Symbol.asyncIterator]: () => iterator },
+    items: {
+      [Symbol.asyncIterator]: () => iterator,
+      watchWaiting(listener) {
+        tellWaiting = listener;
+        listener(waitingCharacters);
+      },
+    },
   };
 }
