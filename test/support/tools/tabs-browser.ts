@@ -16,33 +16,32 @@ export interface TabsBrowser {
   close(): Promise<void>;
 }
 
-/** What the screen is used by; without the mouse, Chromium without a display takes it for one that is touched. */
+/** What the screen is used by, in the words of Blink: whether the pointer hovers (1: no, 2: yes), how exact it is. */
 const SCREENS = {
-  mouse: [
-    '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
-  ],
-  touch: ['--touch-events=enabled'],
+  mouse: { hover: 2, pointer: 4 },
+  touch: { hover: 1, pointer: 2 },
 } as const;
 
-/** A process and a profile of its own, headless. */
+/** A process, a profile and a display of its own: without one, Chromium takes every window for the one with the focus. */
 export async function openTabsBrowser(screen: keyof typeof SCREENS): Promise<TabsBrowser> {
   ensureCommand('chromium', 'chromium');
+  const { hover, pointer } = SCREENS[screen];
+  const display = await startDisplay();
   const profile = await createTemporaryFolder();
   const child = spawn(
     '/usr/bin/chromium',
     [
-      '--headless',
       '--no-sandbox',
       '--disable-gpu',
       '--disable-background-networking',
       '--no-first-run',
       '--window-size=1000,1200',
-      ...SCREENS[screen],
+      `--blink-settings=primaryHoverType=${hover},availableHoverTypes=${hover},primaryPointerType=${pointer},availablePointerTypes=${pointer}`,
       '--remote-debugging-port=0',
       `--user-data-dir=${profile.path}`,
       'about:blank',
     ],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
+    { env: { ...process.env, DISPLAY: display.name }, stdio: ['ignore', 'ignore', 'pipe'] },
   );
   const address = await new Promise<string>((resolve, reject) => {
     let said = '';
@@ -71,13 +70,32 @@ export async function openTabsBrowser(screen: keyof typeof SCREENS): Promise<Tab
     async openInFront(url, { inNewWindow = false } = {}) {
       const page = await open(url, { newWindow: inNewWindow });
       await page.bringToFront();
+      await page.waitForFunction('document.hasFocus()');
       return page;
     },
     openBehind: (url) => open(url, { background: true }),
     async close() {
       await browser.close();
       await endProcess(child);
+      await display.close();
       await profile.close();
     },
   };
+}
+
+/** A screen that nobody sees; it chooses a free number itself. */
+async function startDisplay(): Promise<{ readonly name: string; close(): Promise<void> }> {
+  ensureCommand('Xvfb', 'xvfb');
+  const child = spawn(
+    'Xvfb',
+    ['-displayfd', '1', '-screen', '0', '1280x1280x24', '-nolisten', 'tcp'],
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  );
+  const number = await new Promise<string>((resolve, reject) => {
+    child.on('exit', () => reject(new Error('Xvfb ended')));
+    child.stdout.setEncoding('utf8').once('data', (text: string) => resolve(text.trim()));
+  });
+  return { name: `:${number}`, close: () => endProcess(child) };
 }

@@ -3,8 +3,8 @@
 
 /**
  * The class `in-front` is there while the page is visible, has the focus of its window, and is drawn; the moment
- * before the buttons begins with it (html-page-style.ts). A page that goes behind others forgets the moment and
- * the button that had the focus. A key that is held down repeats itself, and must not press a button either.
+ * before the buttons begins with it (html-page-style.ts). A page that goes behind others forgets the moment, and
+ * the keyboard's focus goes back from the buttons to the place before them. A key that is held down repeats itself, and must not press a button either.
  */
 export const CHOICE_SCRIPT = `
 (() => {
@@ -13,9 +13,9 @@ export const CHOICE_SCRIPT = `
   const isInFront = () => document.visibilityState === 'visible' && document.hasFocus();
   function goBehind() {
     page.classList.remove('in-front');
-    if (choice.contains(document.activeElement)) document.activeElement.blur();
+    if (choice.contains(document.activeElement)) document.querySelector('.before-choice').focus();
   }
-  // Nothing asks for a frame of a page that is not drawn.
+  // A page that is not drawn gets no frame.
   function comeToFront() {
     requestAnimationFrame(() => {
       // Computed while the class is away: an animation starts anew only if a style without it was computed.
