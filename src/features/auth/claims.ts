@@ -5,6 +5,7 @@ import { isStringArray } from '../../core/json.ts';
 import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import { readEmail } from '../../core/user-email.ts';
 import { checkTimes, type TokenAge } from './check-times.ts';
 import { failToken } from './fail-token.ts';
 import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
@@ -37,10 +38,14 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  const user: Writable<UserContext> = { sub: readSubject(claims), claims, token };
   // Optional claims of another type are left out, not refused.
-  const { email, name, groups } = claims;
-  if (typeof email === 'string') user.email = email;
+  const user: Writable<UserContext> = {
+    sub: readSubject(claims),
+    ...readEmail(claims),
+    claims,
+    token,
+  };
+  const { name, groups } = claims;
   if (typeof name === 'string') user.name = name;
   if (isStringArray(groups)) user.groups = groups;
   return user;
