@@ -138,21 +138,41 @@ describe('by touch', () => {
     await session.detach();
   }
 
-  test.each(['never drawn', 'drawn, and covered by another tab'])(
+  /** Where a page was, and how the one in front of it was opened. */
+  const PLACES = {
+    'never drawn': async () => {
+      const front = await openFront(browser);
+      return { front, consent: await browser.openBehind(await consentUrl()) };
+    },
+    'drawn, and covered by another tab': async () => {
+      const consent = await browser.openInFront(await consentUrl());
+      await consent.getByRole('button', { name: 'Approve' }).waitFor();
+      return { front: await openFront(browser), consent };
+    },
+    'drawn, and is in a background window': async () => {
+      const consent = await browser.openInFront(await consentUrl());
+      await consent.getByRole('button', { name: 'Approve' }).waitFor();
+      return { front: await openFront(browser, true), consent };
+    },
+    'loaded in a background window': async () => {
+      const consent = await browser.openInFront(`${own.site.origin}/before`);
+      const front = await openFront(browser, true);
+      await consent.goto(await consentUrl());
+      return { front, consent };
+    },
+  } as const;
+
+  test.each([
+    'never drawn',
+    'drawn, and covered by another tab',
+    'drawn, and is in a background window',
+    'loaded in a background window',
+  ] as const)(
     '§4.6 consent: a page that was %s is not approved by the tap that finds it in front',
     async (was) => {
-      let consent: Page;
-      let front: Page;
-      if (was === 'never drawn') {
-        front = await openFront(browser);
-        consent = await browser.openBehind(await consentUrl());
-      } else {
-        consent = await browser.openInFront(await consentUrl());
-        await consent.getByRole('button', { name: 'Approve' }).waitFor();
-        front = await openFront(browser);
-      }
-      await expect.poll(() => isHidden(consent)).toBe(true);
+      const { front, consent } = await PLACES[was]();
       expect(await consent.evaluate('matchMedia("(hover: none)").matches')).toBe(true);
+      await expect.poll(() => isShown(consent)).toBe(false);
       await waitLonger(consent);
       await front.close();
       await consent.bringToFront();
@@ -178,7 +198,8 @@ describe('by the keyboard', () => {
 
   /** With the keyboard's focus on Approve. */
   async function reachApprove(page: Page): Promise<void> {
-    await page.keyboard.press('Tab');
+    // Where Tab leads to first, unless the window's own controls had the focus.
+    await page.locator('.before-choice').focus();
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await page.keyboard.press('Tab');
     expect(await focused(page)).toBe('Approve');
@@ -190,8 +211,13 @@ describe('by the keyboard', () => {
     await waitLonger(consent);
     await front.close();
     await consent.bringToFront();
-    for (const key of ['Tab', 'Tab', 'Enter', 'Space']) await consent.keyboard.press(key);
+    for (const key of ['Enter', 'Space', 'Tab', 'Enter', 'Space'])
+      await consent.keyboard.press(key);
     await expectUnanswered(consent);
+
+    await reachApprove(consent);
+    await consent.keyboard.press('Enter');
+    await expectApproved(consent);
   });
 
   test.each(['Enter', 'Space'])(
@@ -210,6 +236,7 @@ describe('by the keyboard', () => {
       await consent.getByRole('button', { name: 'Approve' }).waitFor();
       await consent.keyboard.press(key);
       await expectUnanswered(consent);
+      expect(await focused(consent)).toMatch(/^Approve and Deny appear/);
       await consent.keyboard.press('Tab');
       expect(await focused(consent)).toBe('Approve');
       await consent.keyboard.press(key);
