@@ -35,6 +35,7 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
   });
   const rules = {
     issuer: ISSUER,
+    baseUrl: AUDIENCE,
     audience: [AUDIENCE],
     audienceClaim: 'aud' as const,
     foreignClaims: [],

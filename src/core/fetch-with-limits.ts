@@ -1,3 +1,5 @@
+import { stripUri } from './strip-uri.ts';
+
 /** `fetch`, as much of it as the gateway needs; tests and embedders may bring their own. */
 export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
 
@@ -50,14 +52,8 @@ export async function fetchWithLimits(
       body: await readBody(response, maxBytes),
     };
   } catch (cause) {
-    throw new FetchError(`${stripQuery(url)} failed`, { cause });
+    throw new FetchError(`${stripUri(url)} failed`, { cause });
   }
-}
-
-/** A URL for the log: its query may hold a key. */
-export function stripQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
 }
 
 async function readBody(response: Response, maxBytes: number): Promise<Buffer> {

@@ -3,20 +3,21 @@
 /**
  * A choice that cannot be made by a click or key which was meant for something else: the second half
  * of a double click after the window in front went away, a key that was held down. It appears when
- * the pointer, or the keyboard's focus, has been inside the page for a moment, and goes at once when
- * they leave. Before it stands a place that Tab reaches and no click does: a click would leave the
- * focus inside while other windows come and go. Visibility, because a hidden button takes neither
- * clicks nor focus, and without a delay on the way out: a page that lies behind others draws nothing,
- * and must not find its buttons still there.
+ * the page is in front (choice-script.ts says so by a class) and the pointer, or the keyboard's focus,
+ * has been inside it for a moment, and goes at once when one of these ends. Before it stands a place
+ * that Tab reaches and no click does: a click would leave the focus inside while other windows come
+ * and go. Visibility, because a hidden button takes neither clicks nor focus. An animation, because a
+ * transition needs an earlier style, which a page that was never drawn does not have.
  */
 const CHOICE = `
 .before-choice { pointer-events: none; }
 .choice { visibility: hidden; }
-body:hover .choice, main:focus-within .choice { visibility: visible; transition: visibility 0s .6s; }
+.in-front body:hover .choice, .in-front main:focus-within .choice { animation: appear 0s .6s both; }
 @media (hover: none) {
-  .choice { animation: appear 0s .6s both; }
+  .in-front .choice { animation: appear 0s .6s both; }
   .by-pointer { display: none; }
 }
+@media (scripting: none) { .before-choice, .choice { display: none; } }
 @keyframes appear { from { visibility: hidden; } to { visibility: visible; } }
 `;
 
@@ -53,7 +54,8 @@ dt { color: var(--muted); }
 dd { margin: 0; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9375em; }
 code + code { margin-left: .75em; }
-form { display: flex; flex-wrap: wrap; gap: .75rem; }
+.choice { display: flex; flex-wrap: wrap; gap: .75rem; }
+input { font: inherit; padding: .5rem .75rem; border: 1px solid var(--edge); border-radius: .5rem; background: none; color: inherit; }
 button, a.button { font: inherit; font-weight: 500; padding: .625rem 1.25rem; min-height: 2.875rem; border: 1px solid var(--edge);
   border-radius: .5rem; background: none; color: inherit; cursor: pointer; flex: 1 1 8rem; }
 button:hover, a.button:hover { background: var(--tint); }

@@ -1,4 +1,4 @@
-// Pages that are made for one request: no script, nothing from elsewhere, no frame around them.
+// Pages that are made for one request: nothing from elsewhere, no frame around them, no script but one of their own.
 import { createHash } from 'node:crypto';
 import { PAGE_STYLE } from './html-page-style.ts';
 
@@ -13,17 +13,24 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 
-const STYLE_HASH = createHash('sha256').update(PAGE_STYLE).digest('base64');
+/** A source of a content security policy: what has this hash, and nothing else. */
+const hashSource = (text: string): string =>
+  `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+const STYLE_SOURCE = hashSource(PAGE_STYLE);
 
 /**
  * No form-action: browsers hold every redirect after the form to it, up to the client's own
  * address, which may be any.
  */
-const HEADERS = {
-  'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'`,
-  'Cache-Control': 'no-store',
-} as const;
+const createPolicy = (script: string | undefined): string =>
+  [
+    "default-src 'none'",
+    ...(script === undefined ? [] : [`script-src ${hashSource(script)}`]),
+    `style-src ${STYLE_SOURCE}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 
 export interface HtmlPage {
   readonly headers: Readonly<Record<string, string>>;
@@ -35,15 +42,21 @@ export interface HtmlPageParts {
   readonly before?: string;
   /** HTML, where the heading is more than the title. */
   readonly heading?: string;
+  /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
+  readonly script?: string;
 }
 
 /** `title` is text, `body` is HTML. */
 export const renderHtmlPage = (
   title: string,
   body: string,
-  { before = '', heading = escapeHtml(title) }: HtmlPageParts = {},
+  { before = '', heading = escapeHtml(title), script }: HtmlPageParts = {},
 ): HtmlPage => ({
-  headers: HEADERS,
+  headers: {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Security-Policy': createPolicy(script),
+    'Cache-Control': 'no-store',
+  },
   body: `<!doctype html>
 <html lang="en">
 <head>
@@ -58,7 +71,7 @@ export const renderHtmlPage = (
 ${before}
 <h1>${heading}</h1>
 ${body}
-</main>
+</main>${script === undefined ? '' : `\n<script>${script}</script>`}
 </body>
 </html>
 `,

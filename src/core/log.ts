@@ -2,6 +2,7 @@ import { type DestinationStream, pino } from 'pino';
 import { systemClock } from './clock.ts';
 import { getErrorCode } from './errors/error-code.ts';
 import { standardOutput } from './line-output.ts';
+import { stripUrisIn } from './strip-uri.ts';
 import { escapeInvisible } from './visible-json.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -17,7 +18,10 @@ export interface Log {
   isWritten(level: LogLevel): boolean;
 }
 
-/** Never put a token, code, verifier or secret here. `cause` may be any thrown value. */
+/**
+ * Never put a token, code, verifier or secret here. `cause` may be any thrown value. Of URIs, neither user info nor query nor
+ * fragment is written; where a fact is one URI, `stripUri` it, which sees where it ends.
+ */
 export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unknown };
 
 /** Callers choose the text: enough of it to recognize it by. */
@@ -40,7 +44,7 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (text) => out.write(escapeInvisible(text)) },
+    { write: (text) => out.write(escapeInvisible(stripUrisIn(text))) },
   );
   const writeAt =
     (lineLevel: LogLevel) =>
@@ -84,7 +88,7 @@ function createStandardDestination(): DestinationStream {
 const renderLoss = (lostLines: number): string =>
   `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
-/** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks. */
+/** The chain of messages of an error ("fetch failed: connect ECONNREFUSED …"), without stacks, and fit for a page, too. */
 export function describeCause(cause: unknown): string {
   const messages: string[] = [];
   for (let at: unknown = cause; at !== undefined && messages.length < 5; ) {
@@ -95,5 +99,5 @@ export function describeCause(cause: unknown): string {
     messages.push(at.message || (getErrorCode(at) ?? at.name));
     at = at.cause;
   }
-  return messages.join(': ');
+  return stripUrisIn(messages.join(': '));
 }

@@ -3,6 +3,8 @@ export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;
   readonly email?: string;
+  /** Whether the provider says that `email` is the user's; undefined where it does not say. False is a reason not to use it. */
+  readonly emailVerified?: boolean;
   readonly name?: string;
   readonly groups?: readonly string[];
   /** All claims of the token, as the provider signed them. */

@@ -14,7 +14,7 @@ export function createProviderAccess(
   {
     isServer,
     ...deps
-  }: Omit<AuthDeps, 'metadata' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
+  }: Omit<AuthDeps, 'metadata' | 'baseUrl' | 'getChallenge' | 'maxTokenBytes' | 'hasMetrics'> & {
     readonly isServer: (name: string) => boolean;
   },
 ): { readonly metadata: ProviderMetadata | undefined; readonly auth: Auth } {
@@ -28,6 +28,7 @@ export function createProviderAccess(
     auth: createAuth(auth, {
       ...deps,
       metadata,
+      baseUrl: server.baseUrl,
       getChallenge: createChallenge(server.baseUrl, oauth.mode, isServer),
       maxTokenBytes: http.maxTokenBytes,
       hasMetrics: server.metricsEnabled,

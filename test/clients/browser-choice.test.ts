@@ -119,6 +119,28 @@ test('§4.6 consent: on a screen that is touched they appear by themselves, afte
   await page.waitForURL(`${own.service.issuer}/**`);
 });
 
+test('§4.6 consent: without JavaScript the answer is typed, and no key or click alone gives it', async () => {
+  await page.context().close();
+  page = await own.page({ javaScriptEnabled: false });
+  await own.ask(page);
+  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Continue']);
+  const answer = page.getByLabel(/^JavaScript is off in this browser/);
+  for (const typed of ['', 'yes', 'Approve']) {
+    await answer.fill(typed);
+    await answer.press('Enter');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    expect([typed, await heading(page)]).toEqual([typed, ASKED]);
+  }
+  await answer.fill('approve');
+  await answer.press('Enter');
+  await page.waitForURL(`${own.service.issuer}/**`);
+
+  await own.ask(page);
+  await answer.fill('deny');
+  await page.getByRole('button', { name: 'Continue' }).click();
+  expect(await own.back(page)).toMatchObject({ error: 'access_denied' });
+});
+
 test('§4.6 consent: what assistive technology is told', async () => {
   await own.ask(page);
   await page.getByRole('heading').hover();

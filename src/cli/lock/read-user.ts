@@ -1,6 +1,7 @@
 // --token, --token-file: as whom the servers are asked.
 import { isStringArray, parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import { readEmail } from '../../core/user-email.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 
 /**
@@ -10,7 +11,7 @@ import { UsageError } from '../command-line/usage-error.ts';
  */
 export function readUser(token: string, now: number): UserContext {
   const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
-  const { sub, exp, email, groups } = claims ?? {};
+  const { sub, exp, groups } = claims ?? {};
   if (claims === undefined || typeof sub !== 'string' || sub === '') {
     throw new UsageError('The token is not a JWT with a "sub". Give an access token of a user.');
   }
@@ -21,7 +22,7 @@ export function readUser(token: string, now: number): UserContext {
     sub,
     claims,
     token,
-    ...(typeof email === 'string' && { email }),
+    ...readEmail(claims),
     ...(isStringArray(groups) && { groups }),
   };
 }

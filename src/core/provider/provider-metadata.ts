@@ -1,9 +1,10 @@
 // §5.2: what the provider says of itself (OpenID Connect Discovery §4).
 import type { Clock } from '../clock.ts';
 import { fail } from '../errors/gateway-error.ts';
-import { type Fetch, fetchWithLimits, stripQuery } from '../fetch-with-limits.ts';
+import { type Fetch, fetchWithLimits } from '../fetch-with-limits.ts';
 import { isStringArray, parseObject } from '../json.ts';
 import type { Log } from '../log.ts';
+import { stripUri } from '../strip-uri.ts';
 import { describeIssuerMismatch, IssuerMismatch } from './issuer-mismatch.ts';
 
 /** The members of the discovery document that the service uses. */
@@ -63,7 +64,7 @@ export function createProviderMetadata(deps: ProviderMetadataDeps): ProviderMeta
     if (reported !== found) {
       log.error(
         `${problem}: the document is not used. If this is your provider, set OIDC_ISSUER to exactly what it names, which is also the iss of its tokens. If its tokens have your OIDC_ISSUER as iss, set OIDC_JWKS_URL, and in broker mode OAUTH_AUTHORIZATION_URL and OAUTH_TOKEN_URL, in place of the document.`,
-        { url: stripQuery(url), found, expected: issuer },
+        { url: stripUri(url), found, expected: issuer },
       );
     }
     reported = found;
@@ -129,12 +130,12 @@ export async function requireProviderDocument(
 async function fetchDocument(fetch: Fetch, url: string): Promise<ProviderDocument> {
   const headers = { Accept: 'application/json' };
   const { status, body } = await fetchWithLimits(fetch, url, { headers }, LIMITS);
-  if (status !== 200) throw new Error(`${stripQuery(url)} answered ${status}`);
+  if (status !== 200) throw new Error(`${stripUri(url)} answered ${status}`);
   const members = parseObject(body);
-  if (members === undefined) throw new Error(`${stripQuery(url)} is not a JSON object`);
+  if (members === undefined) throw new Error(`${stripUri(url)} is not a JSON object`);
   const { issuer, jwks_uri, id_token_signing_alg_values_supported: algorithms } = members;
-  if (typeof issuer !== 'string') throw new Error(`${stripQuery(url)} does not name its issuer`);
-  if (!isUrl(jwks_uri)) throw new Error(`${stripQuery(url)} does not name a jwks_uri`);
+  if (typeof issuer !== 'string') throw new Error(`${stripUri(url)} does not name its issuer`);
+  if (!isUrl(jwks_uri)) throw new Error(`${stripUri(url)} does not name a jwks_uri`);
   return {
     issuer,
     jwks_uri,

@@ -1,11 +1,11 @@
 // §22: what operators see and do: the data of each endpoint.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitsConfig } from '../../core/config/groups/limits.ts';
-import { hideQueries } from '../../core/config/hide-secrets.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
 import type { ListedSession, Page, PageRequest, Store } from '../../core/store/store.ts';
+import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
@@ -78,7 +78,7 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const { url, fetchedAt, nextFetchAt, ...facts } = sources.describeKeySet();
     return {
       issuer: sources.issuer,
-      url: url && hideQueries(url),
+      url: url && stripUri(url),
       ...facts,
       fetchedAt: fetchedAt === undefined ? undefined : renderTime(fetchedAt),
       nextFetchAt: nextFetchAt === undefined ? undefined : renderTime(nextFetchAt),
@@ -133,7 +133,7 @@ const readShort = (value: unknown): string | undefined =>
 const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
   id: client.client_id,
   name: client.client_name,
-  redirectUris: client.redirect_uris,
+  redirectUris: client.redirect_uris.map(stripUri),
   registeredAt: renderTime(client.client_id_issued_at * 1000),
   expiresAt: renderTime(expiresAt),
   /** Whether it ever got a token. */

@@ -6,6 +6,7 @@ import type { Log } from '../../core/log.ts';
 import { createWarnThrottle } from '../../core/log-throttle.ts';
 import { LOGIN_FAILURES_KEY } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
+import { stripUrisIn } from '../../core/strip-uri.ts';
 
 /** Never a token, a code or a secret. */
 export interface LoginFailure {
@@ -65,8 +66,8 @@ export function createLoginFailures({ store, clock, log }: LoginFailuresDeps): L
       const noted: NotedLoginFailure = {
         time: new Date(clock.now()).toISOString(),
         ...failure,
-        client: client === undefined ? undefined : cut(client),
-        message: cut(message),
+        client: client === undefined ? undefined : cut(stripUrisIn(client)),
+        message: cut(stripUrisIn(message)),
       };
       store.addRecent(LOGIN_FAILURES_KEY, JSON.stringify(noted), BOUNDS).catch(warn);
     },

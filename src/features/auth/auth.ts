@@ -52,6 +52,8 @@ export const disabledAuth: Auth = {
 
 export interface AuthDeps {
   readonly metadata: ProviderMetadata;
+  /** `BASE_URL`. */
+  readonly baseUrl: string;
   readonly getChallenge: GetChallenge;
   /** Told of each refusal of a token; nobody is unless given. */
   readonly onRefusal?: BearerDeps['onRefusal'];
@@ -75,6 +77,7 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
   const verifier = createTokenVerifier({
     keySet,
     issuer: provider.issuer,
+    baseUrl: deps.baseUrl,
     audience: provider.audience,
     audienceClaim: provider.audienceClaim,
     foreignClaims: listForeignClaims(provider),

@@ -5,6 +5,7 @@ import { isStringArray } from '../../core/json.ts';
 import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import { quote } from '../../core/quote.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import { readEmail } from '../../core/user-email.ts';
 import { checkTimes, type TokenAge } from './check-times.ts';
 import { failToken } from './fail-token.ts';
 import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
@@ -12,6 +13,8 @@ import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';
 export interface ClaimRules
   extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
+  /** `BASE_URL`: what the gateway is called, also towards servers (§18.6). No user may be. */
+  readonly baseUrl: string;
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
   /** Whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
@@ -37,10 +40,14 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  const user: Writable<UserContext> = { sub: readSubject(claims), claims, token };
   // Optional claims of another type are left out, not refused.
-  const { email, name, groups } = claims;
-  if (typeof email === 'string') user.email = email;
+  const user: Writable<UserContext> = {
+    sub: readSubject(claims, rules.baseUrl),
+    ...readEmail(claims),
+    claims,
+    token,
+  };
+  const { name, groups } = claims;
   if (typeof name === 'string') user.name = name;
   if (isStringArray(groups)) user.groups = groups;
   return user;
@@ -103,14 +110,30 @@ function failAudience(claim: string, found: unknown, expected: readonly string[]
 /** Lone surrogates are all encoded as U+FFFD, so two subjects could share one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-function readSubject({ sub }: Claims): string {
-  if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) return sub;
+function readSubject({ sub }: Claims, baseUrl: string): string {
+  if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
+    if (isNameOf(sub, baseUrl)) {
+      failToken(
+        `The sub claim of the token is ${quote(sub)}, which is what this gateway is called.`,
+        {
+          found: sub,
+          expected: 'a user',
+        },
+      );
+    }
+    return sub;
+  }
   const details =
     sub === undefined
       ? 'The sub claim of the token is missing; it must be a non-empty string.'
       : `The sub claim of the token is ${quote(sub)} and must be a non-empty string.`;
   return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
+
+/** Also as a server may read it that compares addresses: in any case, with slashes at the end. */
+const isNameOf = (sub: string, baseUrl: string): boolean =>
+  sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
+  /^\/*$/.test(sub.slice(baseUrl.length));
 
 const includesOneOf = (aud: unknown, audience: readonly string[]): boolean =>
   Array.isArray(aud)

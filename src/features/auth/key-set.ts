@@ -1,11 +1,12 @@
 // §5.2: the provider's key set, fetched rarely and kept for as long as needed.
 import type { Clock } from '../../core/clock.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
-import { type Fetch, fetchWithLimits, stripQuery } from '../../core/fetch-with-limits.ts';
+import { type Fetch, fetchWithLimits } from '../../core/fetch-with-limits.ts';
 import { describeCause, type Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import { IssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
+import { stripUri } from '../../core/strip-uri.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 import { createKeySetRefresher, type RefreshOutcome } from './key-set-refresher.ts';
 
@@ -88,9 +89,9 @@ export function createKeySet({ url, metadata, fetch, clock, log, metrics }: KeyS
 
   async function load(): Promise<void> {
     const jwksUrl = url ?? (await metadata.get()).jwks_uri;
-    fetchedFrom = stripQuery(jwksUrl);
+    fetchedFrom = stripUri(jwksUrl);
     const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
-    if (status !== 200) throw new Error(`${stripQuery(jwksUrl)} answered ${status}`);
+    if (status !== 200) throw new Error(`${stripUri(jwksUrl)} answered ${status}`);
     const { usable, listed } = parseKeySet(body);
     log.debug('The key set was fetched.', { usable: usable.length, listed });
     keys = usable;

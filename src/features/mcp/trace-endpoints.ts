@@ -84,7 +84,9 @@ function describeMessage({ id, method, params }: JsonObject, request: GatewayReq
     'jsonrpc.request.id': isRequestId(id) ? truncateForLog(String(id)) : undefined,
     'network.transport': 'tcp',
     'network.protocol.name': 'http',
-    ...(typeof subject === 'string' && { [attribute]: truncateForLog(stripUri(subject)) }),
+    ...(typeof subject === 'string' && {
+      [attribute]: truncateForLog(param === 'uri' ? stripUri(subject) : subject),
+    }),
     ...(method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool' }),
   };
 }

@@ -21,7 +21,14 @@ export function compileWho(who: RuleConfig['who']): Subject {
     tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
   }
   if (claims !== undefined) {
-    tests.push(({ user }) => user !== undefined && hasClaims(user.claims, claims));
+    const namesEmail = Object.hasOwn(claims, 'email');
+    tests.push(
+      ({ user }) =>
+        user !== undefined &&
+        // An address that may be somebody else's is none.
+        !(namesEmail && user.emailVerified === false) &&
+        hasClaims(user.claims, claims),
+    );
   }
   // Nobody who is not logged in can ask for a scope.
   if (scopes !== undefined) tests.push(({ user }) => user !== undefined);

@@ -80,16 +80,20 @@ function describePlace({ config }: Upstream): Attributes {
   };
 }
 
+/** URIs are too many for the name of a span, and not all of one may be told. */
 const nameRequest = ({ method, name }: UpstreamRequest): string =>
-  name === undefined || method === 'resources/read' ? method : `${method} ${name}`;
+  name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
 function describeRequest({ method, name }: UpstreamRequest): Attributes {
-  const subject = name === undefined ? undefined : truncateForLog(stripUri(name));
+  const subject = name === undefined ? undefined : truncateForLog(name);
   return {
     'mcp.method.name': method,
     'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
     'gen_ai.tool.name': method === 'tools/call' ? subject : undefined,
     'gen_ai.prompt.name': method === 'prompts/get' ? subject : undefined,
-    'mcp.resource.uri': method === 'resources/read' ? subject : undefined,
+    'mcp.resource.uri':
+      method === 'resources/read' && name !== undefined
+        ? truncateForLog(stripUri(name))
+        : undefined,
   };
 }

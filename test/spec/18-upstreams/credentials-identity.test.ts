@@ -106,6 +106,17 @@ describe('the token', () => {
     expect(protectedHeader).toEqual({ alg: 'ES256', typ: 'JWT', kid: expect.any(String) });
   });
 
+  test.each([
+    ['nothing', {}, {}],
+    ['that it is verified', { email_verified: 'true' }, { email_verified: true }],
+    ['that it is not', { email_verified: false }, { email_verified: false }],
+  ])('§18.6 identity: of the address it says %s, as the token does', async (_what, given, told) => {
+    const email = { email: 'ada@example.com' };
+    const token = await startReplica().getToken(callerOf(await signIn({ ...email, ...given })));
+    const { email: shown, email_verified } = decodeJwt(token);
+    expect({ email: shown, email_verified }).toEqual({ ...email, ...told });
+  });
+
   test("§18.6 identity: the caller's token is not in it, nor any other claim", async () => {
     const caller = await signIn({ sub: 'ada', phone: '555', secret: 'x' });
     const { getHeaders, getToken } = startReplica();

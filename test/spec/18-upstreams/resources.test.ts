@@ -102,7 +102,7 @@ test.each([
   const session = await gateway.open();
   for (const uri of fitting) expect(await read(gateway, uri, session)).toBe(`a has ${uri}`);
   for (const uri of others) {
-    expect(await read(gateway, uri, session)).toBe(`Unknown resource ${JSON.stringify(uri)}`);
+    expect(await read(gateway, uri, session)).toMatch(/^Unknown resource "/);
   }
 });
 

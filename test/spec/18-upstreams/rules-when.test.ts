@@ -29,6 +29,44 @@ async function holds(when: string, item: RuledItem = tool('x'), who = caller): P
   return (await decide(rules, item, who)).kind === 'allowed';
 }
 
+describe('e-mail addresses', () => {
+  const OWN = "user.email == 'ann@example.com'";
+  const VERIFIED = `user.email_verified && ${OWN}`;
+  test.each([
+    // Where the token does not say, it is the provider's word that is taken, unless the rule asks for more.
+    ['nothing', {}, true, false],
+    ['email_verified true', { email_verified: true }, true, true],
+    ['email_verified "true"', { email_verified: 'true' }, true, true],
+    ['email_verified false', { email_verified: false }, false, false],
+    ['email_verified "false"', { email_verified: 'false' }, false, false],
+    ['email_verified null', { email_verified: null }, false, false],
+    ['email_verified 0', { email_verified: 0 }, false, false],
+    ['email_verified ["true"]', { email_verified: ['true'] }, false, false],
+    ['xms_edov true', { xms_edov: true }, true, true],
+    ['xms_edov "1"', { xms_edov: '1' }, true, true],
+    ['xms_edov false', { xms_edov: false }, false, false],
+    ['both', { email_verified: false, xms_edov: true }, false, false],
+  ])('§18.5 e-mail: with %s in the token', async (_what, claims, isTaken, isVerified) => {
+    const user = userWith({ email: 'ann@example.com', ...claims });
+    const who = { user, clientId: undefined };
+    expect([await holds(OWN, tool('x'), who), await holds(VERIFIED, tool('x'), who)]).toEqual([
+      isTaken,
+      isVerified,
+    ]);
+    // What the token says itself is there to be looked at, as it is.
+    expect(await holds("user.claims.email == 'ann@example.com'", tool('x'), who)).toBe(true);
+    const rules = [rule({ who: { claims: { email: 'ann@example.com' } } })];
+    expect((await decide(rules, tool('x'), who)).kind).toBe(isTaken ? 'allowed' : 'denied');
+  });
+
+  test('§18.5 e-mail: what an address must not be does not let in who has none of their own', async () => {
+    const user = userWith({ email: 'ann@example.com', email_verified: false });
+    const who = { user, clientId: undefined };
+    expect(await holds("!user.email.endsWith('@evil.example')", tool('x'), who)).toBe(false);
+    expect(await holds("user.email != 'eve@evil.example'", tool('x'), who)).toBe(false);
+  });
+});
+
 const call = (args: JsonObject): RuledItem => tool('x', { args });
 const parse = (text: string): JsonObject => JSON.parse(text);
 

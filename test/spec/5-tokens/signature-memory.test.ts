@@ -283,6 +283,7 @@ describe('which signatures are remembered', () => {
     const { inspect, verify } = createTokenVerifier({
       keySet,
       issuer: 'https://login.example',
+      baseUrl: AUDIENCE,
       audience: [AUDIENCE],
       audienceClaim: 'aud',
       foreignClaims: [],

@@ -298,6 +298,7 @@ describe('inspectToken: the same judgement without the signature', () => {
       ...deps,
       metadata,
       keySet,
+      baseUrl: gateway.baseUrl,
       getChallenge: createChallenge(gateway.baseUrl, 'proxy'),
       isServerAudience: () => false,
       maxTokenBytes: config.http.maxTokenBytes,

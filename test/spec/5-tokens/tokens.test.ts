@@ -720,6 +720,19 @@ describe('the claims of a token', () => {
     await expectRefusedAtOnce(made(OWN, claims({ sub })), 'missing_claim');
   });
 
+  // Servers with `identity` take this name for the gateway itself (§18.6).
+  test.each(['', '/', '//'])(
+    '§5 a user is not called as the gateway is, with %j at the end: invalid_token',
+    async (end) => {
+      for (const name of [BASE_URL, BASE_URL.toUpperCase()]) {
+        await expectRefusedAtOnce(made(OWN, claims({ sub: `${name}${end}` })), 'invalid_token');
+      }
+      for (const sub of [`${BASE_URL}/users/1`, `${BASE_URL}0`, `x${BASE_URL}`]) {
+        expect((await send(made(OWN, claims({ sub })))).status).toBe(200);
+      }
+    },
+  );
+
   test('§7.1 a sub of the prototype is none: missing_claim', async () => {
     const payload = JSON.stringify(claims({ sub: undefined })).replace(
       '{',

@@ -1,16 +1,17 @@
 import { decodeJwt } from 'jose';
+import { readEmail } from '../../../src/core/user-email.ts';
 import type { UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
 
 /** A caller as `/mcp` would make it of a token. */
 export function callerOf(token: string, clientId?: string): UpstreamCaller {
   const claims = decodeJwt(token);
-  const { sub = '', email, groups } = claims;
+  const { sub = '', groups } = claims;
   return {
     user: {
       sub,
       claims,
       token,
-      ...(typeof email === 'string' && { email }),
+      ...readEmail(claims),
       ...(Array.isArray(groups) && { groups: groups.map(String) }),
     },
     clientId,

@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/core/clock.ts';
 import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../src/core/json.ts';
 import type { UserContext } from '../../../src/core/user-context.ts';
+import { readEmail } from '../../../src/core/user-email.ts';
 import { createRules } from '../../../src/features/rules/create-rules.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/features/rules/rules.ts';
 
@@ -32,10 +33,10 @@ export const resource = buildItem('resource');
 /** A user as a verified token would tell of it. */
 export function userWith(claims: object, token = 'token'): UserContext {
   const all: JsonObject = { sub: 'user-1', ...claims };
-  const { email, name, groups } = all;
+  const { name, groups } = all;
   return {
     sub: typeof all.sub === 'string' ? all.sub : 'user-1',
-    ...(typeof email === 'string' ? { email } : {}),
+    ...readEmail(all),
     ...(typeof name === 'string' ? { name } : {}),
     ...(Array.isArray(groups) && groups.every((group) => typeof group === 'string')
       ? { groups }

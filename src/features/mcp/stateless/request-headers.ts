@@ -4,6 +4,7 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { quote } from '../../../core/quote.ts';
+import { stripUri } from '../../../core/strip-uri.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
 import type { Method } from '../calls/methods.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
@@ -23,7 +24,12 @@ export function checkNameHeader(
   const value = getHeader(request, 'mcp-name');
   const name = isObject(params) ? params[nameParam] : undefined;
   if (value === undefined && typeof name !== 'string') return;
-  checkHeader('Mcp-Name', decodeHeader('Mcp-Name', value), name);
+  const told = decodeHeader('Mcp-Name', value);
+  if (told === name) return;
+  // The log has the details, too.
+  const show = (one: unknown) =>
+    nameParam === 'uri' && typeof one === 'string' ? stripUri(one) : one;
+  failMismatch('Mcp-Name', told === undefined ? undefined : show(told), show(name));
 }
 
 /** `Mcp-Param-*` of a tool's arguments: neither without the other. */
@@ -63,7 +69,7 @@ const isSameNumber = (value: string | undefined, argument: number): boolean =>
 /** Characters of a value that an error shows. */
 const MAX_SHOWN = 100;
 
-function failMismatch(name: string, value: string | undefined, bodyValue: unknown): never {
+function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
   const problem =
     value === undefined
       ? `is missing; it must be ${quote(bodyValue, MAX_SHOWN)}, as in the body`

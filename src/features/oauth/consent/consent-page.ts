@@ -6,6 +6,7 @@ import { OPERATORS_CLIENT_ID } from '../../../core/own-clients.ts';
 import { shorten } from '../../../core/text.ts';
 import type { PublicTool } from '../../site/public-tools.ts';
 import type { Client } from '../clients/clients.ts';
+import { CHOICE_SCRIPT } from './choice-script.ts';
 import { createDisplayName, type DisplayName } from './display-name.ts';
 import { describeScopes } from './scope-words.ts';
 
@@ -42,22 +43,34 @@ ${renderGrants(content)}
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>
 <p class="aside before-choice" tabindex="0">Approve and Deny appear after a moment<span class="by-pointer">, once
-you point at this page or press Tab</span>.</p>
-<div class="choice">
+this page is in front and you point at it or press Tab</span>.</p>
 <form method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
+${WITHOUT_SCRIPT}
+<div class="choice">
 <button class="primary" name="decision" value="approve">Approve</button>
 <button name="decision" value="deny">Deny</button>
-</form>
-</div>`,
+</div>
+</form>`,
     {
       before: `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`,
       heading: `Allow ${quoted} to log in as you?`,
+      script: CHOICE_SCRIPT,
     },
   );
   return { status: 200, ...page };
 }
+
+/**
+ * Nothing tells a page without script that it is in front: what is typed letter by letter is meant for it. Before
+ * the buttons, as Enter presses the first one of a form.
+ */
+const WITHOUT_SCRIPT = `<noscript>
+<p><label for="decision">JavaScript is off in this browser. Type <code>approve</code> or <code>deny</code>:</label></p>
+<p><input id="decision" name="decision" required pattern="approve|deny" autocomplete="off" autocapitalize="none">
+<button>Continue</button></p>
+</noscript>`;
 
 /** Characters. */
 const MAX_SCOPE = 1000;

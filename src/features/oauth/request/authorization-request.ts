@@ -1,7 +1,9 @@
 // §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
 // and where the answer goes first, for until then there is nobody to answer to.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { truncateForLog } from '../../../core/log.ts';
 import { isWellFormedScope } from '../../../core/scope.ts';
+import { stripUri } from '../../../core/strip-uri.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 import { parseQuery, type RequestParameters } from './parameters.ts';
 import { isCodeChallenge } from './pkce.ts';
@@ -41,7 +43,7 @@ export async function readClientAndRedirectUri(
 }
 
 /** For the log, which holds no query. */
-const toLogText = (uri: string): string => uri.replace(/[?#].*$/s, '').slice(0, 200);
+const toLogText = (uri: string): string => truncateForLog(stripUri(uri));
 
 const MAX_LOGGED_URIS = 3;
 

@@ -187,8 +187,11 @@ const VARIABLES: Readonly<
     bounds: FROM_PROVIDER,
     read(_item, { user }) {
       if (user === undefined) return undefined;
-      const { sub, email, name, groups, claims } = user;
-      return { sub, email, name, groups, scopes: readScopes(user), claims };
+      const { sub, email, emailVerified: email_verified, name, groups, claims } = user;
+      // An address that may be somebody else's is none.
+      const own = email_verified === false ? undefined : email;
+      const scopes = readScopes(user);
+      return { sub, email: own, email_verified, name, groups, scopes, claims };
     },
   },
   client: {

@@ -27,7 +27,7 @@ export type VariableName = keyof typeof VARIABLES;
 
 /** The members that are known; `undefined` where the caller or a server names them. */
 const VARIABLES = {
-  user: ['sub', 'email', 'name', 'groups', 'scopes', 'claims'],
+  user: ['sub', 'email', 'email_verified', 'name', 'groups', 'scopes', 'claims'],
   client: ['id'],
   tool: ['name', 'server', 'annotations'],
   args: undefined,

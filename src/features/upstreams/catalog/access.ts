@@ -2,6 +2,7 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
+import { stripUri } from '../../../core/strip-uri.ts';
 import type { Turns } from '../../../core/turns.ts';
 import type { Rules } from '../../rules/rules.ts';
 import type { Entry } from './entry.ts';
@@ -72,9 +73,11 @@ export function failUnknown(
   name: string,
   facts?: { readonly deniedBy: 'rules'; readonly server: string },
 ): never {
+  const shown = LIST_KINDS[kind].ruled === 'resource' ? stripUri(name) : name;
   return fail('invalid_params', {
     ...(facts && { facts }),
-    details: `Unknown ${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`,
+    // The log has the details, too.
+    details: `Unknown ${LIST_KINDS[kind].noun} ${quote(shown, MAX_NAME)}`,
     ...(kind === 'resources' && { data: { uri: name } }),
   });
 }

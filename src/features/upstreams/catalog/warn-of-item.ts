@@ -1,6 +1,7 @@
 // §18.8: what is hidden is said once, however often it is listed.
 import { type Log, truncateForLog } from '../../../core/log.ts';
 import { quote } from '../../../core/quote.ts';
+import { stripUri } from '../../../core/strip-uri.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 /** `problem` ends a sentence that begins with the item. */
@@ -31,10 +32,12 @@ export function createWarnOfItem(log: Log): WarnOfItem {
       );
       return;
     }
-    const what = tellItem(kind, name);
+    const isUri = kind === 'resources' || kind === 'templates';
+    const shown = name !== undefined && isUri ? stripUri(name) : name;
+    const what = tellItem(kind, shown);
     log.warn(`Server ${server}: ${what} ${problem}.`, {
       server,
-      name: name && truncateForLog(name),
+      name: shown && truncateForLog(shown),
     });
   };
 }

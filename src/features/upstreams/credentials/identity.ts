@@ -69,6 +69,7 @@ function nameSubject(caller: UpstreamCaller, baseUrl: string): string {
 function describeCaller({ user, clientId }: UpstreamCaller) {
   return {
     ...(user?.email !== undefined && { email: user.email }),
+    ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
     ...(user?.groups !== undefined && { groups: user.groups }),
     ...(clientId !== undefined && { client: clientId }),
   };

@@ -98,7 +98,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       const entry =
         ref.type === 'ref/prompt'
           ? (prompts.get(ref.name) ?? failUnknown('prompt', ref.name))
-          : (templates.get(ref.uri) ?? failUnknown('resource template', ref.uri));
+          : (templates.get(ref.uri) ?? failUnknown('resource template', stripUri(ref.uri)));
       const complete = entry.completers.get(argument.name);
       return toCompletion(complete && (await complete(argument.value, known, context)));
     },

@@ -1,0 +1,275 @@
+// §13: the moment before Approve begins when the page is drawn in front, not when it is loaded.
+import type { CDPSession, Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { useFresh, useShared } from '../support/lifetimes.ts';
+import { heading, startLogInBrowser } from '../support/oauth/login-browser.ts';
+import { INSTALLATION_MS } from '../support/tools/chromium.ts';
+import { openTabsBrowser, type TabsBrowser } from '../support/tools/tabs-browser.ts';
+
+const ASKED = 'Allow “Test Client” to log in as you?';
+
+/** Where Approve is, in a window of the size that all of these have: looking for it would draw the page. */
+let place: { readonly x: number; readonly y: number };
+
+const own = useShared(startLogInBrowser, INSTALLATION_MS);
+
+const consentUrl = async () => own.authorizeUrl(await own.register());
+const openFront = (browser: TabsBrowser, inNewWindow = false) =>
+  browser.openInFront(`${own.site.origin}/front`, { inNewWindow });
+
+/** The page's own clock; what it waited for behind others has passed. */
+const waitLonger = (page: Page) =>
+  expect.poll(() => page.evaluate<number>('performance.now()')).toBeGreaterThan(1500);
+
+const isHidden = (page: Page) => page.evaluate<boolean>('document.visibilityState === "hidden"');
+const isShown = (page: Page) => page.getByRole('button', { name: 'Approve' }).isVisible();
+
+/** Nothing was sent: the page is still the one that asks. */
+async function expectUnanswered(page: Page): Promise<void> {
+  // A request of the click would have left by now: the page has answered twice since.
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
+  expect([await heading(page), page.url()]).toEqual([
+    ASKED,
+    expect.stringContaining('/authorize?'),
+  ]);
+}
+
+async function expectApproved(page: Page): Promise<void> {
+  await page.waitForURL(`${own.service.issuer}/**`);
+}
+
+async function findPlace(browser: TabsBrowser): Promise<void> {
+  const page = await browser.openInFront(await consentUrl());
+  const box = await page.locator('button.primary').boundingBox();
+  if (box === null) throw new Error('There is no button');
+  place = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await page.close();
+}
+
+describe('by the pointer', () => {
+  const browser = useFresh(async () => {
+    const opened = await openTabsBrowser('mouse');
+    await findPlace(opened);
+    return opened;
+  }, INSTALLATION_MS);
+
+  /** The second half of a double click, after the page in front closed itself. */
+  async function clickOnceInFront(consent: Page): Promise<void> {
+    await consent.bringToFront();
+    await consent.mouse.down({ clickCount: 2 });
+    await consent.mouse.up({ clickCount: 2 });
+  }
+
+  async function approveByPointer(consent: Page): Promise<void> {
+    await consent.mouse.move(place.x, place.y);
+    await consent.getByRole('button', { name: 'Approve' }).waitFor();
+    await consent.mouse.click(place.x, place.y);
+    await expectApproved(consent);
+  }
+
+  test('§4.6 consent: a page that was never drawn is not approved by the click that finds it in front', async () => {
+    const front = await openFront(browser);
+    const consent = await browser.openBehind(await consentUrl());
+    expect(await isHidden(consent)).toBe(true);
+    await waitLonger(consent);
+    // It learns of the pointer before it is drawn.
+    const moved = consent.mouse.move(place.x, place.y);
+    await front.close();
+    await consent.bringToFront();
+    await moved;
+    await clickOnceInFront(consent);
+    await expectUnanswered(consent);
+    await approveByPointer(consent);
+  });
+
+  test('§4.6 consent: nor is one that was drawn, and covered by another tab', async () => {
+    const consent = await browser.openInFront(await consentUrl());
+    await consent.mouse.move(place.x, place.y);
+    await consent.getByRole('button', { name: 'Approve' }).waitFor();
+    const front = await openFront(browser);
+    await expect.poll(() => isHidden(consent)).toBe(true);
+    await waitLonger(consent);
+    await front.close();
+    await clickOnceInFront(consent);
+    await expectUnanswered(consent);
+    await approveByPointer(consent);
+  });
+
+  // The tools' pointer gives the focus to the page that it moves on, so it rests while the page is behind.
+  test('§4.6 consent: nor one in a background window, though the pointer is on it', async () => {
+    const consent = await browser.openInFront(await consentUrl());
+    await consent.mouse.move(place.x, place.y);
+    await consent.getByRole('button', { name: 'Approve' }).waitFor();
+    const front = await openFront(browser, true);
+    await expect.poll(() => isShown(consent)).toBe(false);
+    await waitLonger(consent);
+    expect([await isShown(consent), await isHidden(consent)]).toEqual([false, false]);
+    await front.close();
+    await clickOnceInFront(consent);
+    await expectUnanswered(consent);
+    await approveByPointer(consent);
+  });
+
+  test('§4.6 consent: nor one that was loaded in a background window', async () => {
+    const consent = await browser.openInFront(`${own.site.origin}/before`);
+    await consent.mouse.move(place.x, place.y);
+    const front = await openFront(browser, true);
+    await consent.goto(await consentUrl());
+    await waitLonger(consent);
+    expect([await isShown(consent), await isHidden(consent)]).toEqual([false, false]);
+    await front.close();
+    await clickOnceInFront(consent);
+    await expectUnanswered(consent);
+    await approveByPointer(consent);
+  });
+});
+
+describe('by touch', () => {
+  const browser = useFresh(async () => {
+    const opened = await openTabsBrowser('touch');
+    await findPlace(opened);
+    return opened;
+  }, INSTALLATION_MS);
+
+  async function tap(page: Page): Promise<void> {
+    const session: CDPSession = await page.context().newCDPSession(page);
+    await session.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [place] });
+    await session.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+    await session.detach();
+  }
+
+  /** Where a page was, and how the one in front of it was opened. */
+  const PLACES = {
+    'never drawn': async () => {
+      const front = await openFront(browser);
+      return { front, consent: await browser.openBehind(await consentUrl()) };
+    },
+    'drawn, and covered by another tab': async () => {
+      const consent = await browser.openInFront(await consentUrl());
+      await consent.getByRole('button', { name: 'Approve' }).waitFor();
+      return { front: await openFront(browser), consent };
+    },
+    'drawn, and is in a background window': async () => {
+      const consent = await browser.openInFront(await consentUrl());
+      await consent.getByRole('button', { name: 'Approve' }).waitFor();
+      return { front: await openFront(browser, true), consent };
+    },
+    'loaded in a background window': async () => {
+      const consent = await browser.openInFront(`${own.site.origin}/before`);
+      const front = await openFront(browser, true);
+      await consent.goto(await consentUrl());
+      return { front, consent };
+    },
+  } as const;
+
+  test.each([
+    'never drawn',
+    'drawn, and covered by another tab',
+    'drawn, and is in a background window',
+    'loaded in a background window',
+  ] as const)(
+    '§4.6 consent: a page that was %s is not approved by the tap that finds it in front',
+    async (was) => {
+      const { front, consent } = await PLACES[was]();
+      expect(await consent.evaluate('matchMedia("(hover: none)").matches')).toBe(true);
+      await expect.poll(() => isShown(consent)).toBe(false);
+      await waitLonger(consent);
+      await front.close();
+      await consent.bringToFront();
+      await tap(consent);
+      await expectUnanswered(consent);
+
+      await consent.getByRole('button', { name: 'Approve' }).waitFor();
+      await tap(consent);
+      await expectApproved(consent);
+    },
+  );
+});
+
+describe('by the keyboard', () => {
+  const browser = useFresh(async () => {
+    const opened = await openTabsBrowser('mouse');
+    await findPlace(opened);
+    return opened;
+  }, INSTALLATION_MS);
+
+  const focused = (page: Page) =>
+    page.evaluate<string>('document.activeElement.textContent.trim()');
+
+  /** With the keyboard's focus on Approve. */
+  async function reachApprove(page: Page): Promise<void> {
+    // Where Tab leads to first, unless the window's own controls had the focus.
+    await page.locator('.before-choice').focus();
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await page.keyboard.press('Tab');
+    expect(await focused(page)).toBe('Approve');
+  }
+
+  test('§4.6 consent: keys find nothing to press on a page that was never drawn', async () => {
+    const front = await openFront(browser);
+    const consent = await browser.openBehind(await consentUrl());
+    await waitLonger(consent);
+    await front.close();
+    await consent.bringToFront();
+    for (const key of ['Enter', 'Space', 'Tab', 'Enter', 'Space'])
+      await consent.keyboard.press(key);
+    await expectUnanswered(consent);
+
+    await reachApprove(consent);
+    await consent.keyboard.press('Enter');
+    await expectApproved(consent);
+  });
+
+  test.each(['Enter', 'Space'])(
+    '§4.6 consent: a page that was covered while Approve had the focus is not approved by %s',
+    async (key) => {
+      const consent = await browser.openInFront(await consentUrl());
+      await reachApprove(consent);
+      const front = await openFront(browser);
+      await expect.poll(() => isHidden(consent)).toBe(true);
+      await waitLonger(consent);
+      await front.close();
+      await consent.bringToFront();
+      await consent.keyboard.press(key);
+      await expectUnanswered(consent);
+      // The focus waits before the buttons, and they come after another moment.
+      await consent.getByRole('button', { name: 'Approve' }).waitFor();
+      await consent.keyboard.press(key);
+      await expectUnanswered(consent);
+      expect(await focused(consent)).toMatch(/^Approve and Deny appear/);
+      await consent.keyboard.press('Tab');
+      expect(await focused(consent)).toBe('Approve');
+      await consent.keyboard.press(key);
+      await expectApproved(consent);
+    },
+  );
+
+  test.each(['Enter', 'Space'])(
+    '§4.6 consent: %s that is held down presses nothing, however long',
+    async (key) => {
+      const consent = await browser.openInFront(await consentUrl());
+      // Down in another page: here it only repeats itself.
+      const session = await consent.context().newCDPSession(consent);
+      await reachApprove(consent);
+      const text = key === 'Enter' ? '\r' : ' ';
+      const held = { key: key === 'Enter' ? key : ' ', code: key, text, autoRepeat: true };
+      const windowsVirtualKeyCode = text.charCodeAt(0);
+      for (let times = 0; times < 5; times += 1) {
+        await session.send('Input.dispatchKeyEvent', {
+          type: 'keyDown',
+          windowsVirtualKeyCode,
+          ...held,
+        });
+      }
+      await session.send('Input.dispatchKeyEvent', {
+        type: 'keyUp',
+        windowsVirtualKeyCode,
+        key: held.key,
+        code: key,
+      });
+      await expectUnanswered(consent);
+      await consent.keyboard.press(key);
+      await expectApproved(consent);
+    },
+  );
+});
