@@ -1,6 +1,7 @@
 // The pages themselves: readable by everybody, whatever a client calls itself.
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { CHOICE_SCRIPT } from '../../src/features/oauth/consent/choice-script.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { approve, heading, showChoice, startLogInBrowser } from '../support/oauth/login-browser.ts';
@@ -118,7 +119,9 @@ test.each(NAMES)('§4.6 consent: a name with $what does no harm', async ({ name,
   expect(await page.title()).toBe(`Allow “${text}” to log in as you?`);
   expect(await page.locator('dd strong').innerText()).toBe(`“${text}”`);
   expect(await page.evaluate('window.bad')).toBeUndefined();
-  expect(await page.locator('script, img').count()).toBe(0);
+  // The page's own, and none of the name.
+  expect(await page.locator('script').allTextContents()).toEqual([CHOICE_SCRIPT]);
+  expect(await page.locator('img').count()).toBe(0);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   await showChoice(page);
   expect(await page.getByRole('button').count()).toBe(2);
