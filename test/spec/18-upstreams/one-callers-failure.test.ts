@@ -202,36 +202,23 @@ const startStdio = (isolation: string, env: Readonly<Record<string, string>>) =>
     env,
   });
 
-describe.each(['user', 'session'])('a program with isolation "%s"', (isolation) => {
-  test.each(STDIO_WAYS)(
-    '§18.4 that $what in the process of one user is as ever to another',
-    async (way) => {
-      const gateway = await startStdio(isolation, SMALL_ANSWERS);
-      const [ann, bob] = [await logIn(gateway, 'ann'), await logIn(gateway, 'bob')];
-      await expectAsEver(gateway, bob, STDIO_CALL);
-      const failing = callTogether(gateway, ann, way);
-      await expectAsEver(gateway, bob, STDIO_CALL);
-      await failing;
-      await expectAsEver(gateway, bob, STDIO_CALL);
-      expectFewLines(gateway);
-    },
-  );
-});
+const SHARED_WAYS = STDIO_WAYS.filter(({ spoilsProcess }) => spoilsProcess === undefined);
 
-describe('a program that all share', () => {
-  test.each(STDIO_WAYS.filter(({ spoilsProcess }) => spoilsProcess === undefined))(
-    '§18.4 that $what in the call of one user is as ever to another',
-    async (way) => {
-      const gateway = await startStdio('shared', SMALL_ANSWERS);
-      const [ann, bob] = [await logIn(gateway, 'ann'), await logIn(gateway, 'bob')];
-      await expectAsEver(gateway, bob, STDIO_CALL);
-      const failing = callTogether(gateway, ann, way);
-      await expectAsEver(gateway, bob, STDIO_CALL);
-      await failing;
-      await expectAsEver(gateway, bob, STDIO_CALL);
-      expectFewLines(gateway);
-    },
-  );
+describe.each([
+  { isolation: 'shared', ways: SHARED_WAYS },
+  { isolation: 'user', ways: STDIO_WAYS },
+  { isolation: 'session', ways: STDIO_WAYS },
+])('a program with isolation $isolation', ({ isolation, ways }) => {
+  test.each(ways)('§18.4 that $what in the call of one user is as ever to another', async (way) => {
+    const gateway = await startStdio(isolation, SMALL_ANSWERS);
+    const [ann, bob] = [await logIn(gateway, 'ann'), await logIn(gateway, 'bob')];
+    await expectAsEver(gateway, bob, STDIO_CALL);
+    const failing = callTogether(gateway, ann, way);
+    await expectAsEver(gateway, bob, STDIO_CALL);
+    await failing;
+    await expectAsEver(gateway, bob, STDIO_CALL);
+    expectFewLines(gateway);
+  });
 });
 
 test.each(['shared', 'user', 'session'])(
