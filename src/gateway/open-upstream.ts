@@ -18,6 +18,7 @@ import { createCredentials } from '../features/upstreams/credentials/credentials
 import { createIdentity, type Identity } from '../features/upstreams/credentials/identity.ts';
 import { createIdentityKeys } from '../features/upstreams/credentials/identity-keys.ts';
 import { createHttpUpstream } from '../features/upstreams/http/http-upstream.ts';
+import { findInheritedFiles } from '../features/upstreams/stdio/inherited-files.ts';
 import { createStdioReplicas } from '../features/upstreams/stdio/replicas.ts';
 import { createStdioUpstream } from '../features/upstreams/stdio/stdio-upstream.ts';
 import { createAnswerMemory } from '../features/upstreams/transport/answer-memory.ts';
@@ -56,6 +57,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
   const { maxBytes } = config.upstreams;
   const answerMemory = createAnswerMemory(clock, maxBytes);
   const messagePace = createMessagePace(clock);
+  const inheritedFiles = findInheritedFiles();
   const identity = createIdentity({
     baseUrl,
     keys: createIdentityKeys({ store, getSeal, clock, log }),
@@ -88,6 +90,7 @@ export function createUpstreamOpener(config: Config, deps: OpenUpstreamDeps): Up
         answerMemory,
         messagePace,
         environment,
+        inheritedFiles,
         isSessionActive,
         ...(metrics !== undefined &&
           config.store.kind === 'redis' && {

@@ -1,4 +1,5 @@
 // §18.1: the configuration file of a process: read at start, and again when it changes.
+import { writeFileSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -306,6 +307,35 @@ test('§18.1 file: a worker that takes the place of another does not serve with 
     .toHaveLength(1);
   await expect.poll(() => linesWith(postern, RELOADED)).not.toEqual([]);
   expect(await callTool(postern.url, 'works')).toMatch(/^\d+$/);
+});
+
+test('§18.1 file: a worker that takes the place of another does not read YAML that is being written', async () => {
+  const cwd = await makeFolder();
+  const path = join(cwd, 'mcp.yaml');
+  const cut = 'rules:\n  - { who: everyone, may: [who] }\n  - who: everyone\n    may: [works]\n';
+  const whole = `${cut}    when: args.secret == 'given'\n`;
+  await writeFile(path, whole);
+  const postern = await startWorkers({ env: { POSTERN_CONFIG: path } });
+  const [one] = await connectToEach(postern.port);
+  let writes = 0;
+  const writing = setInterval(() => {
+    writes += 1;
+    writeFileSync(path, `${cut}${'#'.repeat(writes)}`);
+  }, 200);
+  try {
+    await expect.poll(() => writes).toBeGreaterThan(0);
+    process.kill(Number(one?.pid), 'SIGKILL');
+    await expect.poll(() => writes, { timeout: 20_000 }).toBeGreaterThan(30);
+    expect(linesWith(postern, 'A new worker serves.')).toEqual([]);
+  } finally {
+    clearInterval(writing);
+  }
+  await writeFile(path, whole);
+  await expect
+    .poll(() => linesWith(postern, 'A new worker serves.'), { timeout: 20_000 })
+    .toHaveLength(1);
+  for (let calls = 0; calls < 4; calls += 1)
+    expect(await callTool(postern.url, 'works')).toMatchObject({ code: -32602 });
 });
 
 test('§18.1 file: with WORKERS a file that has problems is printed once', async () => {

@@ -142,6 +142,16 @@ describe.runIf(IS_ROOT)('as root', () => {
     },
   );
 
+  test('§18.3 users: a program finds no file of the gateway open, such as its store', async () => {
+    const place = await makePlace({ other: { runAs: `${OTHER}:${OTHER}` }, own: {} });
+    const gateway = await startAt(place);
+    const session = await openSession(gateway.url);
+    for (const name of ['other__files', 'own__files']) {
+      const files: readonly string[] = await call(gateway, session, name);
+      expect(files.filter((file) => file.startsWith(place.folder))).toEqual([]);
+    }
+  });
+
   test('§18.3 users: HOME and USER are those of the user; without an entry HOME is the gateway’s', async () => {
     const place = await makePlace({
       entry: { runAs: 'nobody' },

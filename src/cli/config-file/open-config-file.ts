@@ -32,9 +32,11 @@ export async function openConfigFile(
   if (path === undefined) return undefined;
   // The parsers are loaded only where there is something to parse.
   const { readSetup } = await import('./read-setup.ts');
-  const { computeStamp } = await import('./watch-file.ts');
+  const { computeStamp, waitUntilSettled } = await import('./watch-file.ts');
   const { followConfigFile } = await import('./follow-config-file.ts');
   const { findLockPath } = await import('../lock/lock-file-on-disk.ts');
+  // The others serve meanwhile, by what they read before somebody began to write.
+  if (served !== undefined) await waitUntilSettled(path);
   const watch = (one: string): WatchedFile => ({ path: one, stamp: computeStamp(one) });
   const watched = { file: watch(path), lock: watch(findLockPath(path)) };
   const { findProgramUserProblems } = await import('../programs/check-program-users.ts');

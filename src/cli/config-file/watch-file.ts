@@ -1,7 +1,7 @@
 // Tells that a file has changed. It looks once a second: watchers of the system miss files that are
 // replaced by a rename, that are reached by symbolic links (ConfigMaps), or that lie on a network.
 import { statSync } from 'node:fs';
-import { type Clock, systemClock } from '../../core/clock.ts';
+import { type Clock, pause, systemClock } from '../../core/clock.ts';
 
 const INTERVAL_MS = 1000;
 
@@ -12,6 +12,19 @@ export function computeStamp(path: string): string {
     return [dev, ino, size, mtimeMs, ctimeMs].join(' ');
   } catch {
     return 'none';
+  }
+}
+
+/** Resolves once nobody writes the file: at once for one that has not changed in the last second. */
+export async function waitUntilSettled(path: string, clock: Clock = systemClock): Promise<void> {
+  let stamp = computeStamp(path);
+  const changedAt = Number(stamp.split(' ').at(-1));
+  let isSettled = !(changedAt > clock.now() - INTERVAL_MS);
+  while (!isSettled) {
+    const last = stamp;
+    await pause(clock, INTERVAL_MS);
+    stamp = computeStamp(path);
+    isSettled = stamp === last;
   }
 }
 

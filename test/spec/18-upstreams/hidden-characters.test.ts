@@ -21,6 +21,7 @@ const HIDDEN = [
   ['joiners that join nothing', '\u200c\u200d\u200d'],
   ['soft hyphens', '\u00ad'],
   ['fillers', '\u3164\u115f\uffa0\u034f\u180e'],
+  ['what is no character', '\ufffe\uffff\ufdd0\u{1fffe}'],
   ['controls', '\u0000\u001b\u009b'],
 ] as const;
 

@@ -93,7 +93,7 @@ test('§18.2 lists: of a server whose pages do not end, 100 are read, and the lo
 
 test.each([
   ['10,000 entries', 6_000, '', 10_000],
-  ['8 MiB', 6, 'x'.repeat(1_000_000), 8],
+  ['8 MiB', 60, 'x'.repeat(100_000), 83],
 ])(
   '§18.2 lists: of one that is longer, %s are kept',
   async (_what, perPage, padding, kept) => {
@@ -113,6 +113,19 @@ test.each([
   },
   60_000,
 );
+
+test('§18.2 lists: an entry that is so large that reading it would hold up others is left out', async () => {
+  const properties = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, {}]));
+  const build = (name: string, count: number) =>
+    buildTool(name, { inputSchema: { type: 'object', properties: properties(count) } });
+  const server = await serve({ tools: [build('wide', 5_000), build('too_wide', 20_000)] });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
+  expect(await gateway.listNames('tools/list')).toEqual(['a__wide']);
+  expect(gateway.lines().map(({ msg }) => msg)).toContain(
+    'Server a: tool "too_wide" is larger than 131072 characters.',
+  );
+});
 
 test('§18.2 lists: up to 1,000 tools are one page; a cursor leads to the next', async () => {
   const count = (server: number) =>

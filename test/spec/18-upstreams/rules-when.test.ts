@@ -263,7 +263,7 @@ describe('attacks: values', () => {
     ['!has(args.force)', '{"force": null}', false],
     ["!('force' in args)", '{"force": null}', false],
     ['has(args.force) && args.force == null', '{"force": null}', true],
-    ["!('force' in args.options)", '{"options": {}}', true],
+    ["!('force' in args.options)", '{"options": {}}', false],
     ["'force' in args.options", '{"options": ["force"]}', true],
     ['!has(args.options.force)', '{"options": {}}', true],
     ['!has(args.options.force)', '{"options": [{"force": 1}]}', false],

@@ -1,7 +1,7 @@
 // An MCP server on stdio (session era) that tries what a program must not do to the gateway that started it, and tells how
 // each of it went.
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const attempt = (what) => {
@@ -41,6 +41,10 @@ const tools = {
   pid: () => process.pid,
   parent: () => process.ppid,
   read: ({ paths }) => paths.map((path) => attempt(() => readFileSync(path, 'utf8').length)),
+  files: () =>
+    readdirSync('/proc/self/fd').map((file) =>
+      attempt(() => readlinkSync(`/proc/self/fd/${file}`)),
+    ),
   memory: ({ pid }) => attempt(() => readMemory(pid)),
   kill: ({ pid, signal }) => attempt(() => process.kill(pid, signal)),
   becomeRoot: () => attempt(() => process.setuid(0)),

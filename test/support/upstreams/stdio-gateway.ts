@@ -16,6 +16,7 @@ const upstream = createStdioUpstream(
     answerMemory: createAnswerMemory(systemClock, 1_000_000),
     messagePace: createMessagePace(systemClock),
     environment: process.env,
+    inheritedFiles: [],
     isSessionActive: async () => true,
   },
 );

@@ -65,6 +65,7 @@ export function openStdio(
       answerMemory: createAnswerMemory(clock, maxBytes),
       messagePace: createMessagePace(clock),
       environment,
+      inheritedFiles: [],
       isSessionActive,
       onProcessCount: (count) => void counts.push(count),
     },

@@ -1,7 +1,7 @@
 // What the gateway understands otherwise than the library, put into an expression in place of what stands there; and what
 // depends on the caller alone, taken out of it: that is the same for each of ten thousand tools.
-import type { Call, Expression } from './expression.ts';
-import { HAS, LIST, STRICT_OPERATORS } from './strict-functions.ts';
+import { type Call, type Expression, readPath } from './expression.ts';
+import { HAS, IN_ANY, LIST, STRICT_OPERATORS } from './strict-functions.ts';
 
 type Kind = Expression['exprKind'];
 
@@ -25,11 +25,22 @@ function rewriteOperators(expression: Expression): void {
     const { operand, field } = kind.value;
     expression.exprKind = toCall(HAS, [operand, createText(expression.id, field)]);
   } else if (kind.case === 'callExpr') {
-    kind.value.function = STRICT_OPERATORS.get(kind.value.function) ?? kind.value.function;
+    kind.value.function = chooseFunction(kind.value);
   } else if (kind.case === 'comprehensionExpr' && kind.value.iterRange !== undefined) {
     const { iterRange } = kind.value;
     kind.value.iterRange = { ...iterRange, exprKind: toCall(LIST, [iterRange]) };
   }
+}
+
+function chooseFunction({ function: name, args: [, container] }: Call): string {
+  if (name === '@in' && container !== undefined && mayBeObject(container)) return IN_ANY;
+  return STRICT_OPERATORS.get(name) ?? name;
+}
+
+/** Of an argument, the caller could send an object in place of a list, and nothing would be in it. */
+function mayBeObject(container: Expression): boolean {
+  const [variable, ...members] = readPath(container) ?? [];
+  return variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
 }
 
 function takeCallerParts(root: Expression): readonly CallerPart[] {

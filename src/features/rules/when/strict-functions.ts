@@ -1,6 +1,6 @@
-// `has`, `==`, `!=`, `in` and loops, for values of one kind. As CEL defines them, values of unlike kinds are unequal, and loops go
-// over the names of an object. The caller chooses the kind, and a server may read "true" as true: so `args.force != true` would
-// hold for what forces. Here what compares unlike kinds fails, and with it the expression. All numbers are of one kind.
+// `has`, `==`, `!=`, `in` and loops, for values of one kind. As CEL defines them, values of unlike kinds are unequal, and loops and
+// `in` look at the names of an object. The caller chooses the kind, and a server may read "true" as true: so `args.force != true`
+// would hold for what forces. Here what compares unlike kinds fails, and with it the expression. All numbers are of one kind.
 import {
   type CelList,
   type CelMap,
@@ -18,11 +18,13 @@ import {
 export const STRICT_OPERATORS: ReadonlyMap<string, string> = new Map([
   ['_==_', '@equals'],
   ['_!=_', '@differs'],
-  ['@in', '@contains'],
+  ['@in', '@among'],
 ]);
 
 /** Whether an object has a member; also one that is `null`, which the library takes for missing. Of what is no object it fails. */
 export const HAS = '@has';
+/** `in` of what is always an object, or chosen by nobody who calls: of objects by their names. */
+export const IN_ANY = '@contains';
 /** What a loop goes over. */
 export const LIST = '@list';
 
@@ -34,8 +36,9 @@ export const STRICT_FUNCTIONS = [
   celFunc(HAS, [OBJECT, STRING], BOOL, (object, name) => hasKey(object, name)),
   celFunc('@equals', [DYN, DYN], BOOL, (one, other) => expectAlike(compare(one, other))),
   celFunc('@differs', [DYN, DYN], BOOL, (one, other) => !expectAlike(compare(one, other))),
-  celFunc('@contains', [STRING, OBJECT], BOOL, (name, object) => hasKey(object, name)),
-  celFunc('@contains', [DYN, LIST_TYPE], BOOL, (value, list) => expectAlike(findIn(value, list))),
+  celFunc('@among', [DYN, LIST_TYPE], BOOL, (value, list) => expectAlike(findIn(value, list))),
+  celFunc(IN_ANY, [DYN, LIST_TYPE], BOOL, (value, list) => expectAlike(findIn(value, list))),
+  celFunc(IN_ANY, [STRING, OBJECT], BOOL, (name, object) => hasKey(object, name)),
   celFunc(LIST, [LIST_TYPE], LIST_TYPE, (list) => list),
 ];
 

@@ -2,7 +2,7 @@
 import { isObject } from '../../../core/json.ts';
 import { toAsciiJson } from '../../../core/visible-json.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { cleanItem } from './clean-item.ts';
+import { cleanItem, MAX_ITEM } from './clean-item.ts';
 import { hasHidden } from './hidden-characters.ts';
 import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
@@ -28,7 +28,8 @@ function checkItem(kind: ListKind, item: RawItem): string | undefined {
   const checks = Object.entries({ ...COMMON_MEMBERS, ...MEMBERS[kind] });
   const wrong = checks.find(([name, check]) => !check(item[name]));
   if (wrong) return `has a member ${wrong[0]} that MCP does not allow`;
-  const { hiding } = cleanItem(item);
+  const { hiding, isTooLarge } = cleanItem(item);
+  if (isTooLarge) return `is larger than ${MAX_ITEM} characters`;
   return hiding === undefined
     ? undefined
     : `has characters that cannot be seen in a name or value that calls must have: ${showName(hiding)}`;

@@ -17,7 +17,12 @@ export interface CleanItem {
   readonly hiding: string | undefined;
   /** One that can be taken for another. */
   readonly lookAlike: string | undefined;
+  /** It was not read: that would hold up everybody else. */
+  readonly isTooLarge: boolean;
 }
+
+/** Characters of an item as JSON. No model could use one that is larger, and each is read at one go. */
+export const MAX_ITEM = 131_072;
 
 /** Characters of a description, a title. */
 const MAX_TEXT: Readonly<Record<string, number>> = { description: 16_384, title: 256 };
@@ -39,10 +44,11 @@ export function cleanItem(item: RawItem): CleanItem {
 
 function readItem(item: RawItem): CleanItem {
   const text = JSON.stringify(item);
+  if (text.length > MAX_ITEM) return { ...NOTHING_FOUND, item, isTooLarge: true };
   const mayHide = MAY_HIDE.test(text);
   const isAscii = !BEYOND_ASCII.test(text);
   if (!mayHide && isAscii && text.length <= MIN_BOUND) {
-    return { item, hiding: undefined, lookAlike: undefined };
+    return { ...NOTHING_FOUND, item };
   }
   const isResource = 'uri' in item || 'uriTemplate' in item;
   const reading: Reading = {
@@ -58,8 +64,10 @@ function readItem(item: RawItem): CleanItem {
     return [key, AS_IT_IS.has(key) ? value : readValue(reading, key, value, place)];
   });
   const { hiding, lookAlike } = reading;
-  return { item: Object.fromEntries(members), hiding, lookAlike };
+  return { item: Object.fromEntries(members), hiding, lookAlike, isTooLarge: false };
 }
+
+const NOTHING_FOUND = { hiding: undefined, lookAlike: undefined, isTooLarge: false };
 
 interface Reading {
   readonly maxima: Readonly<Record<string, number>>;

@@ -17,8 +17,8 @@ const NEEDED = [
   '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
 ].join('|');
 
-/** Unicode's own list (tags, selectors, fillers, joiners, soft hyphens, marks of direction), and annotations. */
-const INVISIBLE = '\\p{Default_Ignorable_Code_Point}\\ufff9-\\ufffb';
+/** Unicode's own list (tags, selectors, fillers, joiners, soft hyphens, marks of direction), annotations, and what is no character. */
+const INVISIBLE = '\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\ufff9-\\ufffb';
 
 /** What is none of them is passed over by its class alone: that is nearly everything. */
 const createHidden = (all: string, allowed: string): RegExp =>

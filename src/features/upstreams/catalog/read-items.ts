@@ -23,6 +23,7 @@ export async function readItems(
   const work = createTurns(clock);
   for (const item of items) {
     const isUsable = findItemProblem(kind, item) === undefined;
+    if (work.isOver()) await work.next();
     if (isUsable && ruled !== 'resource') lock?.check(server, ruled, item);
     if (work.isOver()) await work.next();
   }

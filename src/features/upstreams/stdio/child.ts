@@ -1,5 +1,5 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { type Clock, pause } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
@@ -7,6 +7,7 @@ import type { StreamPace } from '../transport/message-pace.ts';
 import { createPacedMessages } from '../transport/paced-messages.ts';
 import type { UpstreamError } from '../upstream.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
+import { spawnWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
 import { toCommand } from './run-as.ts';
@@ -41,6 +42,8 @@ export interface ChildDeps {
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** All that it finds in its environment. */
   readonly environment: Readonly<Record<string, string>>;
+  /** `findInheritedFiles` */
+  readonly inheritedFiles: readonly number[];
 }
 
 /** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
@@ -59,8 +62,7 @@ export function startChild(
 ): Child {
   try {
     // A group of its own, so that a signal reaches what it starts as well.
-    const { command, args } = toCommand(config);
-    const child = spawn(command, args, {
+    const child = spawnWithout(deps.inheritedFiles, toCommand(config), {
       cwd: config.cwd,
       env: { ...deps.environment },
       detached: true,

@@ -8,7 +8,8 @@ import { createEnvironment } from './environment.ts';
 import { createOutputLog } from './output-log.ts';
 import type { RunDeps } from './server-run.ts';
 
-export interface ProcessDeps extends Pick<RunDeps, 'answerMemory' | 'messagePace'> {
+export interface ProcessDeps
+  extends Pick<RunDeps, 'answerMemory' | 'messagePace' | 'inheritedFiles'> {
   readonly clock: Clock;
   readonly log: Log;
   /** Bytes of one message of the server (`MAX_UPSTREAM_BYTES`). */
@@ -19,11 +20,10 @@ export interface ProcessDeps extends Pick<RunDeps, 'answerMemory' | 'messagePace
   onProcessCount?(count: number): void;
 }
 
-export function createRunDeps(
-  config: StdioUpstreamConfig,
-  { clock, log, maxBytes, environment, onProcessCount, answerMemory, messagePace }: ProcessDeps,
-): RunDeps {
+export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): RunDeps {
   const { name: server } = config;
+  const { clock, log, maxBytes, environment, onProcessCount } = deps;
+  const { answerMemory, messagePace, inheritedFiles } = deps;
   let processes = 0;
   let strayAnswers = 0;
   const warnOfStrayAnswers = createWarnThrottle(clock, () =>
@@ -38,6 +38,7 @@ export function createRunDeps(
     maxBytes,
     answerMemory,
     messagePace,
+    inheritedFiles,
     environment: createEnvironment(environment, config.env, config.runAs),
     output: createOutputLog(config, log, clock),
     onStrayAnswer() {

@@ -32,6 +32,8 @@ export interface RunDeps {
   readonly clock: Clock;
   readonly maxBytes: number;
   readonly environment: Readonly<Record<string, string>>;
+  /** What it must not find open. */
+  readonly inheritedFiles: readonly number[];
   readonly output: OutputLog;
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
