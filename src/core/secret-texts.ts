@@ -26,17 +26,24 @@ const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/g;
 
 /** The parts that look like secrets of what a program is called with; in a URL also as a program would decode them. */
 export const findSecretArguments = (args: readonly string[]): readonly string[] =>
-  args.flatMap((text, index) => [
-    ...findSecretParts(text),
-    ...(isValueOfSecretOption(text, args[index - 1]) ? [text] : []),
-  ]);
+  args.flatMap((text, index) => findInArgument(text, args[index - 1]));
+
+const findInArgument = (text: string, before: string | undefined): readonly string[] => [
+  ...findSecretParts(text),
+  ...(isValueOfSecretOption(text, before) ? [text] : []),
+];
 
 /** A command as it may be shown: somebody may have written its arguments there, too. */
 export const hideSecretArguments = (command: string): string =>
-  findSecretArguments(command.split(/\s+/)).reduce(
-    (shown, secret) => shown.replaceAll(secret, '…'),
-    command,
-  );
+  command
+    .split(/(\s+)/)
+    .map((word, index, words) =>
+      findInArgument(word, words[index - 2]).reduce(
+        (shown, secret) => shown.replaceAll(secret, '…'),
+        word,
+      ),
+    )
+    .join('');
 
 function findSecretParts(text: string): readonly string[] {
   const [, name, assigned] = ASSIGNMENT.exec(text) ?? [];

@@ -1,5 +1,5 @@
 // §18.1: the user of the system that programs behind the gateway run as, looked up once for each load of the file.
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import type { FoundProgramUser } from '../../core/gateway-file/parse-options.ts';
 import { quote } from '../../core/quote.ts';
 
@@ -10,12 +10,12 @@ const LOOKUP_MS = 10_000;
 /** (uid_t) -1 means "leave it as it is" to the system. */
 const MAX_ID = 4_294_967_294;
 
-/** Never throws. */
-export function findProgramUser(text: string): FoundProgramUser {
+/** Never rejects. */
+export async function findProgramUser(text: string): Promise<FoundProgramUser> {
   if (process.platform !== 'linux')
     return refuse('Programs can run as another user on Linux only. Remove it here.');
   const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? [];
-  const entry = lookUp(uid ?? text);
+  const entry = await lookUp(uid ?? text);
   if ('problem' in entry) return refuse(entry.problem);
   const user =
     uid === undefined
@@ -47,21 +47,19 @@ type Entry =
   | { readonly problem: string };
 
 /** Of any source that the system has, as /etc/nsswitch.conf says. */
-function lookUp(key: string): Entry {
-  try {
-    const line = execFileSync('getent', ['passwd', key], {
-      encoding: 'utf8',
-      env: { PATH: SYSTEM_PATH },
-      stdio: ['ignore', 'pipe', 'ignore'],
-      timeout: LOOKUP_MS,
+const lookUp = (key: string): Promise<Entry> =>
+  new Promise((resolve) => {
+    const options = { env: { PATH: SYSTEM_PATH }, timeout: LOOKUP_MS };
+    execFile('getent', ['passwd', key], options, (error, line) => {
+      // getent says so where it has no entry.
+      if (error?.code === 2) resolve({ user: undefined });
+      else if (error !== null)
+        resolve({ problem: `The user could not be looked up by getent (${error.message}).` });
+      else resolve({ user: readEntry(line) });
     });
-    const [name = '', , uid, gid, , home = ''] = line.trim().split(':');
-    return { user: { uid: Number(uid), gid: Number(gid), name, home } };
-  } catch (error) {
-    // getent says so where it has no entry.
-    if (error instanceof Error && 'status' in error && error.status === 2)
-      return { user: undefined };
-    const reason = error instanceof Error ? error.message : String(error);
-    return { problem: `The user could not be looked up by getent (${reason}).` };
-  }
+  });
+
+function readEntry(line: string) {
+  const [name = '', , uid, gid, , home = ''] = line.trim().split(':');
+  return { uid: Number(uid), gid: Number(gid), name, home };
 }

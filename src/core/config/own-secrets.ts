@@ -7,9 +7,10 @@ const SECRET_VARIABLES: ReadonlySet<string> = new Set(
   ),
 );
 
-/** An address alone, as REDIS_URL and HTTPS_PROXY mostly are: without user info and query. */
+/** Of these, an address alone is no secret: without user info and query. */
+const ADDRESS = /_(?:URL|PROXY)$/;
 const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
 
 /** Whether a variable holds a secret of the gateway. */
 export const isOwnSecret = (variable: string, value: string): boolean =>
-  SECRET_VARIABLES.has(variable) && !PLAIN_URL.test(value);
+  SECRET_VARIABLES.has(variable) && !(ADDRESS.test(variable) && PLAIN_URL.test(value));

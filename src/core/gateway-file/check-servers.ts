@@ -8,19 +8,37 @@ import type {
 } from './gateway-file.ts';
 import { commonMembers, httpMembers, stdioMembers } from './members/server-members.ts';
 import type { PlacedServer } from './members/servers-shape.ts';
-import type { ParseOptions } from './parse-options.ts';
+import type { FoundProgramUser, ParseOptions } from './parse-options.ts';
 import type { MemberReader } from './shapes/object.ts';
 
 /** The servers with what their paths lead to. Reports at each what is wrong. */
-export function checkServers(
+export async function checkServers(
   servers: readonly PlacedServer[],
   separator: string,
   options: ParseOptions,
-): readonly UpstreamConfig[] {
+): Promise<readonly UpstreamConfig[]> {
   servers.forEach((server, index) => {
     checkName(server, separator, servers.slice(0, index));
   });
-  return servers.map((server) => completeServer(server, options));
+  const users = await findUsers(servers, options);
+  return servers.map((server) => completeServer(server, options, users));
+}
+
+/** By what the file or RUN_PROGRAMS_AS calls them. */
+type Users = ReadonlyMap<string, FoundProgramUser>;
+
+async function findUsers(
+  servers: readonly PlacedServer[],
+  { runProgramsAs, findProgramUser }: ParseOptions,
+): Promise<Users> {
+  const texts = servers
+    .filter(({ config }) => config.kind === 'stdio')
+    .flatMap(({ members }) => members.read(stdioMembers.runAs) ?? runProgramsAs ?? []);
+  return new Map(
+    await Promise.all(
+      [...new Set(texts)].map(async (text) => [text, await findProgramUser(text)] as const),
+    ),
+  );
 }
 
 function checkName(
@@ -56,10 +74,14 @@ function overlap(one: string, other: string, separator: string): boolean {
 const describePrefixes = (one: string, other: string): string =>
   one === other ? `both have the prefix ${one}` : `${other} and ${one} begin alike`;
 
-const completeServer = (server: PlacedServer, options: ParseOptions): UpstreamConfig =>
+const completeServer = (
+  server: PlacedServer,
+  options: ParseOptions,
+  users: Users,
+): UpstreamConfig =>
   server.config.kind === 'http'
     ? completeHttp(server.config, server, options)
-    : completeStdio(server.config, server, options);
+    : completeStdio(server.config, server, options, users);
 
 function completeHttp(
   config: HttpUpstreamConfig,
@@ -108,6 +130,7 @@ function completeStdio(
   config: StdioUpstreamConfig,
   { members }: PlacedServer,
   options: ParseOptions,
+  users: Users,
 ): StdioUpstreamConfig {
   const { hasRedis, resolvePath } = options;
   if (config.isolation === 'session' && hasRedis)
@@ -115,7 +138,7 @@ function completeStdio(
       '"session" cannot be used with REDIS_URL: another replica could not reach the process of a session. Use "user" or "shared", or run one replica without REDIS_URL.',
       stdioMembers.isolation,
     );
-  const runAs = findUser(members, options);
+  const runAs = findUser(members, options, users);
   if (runAs !== undefined) checkEnvironment(config, members);
   const cwd = config.cwd === undefined ? undefined : resolvePath(config.cwd);
   return { ...config, cwd, runAs };
@@ -123,12 +146,13 @@ function completeStdio(
 
 function findUser(
   { read, report }: MemberReader,
-  { runProgramsAs, findProgramUser }: ParseOptions,
+  { runProgramsAs }: ParseOptions,
+  users: Users,
 ): ProgramUser | undefined {
   const own = read(stdioMembers.runAs);
   const text = own ?? runProgramsAs;
-  if (text === undefined) return undefined;
-  const found = findProgramUser(text);
+  const found = text === undefined ? undefined : users.get(text);
+  if (found === undefined) return undefined;
   if (found.kind === 'found') return found.user;
   return own === undefined
     ? report(`RUN_PROGRAMS_AS: ${found.message}`)

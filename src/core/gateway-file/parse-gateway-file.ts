@@ -65,7 +65,7 @@ async function completeFile(
   return {
     builtIn,
     separator,
-    servers: checkServers(servers, separator, options),
+    servers: await checkServers(servers, separator, options),
     rules: placedRules,
     meansNoRules,
   };

@@ -14,8 +14,8 @@ export interface ParseOptions {
   readonly hasStateSecret: boolean;
   /** The user of programs without `runAs` (`RUN_PROGRAMS_AS`). */
   readonly runProgramsAs: string | undefined;
-  /** A user that programs may run as, by name or numbers. */
-  findProgramUser(text: string): FoundProgramUser;
+  /** A user that programs may run as, by name or numbers. Asked once for each text; never rejects. */
+  findProgramUser(text: string): Promise<FoundProgramUser>;
   /** An absolute path, for one that is relative to the file. */
   resolvePath(path: string): string;
   /** The text of a file that the configuration names. @throws Error with what is wrong with it. */

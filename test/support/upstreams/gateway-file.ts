@@ -13,7 +13,7 @@ export function parseFile(content: unknown, options: Partial<ParseOptions> = {})
     hasRedis: false,
     hasStateSecret: false,
     runProgramsAs: undefined,
-    findProgramUser: () => ({ kind: 'problem', message: 'There are no users here.' }),
+    findProgramUser: async () => ({ kind: 'problem', message: 'There are no users here.' }),
     resolvePath: (path) => `/etc/postern/${path}`,
     readText(path) {
       throw new Error(`there is no ${path}`);
