@@ -187,6 +187,10 @@ test.each([
   ['events without data', 'data:\n\n'],
   ['events of other names', 'event: other\ndata: x\n\n'],
   ['fields that mean nothing', 'field: x\n\n'],
+  ['empty lines', '\n'],
+  ['carriage returns', '\r'],
+  ['ids', 'id: 1\n\n'],
+  ['lines of one event', 'data: x\n'],
   ['answers that nobody waits for', toEvent({ jsonrpc: '2.0', id: 987_654, result: {} })],
 ])('§18.4 a stream of a session that brings %s without end is paused', async (_what, text) => {
   const { clock, server, upstream, startCall } = await startServer();
