@@ -7,8 +7,8 @@ import { createLineSplitter } from './line-splitter.ts';
 /** Bytes of a line that are looked at. */
 const MAX_LINE = 4096;
 /** Bytes at the beginning of a large piece that are looked at, and at its end. */
-const LOOKED_AT = 4096;
-const LINE_FEED = Buffer.from('\n');
+const LOOKED_AT = 8192;
+const LINE_FEED = 0x0a;
 const LINES_PER_MS = 10;
 /** In one piece: fewer need no pause. */
 const MANY_LINES = 1000;
@@ -30,14 +30,19 @@ export function readErrorOutput(
 
   output.on('data', (piece: Buffer) => {
     lines = 0;
-    const isLarge = piece.length > 2 * LOOKED_AT;
-    if (isLarge) {
-      splitter.add(piece.subarray(0, LOOKED_AT));
-      splitter.add(LINE_FEED);
-      splitter.add(piece.subarray(-LOOKED_AT));
-    } else splitter.add(piece);
-    if (!isLarge && lines < MANY_LINES) return;
+    const parts = selectLines(piece);
+    for (const part of parts) splitter.add(part);
+    if (parts.length === 1 && lines < MANY_LINES) return;
     output.pause();
     clock.after(Math.max(SHORT_PAUSE_MS, lines / LINES_PER_MS), () => output.resume());
   });
+}
+
+/** Whole lines of a large piece: a secret that is cut is not recognized. */
+function selectLines(piece: Buffer): readonly Buffer[] {
+  if (piece.length <= 2 * LOOKED_AT) return [piece];
+  const firstEnd = piece.lastIndexOf(LINE_FEED, LOOKED_AT - 1) + 1;
+  const lastStart = piece.indexOf(LINE_FEED, piece.length - LOOKED_AT) + 1;
+  if (firstEnd === 0 || lastStart === 0) return [piece];
+  return [piece.subarray(0, firstEnd), piece.subarray(lastStart)];
 }
