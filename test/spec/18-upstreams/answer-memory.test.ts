@@ -9,6 +9,7 @@ import { type CatalogGateway, startForTest } from '../../support/upstreams/catal
 import { sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
 
 const MEBIBYTE = 1_048_576;
+const TIMEOUT = 3_600_000;
 
 interface Stalled {
   /** Sends the rest of it. */
@@ -26,11 +27,16 @@ beforeEach(async () => {
   stalled = new Map();
   const server = closeAfterTest(
     await startRawServer((res, id, { params }) => {
-      const { key = '', mebibytes = 0, isEvent = false } = Object(params.arguments);
-      stalled.set(key, startAnswer(res, id, mebibytes * MEBIBYTE, isEvent));
+      const { key = '', mebibytes = 0, isEvent = false, noise } = Object(params.arguments);
+      stalled.set(
+        key,
+        noise === undefined
+          ? startAnswer(res, id, mebibytes * MEBIBYTE, isEvent)
+          : startNoise(res, noise, mebibytes * MEBIBYTE),
+      );
     }),
   );
-  const file = { mcpServers: { one: { url: server.url, timeout: 3_600_000 } } };
+  const file = { mcpServers: { one: { url: server.url, timeout: TIMEOUT } } };
   gateway = await startForTest({ file, clock });
 });
 
@@ -58,6 +64,13 @@ function startAnswer(res: ServerResponse, id: number, bytes: number, isEvent: bo
   };
 }
 
+/** What of a stream of events is none. */
+function startNoise(res: ServerResponse, text: string, bytes: number): Stalled {
+  res.writeHead(200, { 'content-type': 'text/event-stream' });
+  res.write(text.repeat(bytes / text.length));
+  return { finish: () => void res.destroy(), isSent: true, isClosed: false };
+}
+
 /** The time stands still: calls that have no answer would not end. */
 afterEach(() => {
   for (const { finish: end } of stalled.values()) end();
@@ -74,10 +87,16 @@ interface Result {
 }
 
 /** Resolves when most of the answer has come in, and a second later is measured how fast it comes. */
-async function startCall(sub: string, key: string, mebibytes: number, isEvent = false) {
+async function startCall(
+  sub: string,
+  key: string,
+  mebibytes: number,
+  isEvent = false,
+  noise?: string,
+) {
   const token = await gateway.issuer.sign({ sub });
   const session = await gateway.open({ token });
-  const params = { name: 'one__any', arguments: { key, mebibytes, isEvent } };
+  const params = { name: 'one__any', arguments: { key, mebibytes, isEvent, noise } };
   const answer = gateway
     .rpc({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { session, token })
     .then(({ json }): Result => json.result);
@@ -137,6 +156,18 @@ test('§18.4 an answer that comes while others stall has room', async () => {
   const whole = await startCall('ann', 'whole', 7);
   expect(await finish(whole)).toBe(7 * MEBIBYTE);
   expect(stalls.map(isClosed).sort()).toEqual([false, true]);
+});
+
+test.each([
+  ['empty lines', '\n'],
+  ['long fields that mean nothing', `id: ${'1'.repeat(1000)}\n\n`],
+])("§18.4 %s in a stream take no memory, and end nobody's call", async (_what, noise) => {
+  const other = await startCall('bob', 'other', 7);
+  const noisy = await startCall('ann', 'noisy', 80, true, noise);
+  await flushLoopback(1000);
+  expect(await finish(other)).toBe(7 * MEBIBYTE);
+  clock.advance(TIMEOUT);
+  expect(await noisy.answer).toMatchObject({ isError: true });
 });
 
 test('§18.4 an answer of over 500,000 values of JSON fails its call, however few bytes they are', async () => {

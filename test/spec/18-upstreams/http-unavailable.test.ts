@@ -12,9 +12,11 @@ import {
   sendJson,
   startScriptedHttp,
   toError,
+  toResult,
 } from '../../support/upstreams/scripted-http.ts';
 
 const caller = sessionCaller();
+const RESULT = { content: [] };
 
 async function openTo(
   given: Parameters<typeof openHttpUpstream>[0],
@@ -183,6 +185,21 @@ describe('a server of which calls fail', () => {
     expect(upstream.isUp).toBe(true);
     expect(states).toEqual(['true: it answers']);
     expect(lines.filter(isDownLine)).toEqual([]);
+  });
+
+  test('§18.4 that gets too many requests by then is there all the same', async () => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    const { upstream, states } = await openTo({ url: server.url });
+    await upstream.describe(caller);
+    const before = server.count('server/discover');
+    server.answer('server/discover', (res) => void res.writeHead(429).end());
+    server.answer('tools/call', (res) => void res.writeHead(503).end());
+    await expect(callTool(upstream, caller, 'any')).rejects.toThrow();
+    await expect.poll(() => server.count('server/discover')).toBe(before + 1);
+    server.answer('tools/call', (res, request) => sendJson(res, toResult(request, RESULT)));
+    for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+    expect(await callTool(upstream, caller, 'any')).toEqual(RESULT);
+    expect(states).toEqual(['true: it answers']);
   });
 
   test('§18.4 that is there no longer is down once the gateway has looked for it', async () => {

@@ -148,6 +148,19 @@ test('§18.4 streams of all users of a server are looked at 4,000 times in a sec
   expect(await other.answer).toEqual(RESULT);
 });
 
+test('§18.4 many small answers of one user leave others of the server their pace', async () => {
+  const { startCall } = await startServer();
+  for (let batch = 0; batch < 10; batch += 1) {
+    const calls = Array.from({ length: 30 }, () =>
+      startCall('any', callerOf('ann'), { progress: 15 }),
+    );
+    await Promise.all(calls.map(({ answer }) => answer));
+  }
+  const other = startCall('any', callerOf('bob'), { progress: 100 });
+  await expect.poll(() => other.heard.length).toBe(100);
+  expect(await other.answer).toEqual(RESULT);
+});
+
 test('§18.4 in one turn of the event loop 100 messages are looked at', async () => {
   const { startCall } = await startServer();
   const calls = ['ann', 'bob', 'cid'].map((sub) => startCall('floods', callerOf(sub)));
@@ -187,6 +200,10 @@ test.each([
   ['events without data', 'data:\n\n'],
   ['events of other names', 'event: other\ndata: x\n\n'],
   ['fields that mean nothing', 'field: x\n\n'],
+  ['empty lines', '\n'],
+  ['carriage returns', '\r'],
+  ['ids', 'id: 1\n\n'],
+  ['lines of one event', 'data: x\n'],
   ['answers that nobody waits for', toEvent({ jsonrpc: '2.0', id: 987_654, result: {} })],
 ])('§18.4 a stream of a session that brings %s without end is paused', async (_what, text) => {
   const { clock, server, upstream, startCall } = await startServer();

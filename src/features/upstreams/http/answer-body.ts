@@ -39,8 +39,8 @@ export interface EventBodyOptions {
   readonly maxBytes: number;
   onMessage(data: string): void;
   onNamedEvent(name: string, data: string): void;
-  /** A comment, a field that means nothing, an event without data. */
-  onNoise(): void;
+  /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
+  onNoise(count: number): void;
   onEnd(): void;
 }
 
@@ -48,10 +48,15 @@ export interface EventBodyOptions {
 export function createEventBody(options: EventBodyOptions): AnswerBody {
   const { maxBytes, onMessage, onNamedEvent, onNoise, onEnd } = options;
   const decoder = new StringDecoder('utf8');
+  const toLineFeeds = createToLineFeeds();
   /** Of the line that has begun. */
   const held = createGrowingBuffer();
   /** Of the event that has begun: about what its lines take so far. */
   let heldOfEvent = 0;
+  let commentBytes = 0;
+  let hadLineEnd = false;
+  /** That no message or comment accounts for. */
+  let lines = 0;
   let problem: string | undefined;
 
   const parser = createParser({
@@ -59,30 +64,42 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
     maxBufferSize: maxBytes,
     onError({ type }) {
       if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
-      else onNoise();
+      else onNoise(1);
     },
     onEvent({ event = 'message', data }) {
-      heldOfEvent = 0;
+      lines -= LINES_A_MESSAGE;
       if (event !== 'message') onNamedEvent(event, data);
       // The first event of a stream may be empty (MCP 2025-11-25, resuming).
-      else if (data === '') onNoise();
+      else if (data === '') onNoise(1);
       else onMessage(data);
     },
     onComment(comment) {
-      heldOfEvent = Math.max(0, heldOfEvent - comment.length - COMMENT_BYTES);
-      onNoise();
+      lines -= LINES_A_MESSAGE;
+      commentBytes += comment.length + COMMENT_BYTES;
+      onNoise(1);
     },
   });
+
+  function feed(text: string): void {
+    commentBytes = 0;
+    lines += countLineFeeds(text);
+    parser.feed(text);
+    const begun = measureBegun(text, hadLineEnd) ?? heldOfEvent + text.length;
+    heldOfEvent = Math.max(0, begun - commentBytes);
+    hadLineEnd = text.endsWith('\n');
+    lines = Math.max(0, lines);
+    if (lines < LINES_A_MESSAGE) return;
+    onNoise(Math.floor(lines / LINES_A_MESSAGE));
+    lines %= LINES_A_MESSAGE;
+  }
 
   return {
     add(chunk) {
       held.append(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
-        const lines = held.take();
-        heldOfEvent += lines.length;
-        parser.feed(decoder.write(lines));
+        feed(toLineFeeds(decoder.write(held.take())));
       }
-      return held.byteLength() > maxBytes ? tooLong(maxBytes) : problem;
+      return held.byteLength() + heldOfEvent > maxBytes ? tooLong(maxBytes) : problem;
     },
     end: onEnd,
     get keptBytes() {
@@ -91,8 +108,36 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
   };
 }
 
-/** A colon, and the ends of its line and of the empty one that mostly follows. */
+/** A colon, a space, and the end of its line. */
 const COMMENT_BYTES = 3;
+/** Events have fewer lines, but for those whose data has more: so many cost about as much as a message. */
+const LINES_A_MESSAGE = 8;
+const EMPTY_LINE = '\n\n';
+
+/** How much follows the last empty line, which ends what had begun, be it an event or not; undefined where there is none. */
+function measureBegun(text: string, isAtLine: boolean): number | undefined {
+  const end = text.lastIndexOf(EMPTY_LINE);
+  if (end !== -1) return text.length - end - EMPTY_LINE.length;
+  return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;
+}
+
+/** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
+function createToLineFeeds(): (text: string) => string {
+  let hadReturn = false;
+
+  return function toLineFeeds(text) {
+    if (text === '') return text;
+    const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
+    hadReturn = text.endsWith('\r');
+    return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
+  };
+}
+
+function countLineFeeds(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1;
+  return count;
+}
 
 /** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;

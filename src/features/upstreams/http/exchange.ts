@@ -148,7 +148,7 @@ export function startExchange(
         pace.count(1, data.length);
         if (!isOver) listener.onNamedEvent?.(name, data);
       },
-      onNoise: () => pace.count(1, 0),
+      onNoise: (count) => pace.count(count, 0),
       onEnd: () => messages.end(complete),
     });
   }

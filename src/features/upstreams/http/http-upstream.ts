@@ -48,13 +48,16 @@ export function createHttpUpstream(
     judge,
   });
 
-  /** With credentials of users the gateway itself has none: that they are missed shows that the server is there. */
+  /**
+   * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
+   * 429 for all, as one user may have used up what the gateway may ask.
+   */
   async function probe(): Promise<void> {
     try {
       await protocol.probe();
     } catch (error) {
       const isThere = error instanceof RefusalError && !isDownStatus(error.status);
-      if (!(isForUsers && isThere)) throw error;
+      if (!isThere || !(isForUsers || error.status === 429)) throw error;
     }
   }
 

@@ -7,6 +7,7 @@ import type { StreamPace } from '../transport/message-pace.ts';
 import { createPacedMessages } from '../transport/paced-messages.ts';
 import type { UpstreamError } from '../upstream.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
+import { readErrorOutput } from './error-output.ts';
 import { spawnWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
@@ -52,8 +53,6 @@ const INPUT_ENDED_MS = 500;
 const TERM_MS = 2000;
 /** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
 const LAST_WORDS_MS = 250;
-/** Bytes of a line of its error output that are looked at. */
-const MAX_ERROR_LINE = 4096;
 
 export function startChild(
   config: StdioUpstreamConfig,
@@ -141,16 +140,12 @@ function watchChild(
         advice: 'Raise MAX_UPSTREAM_BYTES if its answers are meant to be so large.',
       }),
   });
-  const errors = createLineSplitter(MAX_ERROR_LINE, {
-    onLine: handlers.onErrorLine,
-    onTooLong: handlers.onErrorLine,
-  });
   child.stdout.on('data', (piece: Buffer) => {
     output.add(piece);
     messages.check();
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
-  child.stderr.on('data', errors.add);
+  readErrorOutput(child.stderr, clock, handlers.onErrorLine);
   // What breaks a stream is told by the child's end.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});

@@ -137,6 +137,7 @@ export function createMessagePace(clock: Clock): MessagePace {
       let behindFrom = 0;
       let lastBehindAt = Number.NEGATIVE_INFINITY;
 
+      /** That of the most callers comes last. */
       function listWindows(): readonly Window[] {
         return [
           ...(isShared ? [] : [own]),
@@ -166,8 +167,9 @@ export function createMessagePace(clock: Clock): MessagePace {
           timeTurn();
           if (count === 0) return;
           messages += count;
+          // What is beyond a window all the same, as the first ones of a stream may be, takes nothing of what others share.
           for (const window of listWindows()) {
-            refill(window);
+            if (!hasRoomIn(window)) break;
             window.used += size;
           }
         },
