@@ -1,11 +1,16 @@
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import { createAvailability } from '../../../src/features/upstreams/http/availability.ts';
+import { toConnectionError } from '../../../src/features/upstreams/http/failures.ts';
+import { createJudge } from '../../../src/features/upstreams/http/judge.ts';
 import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { issueCertificate } from '../../support/upstreams/certificates.ts';
-import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { HTTP_DEFAULTS, openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import { callTool, sessionCaller } from '../../support/upstreams/requests.ts';
 import {
   type Respond,
@@ -213,6 +218,61 @@ describe('a server of which calls fail', () => {
     });
     await expect.poll(() => upstream.isUp).toBe(false);
   });
+});
+
+describe('a connection that fails', () => {
+  /** A server that is up, of which the gateway's own look fails by the code `look`, if any. */
+  function useJudge(look?: string) {
+    let looks = 0;
+    const { log } = collectLog();
+    const availability = createAvailability({
+      name: 's',
+      async probe() {
+        looks += 1;
+        if (look !== undefined) throw fail(look);
+      },
+      clock: systemClock,
+      log,
+    });
+    closeAfterTest(availability);
+    availability.noteUp();
+    const judge = createJudge({ ...HTTP_DEFAULTS, url: 'http://127.0.0.1:1/mcp' }, availability);
+    return { availability, judge, looks: () => looks };
+  }
+  const fail = (code: string) =>
+    toConnectionError(Object.assign(new Error('connect'), { code }), false);
+
+  test.each(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'CERT_HAS_EXPIRED'])(
+    '§18.4 by %s says that the server is down',
+    (code) => {
+      const { availability, judge } = useJudge();
+      judge.noteFailure(fail(code));
+      expect(availability.isUp).toBe(false);
+    },
+  );
+
+  test.each(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT', 'EAI_AGAIN', 'ECONNRESET', 'EPROTO'])(
+    '§18.4 by %s has the gateway look for itself',
+    async (code) => {
+      const there = useJudge();
+      there.judge.noteFailure(fail(code));
+      expect(there.looks()).toBe(1);
+      expect(there.availability.isUp).toBe(true);
+      const gone = useJudge(code);
+      gone.judge.noteFailure(fail(code));
+      await expect.poll(() => gone.availability.isUp).toBe(false);
+    },
+  );
+
+  test.each(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL'])(
+    '§18.4 by %s, which this machine lacks, says nothing about the server',
+    (code) => {
+      const { availability, judge, looks } = useJudge();
+      judge.noteFailure(fail(code));
+      expect(looks()).toBe(0);
+      expect(availability.isUp).toBe(true);
+    },
+  );
 });
 
 describe('a server that refuses the gateway', () => {

@@ -43,7 +43,7 @@ export async function openHttpUpstream(
 
   function openReplica(other: Partial<HttpUpstreamConfig> = {}): Upstream {
     const upstream = createHttpUpstream(
-      { ...DEFAULTS, ...config, ...other },
+      { ...HTTP_DEFAULTS, ...config, ...other },
       {
         clock,
         log,
@@ -102,7 +102,7 @@ function watchStore(opened: Store) {
   return { store, written, trips: () => count };
 }
 
-const DEFAULTS = {
+export const HTTP_DEFAULTS = {
   kind: 'http',
   name: 'server',
   prefix: 'server',

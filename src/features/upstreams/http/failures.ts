@@ -27,10 +27,13 @@ function findMistake(code: string, cause: unknown): string | undefined {
 }
 
 function describeConnectionError(code: string): string {
-  if (/CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/.test(code)) return `its certificate is refused (${code})`;
+  if (CERTIFICATE.test(code)) return `its certificate is refused (${code})`;
   const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
   return reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
 }
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/;
+const TLS = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_|_SSL_/;
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'it refuses connections',
@@ -44,6 +47,9 @@ const REASONS: Readonly<Record<string, string>> = {
   EPIPE: 'it closed the connection',
   ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS: perhaps its address begins with http:',
   UND_ERR_SOCKET: 'it closed the connection',
+  EMFILE: 'the gateway has too many files open: raise its limit (ulimit -n, LimitNOFILE)',
+  ENFILE: 'the system has too many files open',
+  EADDRNOTAVAIL: 'the gateway has no port left to connect from',
 };
 
 /** There is no connection to the server, or none any more. */
@@ -51,11 +57,21 @@ export class ConnectionError extends UpstreamError {
   /** A connection that stood was closed: that of one request, or of a server that ended. */
   readonly isBroken: boolean;
 
+  /** Everybody else would meet the same: nobody is there, or somebody else is. */
+  readonly isEverybodys: boolean;
+  /** This machine has no more files, ports or memory: it says nothing about the server. */
+  readonly isOwn: boolean;
+
   constructor(reason: string, code: string, cause: unknown) {
     super('unavailable', reason, { cause });
     this.isBroken = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(code);
+    this.isEverybodys = NOBODY_THERE.has(code) || TLS.test(code);
+    this.isOwn = SHORTAGES.has(code);
   }
 }
+
+const NOBODY_THERE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH']);
+const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
 /** Whether a status says that the server as a whole cannot be used now. */
 export const isDownStatus = (status: number): boolean =>

@@ -6,7 +6,7 @@ import { createUsage } from '../transport/usage.ts';
 import type { Upstream } from '../upstream.ts';
 import { createAvailability } from './availability.ts';
 import { createConnection } from './connection.ts';
-import { isDownStatus, RefusalError } from './failures.ts';
+import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import type { HttpUpstreamDeps } from './http-upstream-deps.ts';
 import { createJudge } from './judge.ts';
 import { createProtocol } from './protocol.ts';
@@ -50,12 +50,13 @@ export function createHttpUpstream(
 
   /**
    * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
-   * 429 for all, as one user may have used up what the gateway may ask.
+   * 429 for all, as one user may have used up what the gateway may ask. What this machine lacks takes no server away.
    */
   async function probe(): Promise<void> {
     try {
       await protocol.probe();
     } catch (error) {
+      if (error instanceof ConnectionError && error.isOwn && availability.isUp === true) return;
       const isThere = error instanceof RefusalError && !isDownStatus(error.status);
       if (!isThere || !(isForUsers || error.status === 429)) throw error;
     }

@@ -23,9 +23,10 @@ export function createJudge(config: HttpUpstreamConfig, availability: Availabili
     isDownStatus(status) || (status === 401 && !isPersonal);
 
   function noteFailure(failure: unknown): void {
-    if (!(failure instanceof ConnectionError)) return;
-    if (failure.isBroken) availability.suspect();
-    else availability.noteDown(failure);
+    if (!(failure instanceof ConnectionError) || failure.isOwn) return;
+    if (failure.isEverybodys) availability.noteDown(failure);
+    // One connection that broke, or came to nothing while this process was busy.
+    else availability.suspect();
   }
 
   return {
