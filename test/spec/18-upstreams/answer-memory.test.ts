@@ -2,6 +2,7 @@
 // is not among those who pay.
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createAnswerMemory } from '../../../src/features/upstreams/transport/answer-memory.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { flushLoopback } from '../../support/gateway/manual-connection.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -185,4 +186,17 @@ test('§18.4 an answer of over 500,000 values of JSON fails its call, however fe
   };
   expect((await call(499_000)).values).toHaveLength(499_000);
   expect(await call(500_000)).toMatchObject({ isError: true });
+});
+
+test('§18.4 lists of one server take nothing of what those of another have', () => {
+  const memory = createAnswerMemory(clock, 8 * MEBIBYTE);
+  const dropped: string[] = [];
+  const list = (server: string, name: string) =>
+    memory.open({ server }, () => void dropped.push(name));
+  const slow = list('b', 'slow');
+  slow.note(8 * MEBIBYTE, 8 * MEBIBYTE);
+  clock.advance(1000);
+  for (const name of ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'])
+    list('a', name).note(8 * MEBIBYTE, 8 * MEBIBYTE);
+  expect(dropped).toEqual(['one', 'two', 'three', 'four', 'five', 'six']);
 });

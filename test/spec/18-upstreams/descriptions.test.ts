@@ -3,9 +3,13 @@ import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { createServerLists } from '../../../src/features/upstreams/catalog/server-lists.ts';
+import { createDescriptions } from '../../../src/features/upstreams/http/descriptions.ts';
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
-import { GATEWAY_CALLER } from '../../../src/features/upstreams/upstream.ts';
+import {
+  GATEWAY_CALLER,
+  type UpstreamDescription,
+} from '../../../src/features/upstreams/upstream.ts';
 import { CLIENT_CAPABILITIES, stateless } from '../../support/clients/stateless.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -14,13 +18,14 @@ import {
   type CatalogGateway,
   startForTest as start,
 } from '../../support/upstreams/catalog-gateway.ts';
-import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
+import { HTTP_DEFAULTS, openHttpUpstream } from '../../support/upstreams/http-upstream.ts';
 import {
   buildTool,
   serveForTest as serve,
   startListingServer,
 } from '../../support/upstreams/listing-server.ts';
 import { serveSse } from '../../support/upstreams/listing-sse.ts';
+import { sessionCaller } from '../../support/upstreams/requests.ts';
 import { scripted } from '../../support/upstreams/stdio.ts';
 
 type Headers = Readonly<Record<string, unknown>>;
@@ -223,6 +228,27 @@ test('§18.4 descriptions: a client that can do less does not change what all ot
     expect(json.result.capabilities).toHaveProperty('tools');
     expect(await gateway.listNames('tools/list')).toEqual(['a__t']);
   }
+});
+
+test('§18.4 descriptions: what differs for one client has the gateway ask anew, and what all were told serves meanwhile', () => {
+  const said = (instructions: string): UpstreamDescription => ({
+    era: 'session',
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    serverInfo: {},
+    instructions,
+  });
+  const descriptions = createDescriptions(
+    { ...HTTP_DEFAULTS, url: 'http://127.0.0.1:1/mcp' },
+    { onChange() {} },
+  );
+  const client = sessionCaller();
+  descriptions.note(GATEWAY_CALLER, said('as ever'));
+  descriptions.note(client, said('for you alone'));
+  expect(descriptions.find(GATEWAY_CALLER)).toEqual(said('as ever'));
+  expect(descriptions.findCurrent(GATEWAY_CALLER)).toBeUndefined();
+  descriptions.note(GATEWAY_CALLER, said('new'));
+  expect(descriptions.findCurrent(client)).toEqual(said('new'));
 });
 
 test('§18.4 descriptions: of more users than are kept, those who came last are', async () => {

@@ -172,7 +172,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     body,
     maxBytes,
     isAnswered: true,
-    countAnswer: (onDrop) => answerMemory.open(findOwner(caller), onDrop),
+    countAnswer: (onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
     openPace: () =>
       messagePace.open({ server: config.name, user: caller.user?.sub, isShared: false }),
   });
@@ -229,8 +229,8 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
   };
 }
 
-const findOwner = (caller: UpstreamCaller): AnswerOwner =>
-  caller === GATEWAY_CALLER ? 'gateway' : { sub: caller.user?.sub };
+const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
+  caller === GATEWAY_CALLER ? { server } : { sub: caller.user?.sub };
 
 /**
  * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then

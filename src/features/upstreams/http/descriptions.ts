@@ -40,7 +40,7 @@ export function createDescriptions(
         memory.note(audience, description);
       } else if (!isDeepStrictEqual(known, description)) {
         // It may be another server now, or say so to this client alone: the gateway asks for itself.
-        memory.forget(audience);
+        memory.expire(audience);
       }
     },
   };

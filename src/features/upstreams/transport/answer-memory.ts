@@ -1,5 +1,5 @@
-// §18.4: the memory that answers of servers take while they come in: a budget for each user, for the gateway's own
-// requests, and for all users together. Where one is full, the slowest answer makes room.
+// §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
+// the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
 import type { Clock } from '../../../core/clock.ts';
 import { createMemoryBudget, type MemoryBudget } from '../../../core/memory/memory-budget.ts';
 import { type CountedTransfer, createTransfers } from '../../../core/memory/transfers.ts';
@@ -11,8 +11,8 @@ export interface AnswerMemory {
   open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer;
 }
 
-/** Who asked: the gateway itself, or a user; without authentication nobody knows which. */
-export type AnswerOwner = 'gateway' | { readonly sub: string | undefined };
+/** Who asked: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
+export type AnswerOwner = { readonly sub: string | undefined } | { readonly server: string };
 
 export interface CountedAnswer {
   /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
@@ -23,21 +23,22 @@ export interface CountedAnswer {
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
-/** Lists, and what the gateway listens to. No user's answers take any of it. */
-const GATEWAY_BYTES = 32 * MEBIBYTE;
+/** Lists, and what the gateway listens to. No user's answers take any of it, and no other server's. */
+const SERVER_BYTES = 16 * MEBIBYTE;
 /** Nearly all answers come in one piece: counting each of them would cost more than it bounds. */
 const UNCOUNTED_BYTES = 16_384;
 
 /** One answer of `maxBytes` always has room. */
 export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory {
-  const own = createMemoryBudget(Math.max(GATEWAY_BYTES, maxBytes));
   const all = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
   const users = createUserBudgets(Math.max(USER_BYTES, maxBytes));
+  const allServers = createMemoryBudget(Math.max(ALL_BYTES, maxBytes));
+  const servers = createUserBudgets(Math.max(SERVER_BYTES, maxBytes));
   const transfers = createTransfers({ clock, dropsSlow: false });
 
   /** The smallest first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {
-    if (owner === 'gateway') return [own];
+    if ('server' in owner) return [servers.find(owner.server), allServers];
     return owner.sub === undefined ? [all] : [users.find(owner.sub), all];
   }
 
@@ -45,7 +46,8 @@ export function createAnswerMemory(clock: Clock, maxBytes: number): AnswerMemory
     return transfers.start(findBudgets(owner), {
       onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
       onEnd() {
-        if (typeof owner === 'object' && owner.sub !== undefined) users.forgetIfEmpty(owner.sub);
+        if ('server' in owner) servers.forgetIfEmpty(owner.server);
+        else if (owner.sub !== undefined) users.forgetIfEmpty(owner.sub);
       },
     });
   }

@@ -5,7 +5,8 @@ import type { UpstreamDescription } from '../upstream.ts';
 export interface DescriptionMemory {
   find(owner: string): UpstreamDescription | undefined;
   note(owner: string, description: UpstreamDescription): void;
-  forget(owner: string): void;
+  /** It may be out of date, and serves until the server has said another. */
+  expire(owner: string): void;
   /** All may be out of date: the server was replaced, maybe. */
   expireAll(): void;
   isExpired(owner: string): boolean;
@@ -18,6 +19,8 @@ interface Kept {
   generation: number;
 }
 
+/** Before the first generation. */
+const NEVER = -1;
 /** As many as there are users whose lists are kept. */
 const MAX_OWNERS = 1_000;
 /** Of all of a server, as JSON text: instructions may be as long as an answer. */
@@ -62,7 +65,10 @@ export function createDescriptionMemory(): DescriptionMemory {
       bytes += added.bytes;
       dropOldest();
     },
-    forget,
+    expire(owner) {
+      const known = kept.get(owner);
+      if (known !== undefined) known.generation = NEVER;
+    },
     expireAll() {
       generation += 1;
     },
