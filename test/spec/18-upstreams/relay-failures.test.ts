@@ -1,7 +1,7 @@
 // Servers that are gone, silent or wrong: what callers get, and what operators read.
 import { expect, test } from 'vitest';
 import { openClient } from '../../support/clients/session-client.ts';
-import { callTool } from '../../support/clients/stateless.ts';
+import { callTool, sendToolCall } from '../../support/clients/stateless.ts';
 import { advanceSlowly, manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type RawAnswer, sendJson, startRawServer } from '../../support/upstreams/raw-server.ts';
@@ -77,6 +77,20 @@ test('§18.3 a call without progress ends after the time-out, and the server is 
   expect(response.json.result.isError).toBe(true);
   expect(textOf(response)).toMatch(/^one did not answer in time/);
   await cancelled;
+});
+
+test('§18.3 a call whose client leaves is cancelled at the server, and is nothing for an operator to look at', async () => {
+  const server = closeAfterTest(await startRelayServer1());
+  const gateway = closeAfterTest(await startRelayGateway({ servers: { one: server.url } }));
+  const waiting = new Promise((resolve) => server.events.once('waiting', resolve));
+  const cancelled = new Promise((resolve) => server.events.once('cancelled', resolve));
+  const call = await sendToolCall(gateway, 'one__wait');
+  call.on('error', () => {});
+  await waiting;
+  call.destroy();
+  await cancelled;
+  await expect.poll(() => gateway.log.map(({ error }) => error)).toContain('request_cancelled');
+  expect(gateway.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
 });
 
 test('§18.3 progress gives a call its whole time again', async () => {

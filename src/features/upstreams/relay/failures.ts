@@ -42,7 +42,7 @@ export function createToFailedResult({ clock, log }: FailureDeps): ToFailedResul
     if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
     if (!(thrown instanceof UpstreamError)) throw thrown;
     const { failure, jsonRpcError = NO_ERROR } = thrown;
-    if (failure === 'aborted') fail('request_cancelled', { cause: thrown });
+    if (failure === 'aborted') fail('request_cancelled');
     if (failure === 'error') return toJsonRpcFailure(server, method, jsonRpcError, client);
     warn(server, failure, method, thrown);
     return toErrorResult(method, FAILURES[failure].tell(server, thrown.message));
