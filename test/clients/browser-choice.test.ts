@@ -125,13 +125,13 @@ test('§4.6 consent: without JavaScript the answer is typed, and no key or click
   await own.ask(page);
   expect(await page.getByRole('button').allInnerTexts()).toEqual(['Continue']);
   const answer = page.getByLabel(/^JavaScript is off in this browser/);
-  for (const typed of ['', 'yes', 'Approve']) {
+  for (const typed of ['', 'yes', 'disapprove']) {
     await answer.fill(typed);
     await answer.press('Enter');
     await page.getByRole('button', { name: 'Continue' }).click();
     expect([typed, await heading(page)]).toEqual([typed, ASKED]);
   }
-  await answer.fill('approve');
+  await answer.fill('Approve ');
   await answer.press('Enter');
   await page.waitForURL(`${own.service.issuer}/**`);
 

@@ -22,12 +22,12 @@ export function findLosses(served: Protection, next: Setup): readonly string[] {
   return [
     ...(losesRules
       ? [
-          'All rules are gone. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
+          'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
         ]
       : []),
     ...(losesLock
       ? [
-          `${LOCK_FILE_NAME} is gone. If everything is to be approved, put a ${LOCK_FILE_NAME} there that is {}.`,
+          `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
         ]
       : []),
   ];

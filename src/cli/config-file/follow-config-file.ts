@@ -73,7 +73,7 @@ export function followConfigFile(options: FollowOptions): () => void {
     const losses = findLosses(served, parsed.setup);
     if (losses.length > 0) {
       log.error(
-        'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept.',
+        'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
         { path, lost: losses },
       );
       return;

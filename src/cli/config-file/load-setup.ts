@@ -5,8 +5,13 @@ import type { Setup } from './read-setup.ts';
 export type LoadSetup = (setup: Setup) => Promise<void>;
 
 /** For the log. */
-export const summarizeSetup = ({ file: { servers, rules, meansNoRules }, lock }: Setup) => ({
+export const summarizeSetup = ({
+  file: { servers, rules, meansNoRules },
+  lock,
+  meansNoLock,
+}: Setup) => ({
   servers: servers.map(({ name }) => name),
   rules: meansNoRules ? 'everyone' : rules.length,
   ...(lock !== undefined && { lock: LOCK_FILE_NAME }),
+  ...(meansNoLock && { lock: 'none' }),
 });

@@ -11,6 +11,7 @@ const SECRET_VARIABLES: ReadonlySet<string> = new Set(
 const ADDRESS = /_(?:URL|PROXY)$/;
 const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
 
-/** Whether a variable holds a secret of the gateway. */
-export const isOwnSecret = (variable: string, value: string): boolean =>
-  SECRET_VARIABLES.has(variable) && !(ADDRESS.test(variable) && PLAIN_URL.test(value));
+/** Whether a variable holds a secret of the gateway, or is meant to. */
+export const isOwnSecret = (variable: string, value: string | undefined): boolean =>
+  SECRET_VARIABLES.has(variable) &&
+  !(ADDRESS.test(variable) && (value === undefined || PLAIN_URL.test(value)));

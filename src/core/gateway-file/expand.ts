@@ -49,6 +49,7 @@ function expandReference(reference: string, env: Env): Expanded {
   if (value !== undefined && isOwnSecret(name, value)) return describeOwnSecret(name);
   const text = value ?? fallback;
   if (text !== undefined) return { kind: 'text', text };
+  if (isOwnSecret(name, value)) return describeOwnSecret(name);
   return EDITOR_VARIABLES.has(name) ? describeForeign(name) : describeUnset(name, env);
 }
 

@@ -226,7 +226,7 @@ test.each(['shared', 'user', 'session'])(
   async (isolation) => {
     const gateway = await startStdio(isolation, {});
     const [ann, bob] = [await logIn(gateway, 'ann'), await logIn(gateway, 'bob')];
-    await callWithoutReading(gateway, ann, { name: 's__huge', args: { bytes: 6_000_000 } });
+    await callWithoutReading(gateway, ann, { name: 's__large', args: { bytes: 6_000_000 } });
     await expectAsEver(gateway, bob, STDIO_CALL);
     expectFewLines(gateway);
   },

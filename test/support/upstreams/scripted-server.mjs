@@ -50,6 +50,9 @@ const tools = {
     send({ id: String(id), result: text('stray') });
     return 'mine';
   },
+  /** At one go, so that what others are answered stands before or behind it. */
+  large: ({ bytes }) => 'x'.repeat(bytes),
+  /** Piece by piece. */
   huge: ({ bytes }, _params, id) => {
     process.stdout.write(
       `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`,

@@ -37,7 +37,7 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
   const page = renderHtmlPage(
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
-just start this login from an app that you trust, choose Deny.</p>
+just start this login from an app that you trust, deny it.</p>
 ${renderGrants(content)}
 <dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
@@ -68,7 +68,7 @@ ${WITHOUT_SCRIPT}
  */
 const WITHOUT_SCRIPT = `<noscript>
 <p><label for="decision">JavaScript is off in this browser. Type <code>approve</code> or <code>deny</code>:</label></p>
-<p><input id="decision" name="decision" required pattern="approve|deny" autocomplete="off" autocapitalize="none">
+<p><input id="decision" name="decision" required pattern="\\s*([Aa]pprove|APPROVE|[Dd]eny|DENY)\\s*" autocomplete="off" autocapitalize="none">
 <button>Continue</button></p>
 </noscript>`;
 

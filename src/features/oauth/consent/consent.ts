@@ -106,7 +106,8 @@ export function createConsent(settings: ConsentSettings, deps: ConsentDeps): Con
       return logClient(findClientId(query), async () => {
         // Once more: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
-        const isApproved = form.get('decision') === 'approve';
+        // Typed where there is no JavaScript.
+        const isApproved = form.get('decision')?.trim().toLowerCase() === 'approve';
         return () => (isApproved ? approve(request, browsers.getOrCreate(cookie)) : deny(request));
       });
     },

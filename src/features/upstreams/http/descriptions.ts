@@ -38,8 +38,11 @@ export function createDescriptions(
       const known = memory.find(audience);
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
+      } else if (known.era !== description.era) {
+        // It is another server now: the gateway asks for itself.
+        memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
-        // It may be another server now, or say so to this client alone: the gateway asks for itself.
+        // It may say so to this client alone: until the gateway has asked, what all were told serves.
         memory.expire(audience);
       }
     },

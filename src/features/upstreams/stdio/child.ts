@@ -1,5 +1,5 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { type Clock, pause } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
@@ -8,7 +8,7 @@ import { createPacedMessages } from '../transport/paced-messages.ts';
 import type { UpstreamError } from '../upstream.ts';
 import { type ChildExit, type EndReason, explainExit, explainStart } from './end-reason.ts';
 import { readErrorOutput } from './error-output.ts';
-import { spawnWithout } from './inherited-files.ts';
+import { startWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
 import { addGroup, endGroup, signalGroup } from './process-groups.ts';
 import { toCommand } from './run-as.ts';
@@ -60,12 +60,12 @@ export function startChild(
   deps: ChildDeps,
 ): Child {
   try {
+    const { command, args } = toCommand(config);
     // A group of its own, so that a signal reaches what it starts as well.
-    const child = spawnWithout(deps.inheritedFiles, toCommand(config), {
-      cwd: config.cwd,
-      env: { ...deps.environment },
-      detached: true,
-    });
+    const options = { cwd: config.cwd, env: { ...deps.environment }, detached: true };
+    const child = startWithout(deps.inheritedFiles, (stdio) =>
+      spawn(command, args, { ...options, stdio }),
+    );
     const { pid } = child;
     if (pid !== undefined) return watchChild(config, child, pid, handlers, deps);
     const failure = new Promise<unknown>((resolve) => child.once('error', resolve));

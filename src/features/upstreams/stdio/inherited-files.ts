@@ -1,9 +1,7 @@
 // Open files of the gateway that would stay open in every program, whichever user it runs as. Node.js opens none so, but LMDB
 // does with the file of the embedded store, which then could be read and written; who started the gateway may have, too.
-import { type ChildProcessWithoutNullStreams, type SpawnOptions, spawn } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
-import type { Command } from './run-as.ts';
 
 const DESCRIPTORS = '/proc/self/fdinfo';
 /** Of the flags that open(2) knows. */
@@ -31,21 +29,20 @@ function isInherited(descriptor: number): boolean {
   }
 }
 
-/** With three pipes, and nothing in place of each of these files. @throws Error as `spawn` does. */
-export function spawnWithout(
+/** Runs `start` with three pipes for a program, and nothing in place of each of these files. */
+export function startWithout<Started>(
   inherited: readonly number[],
-  { command, args }: Command,
-  options: Pick<SpawnOptions, 'cwd' | 'env' | 'detached'>,
-): ChildProcessWithoutNullStreams {
+  start: (stdio: ['pipe', 'pipe', 'pipe']) => Started,
+): Started {
   const nothing = openSync(devNull, 'r');
-  const last = Math.max(2, ...inherited);
-  const stdio = Array.from({ length: last + 1 }, (_, descriptor) => {
-    if (descriptor <= 2) return 'pipe' as const;
-    return inherited.includes(descriptor) ? nothing : ('ignore' as const);
-  });
+  const rest = Array.from({ length: Math.max(2, ...inherited) - 2 }, (_, index) =>
+    inherited.includes(index + 3) ? nothing : ('ignore' as const),
+  );
+  const stdio: ['pipe', 'pipe', 'pipe'] = ['pipe', 'pipe', 'pipe'];
+  // Node.js takes more of them than its type has.
+  Object.assign(stdio, [...stdio, ...rest]);
   try {
-    // The type is that of the first three.
-    return spawn(command, args, { ...options, stdio: stdio as ['pipe', 'pipe', 'pipe'] });
+    return start(stdio);
   } finally {
     closeSync(nothing);
   }

@@ -5,6 +5,7 @@ import type { UpstreamDescription } from '../upstream.ts';
 export interface DescriptionMemory {
   find(owner: string): UpstreamDescription | undefined;
   note(owner: string, description: UpstreamDescription): void;
+  forget(owner: string): void;
   /** It may be out of date, and serves until the server has said another. */
   expire(owner: string): void;
   /** All may be out of date: the server was replaced, maybe. */
@@ -65,6 +66,7 @@ export function createDescriptionMemory(): DescriptionMemory {
       bytes += added.bytes;
       dropOldest();
     },
+    forget,
     expire(owner) {
       const known = kept.get(owner);
       if (known !== undefined) known.generation = NEVER;
