@@ -81,6 +81,8 @@ export function createEventBody(options: EventBodyOptions): AnswerBody {
   });
 
   function feed(text: string): void {
+    // The second half of a line end.
+    if (text === '') return;
     commentBytes = 0;
     lines += countLineFeeds(text);
     parser.feed(text);
