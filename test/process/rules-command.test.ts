@@ -16,14 +16,18 @@ const [, file = '', claims = '', printed = ''] =
     page,
   ) ?? [];
 
-async function run(args: readonly string[], files: Readonly<Record<string, string>> = {}) {
+async function run(
+  args: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  env: Readonly<Record<string, string>> = {},
+) {
   const folder = await makeFolder();
   const all = { 'mcp.json': file, 'ann.json': claims, ...files };
   for (const [name, text] of Object.entries(all)) await writeFileIn(folder, name, text);
-  const { code, stdout, stderr } = await runPostern(
-    {},
-    { args: ['rules', 'test', ...args], cwd: folder },
-  );
+  const { code, stdout, stderr } = await runPostern(env, {
+    args: ['rules', 'test', ...args],
+    cwd: folder,
+  });
   return { code, stdout, stderr: stderr.replaceAll(join(folder, '/'), '') };
 }
 
@@ -42,6 +46,11 @@ describe('postern rules test', () => {
       0,
       expect.stringMatching(/^allowed {2}anything {2}rules is "everyone"$/m),
     ]);
+  });
+
+  test('§18.5 needs no settings of logins and pages, and is not kept by them', async () => {
+    const env = { ADMIN_GROUPS: 'ops', OAUTH_MODE: 'broker', WORKERS: '4', AUDIT_REQUIRED: 'true' };
+    expect(await run(BOTH, {}, env)).toEqual({ code: 0, stdout: printed, stderr: '' });
   });
 
   test('§18.5 prints the same as JSON', async () => {

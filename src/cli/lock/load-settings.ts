@@ -1,10 +1,18 @@
 import type { Config } from '../../core/config/config.ts';
+import { httpSettings } from '../../core/config/groups/http.ts';
+import { mcpSettings } from '../../core/config/groups/mcp.ts';
+import { outboundSettings } from '../../core/config/groups/outbound.ts';
+import { serverSettings } from '../../core/config/groups/server.ts';
+import { stateSecrets } from '../../core/config/groups/state-secret.ts';
+import { storeSettings } from '../../core/config/groups/store.ts';
+import { upstreamSettings } from '../../core/config/groups/upstreams.ts';
 import { loadConfig } from '../../core/config/load.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 
 /**
- * The settings as far as `postern lock` needs them: no provider where no server needs one, so that a
- * pipeline can check the lock without them.
+ * The settings as far as commands need them that ask the servers of a configuration file: no provider where no server needs
+ * one, so that a pipeline can check the lock without it, and nothing of the gateway's own pages and logins.
  *
  * @throws ConfigError
  */
@@ -12,7 +20,21 @@ export const loadSettings = (servers: readonly UpstreamConfig[] = []): Config =>
   loadConfig(
     servers.some((server) => server.kind === 'http' && NEED_SETTINGS.has(server.auth.type))
       ? process.env
-      : { ...process.env, AUTH_REQUIRED: 'false', OAUTH_MODE: 'proxy', OAUTH_CONSENT: 'off' },
+      : { ...selectNeeded(process.env), AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' },
   );
 
 const NEED_SETTINGS: ReadonlySet<string> = new Set(['identity', 'token-exchange']);
+
+const NEEDED: ReadonlySet<string> = new Set(
+  [
+    serverSettings.configFile,
+    serverSettings.logLevel,
+    stateSecrets,
+    ...[httpSettings, mcpSettings, outboundSettings, storeSettings, upstreamSettings].flatMap(
+      (group) => Object.values(group),
+    ),
+  ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+);
+
+const selectNeeded = (env: Env): Env =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => NEEDED.has(name)));
