@@ -52,21 +52,17 @@ export function createBodyMemory({ maxBodyBytes, clock }: BodyMemoryOptions): Bo
 
   return {
     startBody(owner, onDrop) {
-      let bytes = 0;
+      // The user's hold reads it later, by what has arrived by then. No accessor: see AnswerBody.keptBytes.
+      const body = { bytes: 0 };
       const { count, end } = transfers.start(findBudgets(owner), {
         onDrop: (reason) => onDrop(REFUSALS[reason]()),
         onEnd() {
           if (typeof owner === 'object') users.forgetIfEmpty(owner.sub);
         },
       });
-      const body = {
-        get bytes() {
-          return bytes;
-        },
-      };
       return {
         count(arrived) {
-          bytes += arrived;
+          body.bytes += arrived;
           count(arrived, arrived);
         },
         end,

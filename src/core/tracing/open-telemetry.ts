@@ -102,9 +102,7 @@ function createRequest({ tracer, runBelow, parent: fromHeaders }: RequestParts):
 }
 
 const toSpan = (span: ApiSpan): Span => ({
-  get context() {
-    return renderTraceContext(span);
-  },
+  getContext: () => renderTraceContext(span),
   run: (work) => context.with(trace.setSpan(context.active(), span), work),
   setAttributes(attributes) {
     span.setAttributes(attributes);

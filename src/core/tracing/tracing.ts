@@ -33,7 +33,7 @@ export type Attributes = Readonly<Record<string, string | number | boolean | und
 
 export interface Span {
   /** What a request to another service says of it. */
-  readonly context: TraceParent;
+  getContext(): TraceParent;
   /** It is the active one for what the work starts. */
   run<Result>(work: () => Result): Result;
   setAttributes(attributes: Attributes): void;

@@ -24,7 +24,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
       });
       // What is not recorded is passed on all the same, as it came: the server follows.
       if (span === undefined) return upstream.request(caller, request);
-      const send = () => upstream.request(caller, { ...request, trace: span.context });
+      const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
       return watchRequest(span.run(send), span);
     },
     describe: (caller) => upstream.describe(caller),

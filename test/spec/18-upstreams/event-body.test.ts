@@ -28,9 +28,9 @@ const read = (lineEnd: string, pieceBytes: number) => {
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     const problem = body.add(bytes.subarray(at, at + pieceBytes));
     if (problem !== undefined) problems.push(problem);
-    mostKept = Math.max(mostKept, body.keptBytes);
+    mostKept = Math.max(mostKept, body.keptBytes());
   }
-  return { messages, problems, noise, mostKept, kept: body.keptBytes };
+  return { messages, problems, noise, mostKept, kept: body.keptBytes() };
 };
 
 test.each(

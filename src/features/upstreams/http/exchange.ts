@@ -79,7 +79,7 @@ export function startExchange(
     copy: (text) => text,
     pause: () => controller?.pause(),
     resume() {
-      counted.note(0, body?.keptBytes ?? 0);
+      counted.note(0, body?.keptBytes() ?? 0);
       controller?.resume();
     },
     giveUp: () => fail(new UpstreamError('overloaded', TOO_FAST)),
@@ -125,7 +125,7 @@ export function startExchange(
     }
     messages.check();
     if (isOver) return;
-    counted.note(chunk.length, body.keptBytes + messages.waitingBytes);
+    counted.note(chunk.length, body.keptBytes() + messages.waitingBytes());
   }
 
   function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {

@@ -143,7 +143,7 @@ function watchChild(
   child.stdout.on('data', (piece: Buffer) => {
     output.add(piece);
     messages.check();
-    counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
   // What breaks a stream is told by the child's end.

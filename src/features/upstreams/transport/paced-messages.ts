@@ -6,8 +6,8 @@ export interface PacedMessages<Message> {
   push(message: Message, bytes: number): void;
   /** Pauses the stream where what came of it, messages or none, was beyond the pace. */
   check(): void;
-  /** Bytes of those that wait. */
-  readonly waitingBytes: number;
+  /** Bytes of those that wait. No accessor, for the reason at AnswerBody.keptBytes. */
+  waitingBytes(): number;
   /** Nothing more comes: called once all have been passed on. */
   end(then: () => void): void;
   /** Passes on at once what waits. */
@@ -93,9 +93,7 @@ export function createPacedMessages<Message>(
     check() {
       if (!isOver && !isPaused && !pace.hasRoom()) pause();
     },
-    get waitingBytes() {
-      return waitingBytes;
-    },
+    waitingBytes: () => waitingBytes,
     end(then) {
       if (isPaused) finish = then;
       else then();
