@@ -4,20 +4,22 @@
  * A choice that cannot be made by a click or key which was meant for something else: the second half
  * of a double click after the window in front went away, a key that was held down. It appears when
  * the page is in front (choice-script.ts says so by a class) and the pointer, or the keyboard's focus,
- * has been inside it for a moment, and goes at once when one of these ends. Before it stands a place
- * that Tab reaches and no click does: a click would leave the focus inside while other windows come
- * and go. Visibility, because a hidden button takes neither clicks nor focus. An animation, because a
- * transition needs an earlier style, which a page that was never drawn does not have.
+ * has been inside it for a moment, and goes at once when one of these ends. Until then pale pictures of
+ * the buttons are seen in their place, which Tab reaches and no click does: a click would leave the focus
+ * inside while other windows come and go. Visibility, because a hidden button takes neither clicks nor
+ * focus. An animation, because a transition needs an earlier style, which a page that was never drawn
+ * does not have.
  */
 const CHOICE = `
-.before-choice { pointer-events: none; }
+.choice-place { display: grid; }
+.choice-place > * { grid-area: 1 / 1; display: flex; flex-wrap: wrap; gap: .75rem; }
+.before-choice { pointer-events: none; border-radius: .5rem; }
+.before-choice .button { opacity: .45; }
 .choice { visibility: hidden; }
+.choice button:not(.primary):not(:hover) { background: var(--card); }
 .in-front body:hover .choice, .in-front main:focus-within .choice { animation: appear 0s .6s both; }
-@media (hover: none) {
-  .in-front .choice { animation: appear 0s .6s both; }
-  .by-pointer { display: none; }
-}
-@media (scripting: none) { .before-choice, .choice { display: none; } }
+@media (hover: none) { .in-front .choice { animation: appear 0s .6s both; } }
+@media (scripting: none) { .choice-place { display: none; } }
 @keyframes appear { from { visibility: hidden; } to { visibility: visible; } }
 `;
 
@@ -54,15 +56,14 @@ dt { color: var(--muted); }
 dd { margin: 0; }
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .9375em; }
 code + code { margin-left: .75em; }
-.choice { display: flex; flex-wrap: wrap; gap: .75rem; }
 input { font: inherit; padding: .5rem .75rem; border: 1px solid var(--edge); border-radius: .5rem; background: none; color: inherit; }
-button, a.button { font: inherit; font-weight: 500; padding: .625rem 1.25rem; min-height: 2.875rem; border: 1px solid var(--edge);
+button, .button { font: inherit; font-weight: 500; padding: .625rem 1.25rem; min-height: 2.875rem; border: 1px solid var(--edge);
   border-radius: .5rem; background: none; color: inherit; cursor: pointer; flex: 1 1 8rem; }
 button:hover, a.button:hover { background: var(--tint); }
-button.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; }
+.primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; }
 button.primary:hover { background: var(--accent); filter: brightness(1.08); }
-a.button { display: block; text-align: center; text-decoration: none; }
-button:focus-visible, a:focus-visible, p:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px;
+.button { display: block; text-align: center; text-decoration: none; }
+button:focus-visible, a:focus-visible, .before-choice:focus-visible { outline: 3px solid var(--accent); outline-offset: 3px;
   border-radius: .375rem; }
 dd .aside { font-size: 1em; }
 .aside { color: var(--muted); font-size: .875rem; }

@@ -194,7 +194,9 @@ describe('by the keyboard', () => {
   }, INSTALLATION_MS);
 
   const focused = (page: Page) =>
-    page.evaluate<string>('document.activeElement.textContent.trim()');
+    page.evaluate<string>(
+      'document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()',
+    );
 
   /** With the keyboard's focus on Approve. */
   async function reachApprove(page: Page): Promise<void> {
@@ -236,7 +238,7 @@ describe('by the keyboard', () => {
       await consent.getByRole('button', { name: 'Approve' }).waitFor();
       await consent.keyboard.press(key);
       await expectUnanswered(consent);
-      expect(await focused(consent)).toMatch(/^Approve and Deny appear/);
+      expect(await focused(consent)).toMatch(/^Approve and Deny become active/);
       await consent.keyboard.press('Tab');
       expect(await focused(consent)).toBe('Approve');
       await consent.keyboard.press(key);

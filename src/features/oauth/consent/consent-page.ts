@@ -42,15 +42,19 @@ ${renderGrants(content)}
 <dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>
-<p class="aside before-choice" tabindex="0">Approve and Deny appear after a moment<span class="by-pointer">, once
-this page is in front and you point at it or press Tab</span>.</p>
 <form method="post" action="${escapeHtml(action)}">
 <input type="hidden" name="request" value="${escapeHtml(request)}">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
 ${WITHOUT_SCRIPT}
+<div class="choice-place">
+<div class="before-choice" role="group" aria-label="Approve and Deny become active after a moment" tabindex="0">
+<span class="button primary" aria-hidden="true">Approve</span>
+<span class="button" aria-hidden="true">Deny</span>
+</div>
 <div class="choice">
 <button class="primary" name="decision" value="approve">Approve</button>
 <button name="decision" value="deny">Deny</button>
+</div>
 </div>
 </form>`,
     {
