@@ -49,7 +49,7 @@ const browser = await startBrowser(join(temporary, 'browser'));
 const model = await startStubModel();
 try {
   const how = { signal, latest: values.latest };
-  const node = await installNode(join(root, 'node'), how);
+  const node = await installNode(join(root, 'node'), signal);
   console.log(`| ${COLUMNS} |\n|${' --- |'.repeat(COLUMNS.split('|').length)}`);
   for (const client of wanted) {
     const cells = await createRow(client, { root, how, browser, model, node, debug });

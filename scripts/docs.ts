@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createGatewayFileSchema } from '../src/core/gateway-file/gateway-file-schema.ts';
 import { renderBenchmarksChart } from './docs/benchmarks/chart.ts';
 import { renderBenchmarksPage } from './docs/benchmarks/page.ts';
+import { renderChartSchema } from './docs/chart-schema.ts';
 import { renderCliPage } from './docs/cli-page.ts';
 import { renderClientBlocks } from './docs/clients-page.ts';
 import { renderDashboard } from './docs/dashboard/render-dashboard.ts';
@@ -28,6 +29,7 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/scaling.md': renderScalingPage,
   'docs/assets/benchmarks.svg': renderBenchmarksChart,
   'deploy/grafana/postern.json': renderDashboard,
+  'deploy/helm/postern/values.schema.json': renderChartSchema,
   '.env.example': envExample,
   'postern.schema.json': () => `${JSON.stringify(createGatewayFileSchema(), null, 2)}\n`,
 };

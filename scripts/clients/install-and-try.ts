@@ -12,7 +12,7 @@ import { type Row, tryClient } from './trial.ts';
 export interface TrialContext {
   /** Each client has a folder of its own in it. */
   readonly root: string;
-  readonly how: Installer;
+  readonly how: Omit<Installer, 'node'>;
   readonly browser: TrialBrowser;
   readonly model: StubModel;
   /** A folder with a Node for PATH, where ours is too old. */
@@ -29,7 +29,7 @@ const KEPT = ['home', 'login-state', 'login.json'];
 export async function installAndTry(client: TriedClient, context: TrialContext) {
   const { root, how, browser, model, node, debug } = context;
   const cwd = join(root, client.name.toLowerCase().replace(/[^a-z0-9]+/g, '-'));
-  await install(client, cwd, how);
+  await install(client, cwd, { ...how, node });
   const service = await startTrialService(client.ttlSeconds ?? TTL_SECONDS);
   const fill = (text: string) =>
     text.replaceAll('{url}', service.mcpUrl).replaceAll('{model}', model.url);

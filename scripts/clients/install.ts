@@ -1,6 +1,6 @@
 // npm packages and Python environments, each in a folder of its own.
 import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { type CommandEnd, runCommand } from './run-command.ts';
 
 export interface Package {
@@ -14,6 +14,8 @@ export interface Package {
 export interface Installer {
   readonly signal: AbortSignal;
   readonly latest: boolean;
+  /** A folder for PATH with a Node that all clients accept; undefined where ours is. */
+  readonly node: string | undefined;
 }
 
 /** Says in one sentence why a package is not there. */
@@ -33,20 +35,21 @@ export async function install(pkg: Package, folder: string, installer: Installer
   if (await pathExists(join(folder, READY))) return;
   await mkdir(folder, { recursive: true });
   const specs = installer.latest ? pkg.specs.map(stripVersion) : pkg.specs;
-  if (pkg.from === 'npm') await installNpm(specs, folder, pkg.scripts === true, installer.signal);
+  if (pkg.from === 'npm') await installNpm(specs, folder, pkg.scripts === true, installer);
   else await installPython(specs, folder, installer.signal);
   await writeFile(join(folder, READY), specs.join('\n'));
 }
 
-/** A folder for PATH with a Node that all clients accept; undefined where ours is. */
+/** What `Installer.node` is. */
 export async function installNode(
   folder: string,
-  installer: Installer,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
   if (Number.parseInt(process.versions.node, 10) >= NODE_MAJOR) return undefined;
   await install({ from: 'npm', specs: [NODE], scripts: true }, folder, {
-    ...installer,
+    signal,
     latest: false,
+    node: undefined,
   });
   return join(folder, 'node_modules', '.bin');
 }
@@ -68,12 +71,13 @@ async function installNpm(
   specs: readonly string[],
   folder: string,
   scripts: boolean,
-  signal: AbortSignal,
+  { signal, node }: Installer,
 ): Promise<void> {
   await writeFile(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
   const flags = ['--no-audit', '--no-fund', '--loglevel=error'];
   if (!scripts) flags.push('--ignore-scripts');
-  const end = await execute(['npm', 'install', ...flags, ...specs], folder, signal);
+  // npm leaves out versions that ask for a newer Node than the one that it runs on.
+  const end = await execute(['npm', 'install', ...flags, ...specs], folder, signal, node);
   if (end.code === 0) return;
   throw new NotInstalled(explainFailure('npm', specs, end));
 }
@@ -103,8 +107,11 @@ async function createVenv(folder: string, signal: AbortSignal): Promise<string> 
   throw new NotInstalled('there is no Python 3.11 or newer');
 }
 
-const execute = (command: readonly string[], cwd: string, signal: AbortSignal) =>
-  runCommand(command, { cwd, env: createEnvironment(), limitMs: LIMIT_MS, signal });
+function execute(command: readonly string[], cwd: string, signal: AbortSignal, node?: string) {
+  const env = createEnvironment();
+  const path = [node, env.PATH].filter(Boolean).join(delimiter);
+  return runCommand(command, { cwd, env: { ...env, PATH: path }, limitMs: LIMIT_MS, signal });
+}
 
 /** Of the person who started this: registries and caches are set there. */
 const createEnvironment = (): Record<string, string> =>

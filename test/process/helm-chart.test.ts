@@ -345,6 +345,8 @@ test.each([
   [{ ...MINIMUM, replicas: 2 }, /additional properties/],
   [{ ...MINIMUM, replicaCount: '2' }, /replicaCount must be integer/],
   [{ ...MINIMUM, settings: { redisUrl: 'redis://r' } }, /property name/],
+  [{ ...MINIMUM, settings: { OIDC_ISUER: 'https://x' } }, /property name/],
+  [{ ...MINIMUM, settings: { MCP_RATE_LIMIT_MAX: [] } }, /MCP_RATE_LIMIT_MAX/],
 ])('§10 chart: %j is refused, and the reason says what to set', (values, reason) => {
   expect(() => render(values)).toThrow(reason);
 });
