@@ -27,6 +27,7 @@ export default defineConfig({
     alias: [
       { find: /^postern$/, replacement: sourceOf('index.ts') },
       { find: /^postern\/define$/, replacement: sourceOf('define.ts') },
+      { find: /^postern\/testing$/, replacement: sourceOf('testing.ts') },
     ],
   },
   test: {

@@ -131,6 +131,7 @@ async function buildSite(next) {
 const ENTRIES = [
   'index',
   'define',
+  'testing',
   'cli/main',
   'cli/dev-provider/main',
   'cli/workers/worker',

@@ -78,7 +78,7 @@ test('§9 package: whoever imports it finds its types', async () => {
   // It ends with an error where something is wrong.
   const { stdout } = await run(attw, tarball, '--profile', 'esm-only', '--format', 'json');
   const { analysis } = JSON.parse(stdout);
-  expect(Object.keys(analysis.entrypoints)).toEqual(['.', './define']);
+  expect(Object.keys(analysis.entrypoints)).toEqual(['.', './define', './testing']);
 });
 
 test('§9 package: what makes it leaves the checkout as it was', async () => {

@@ -1,0 +1,8 @@
+/**
+ * `postern/testing`: a client for the tests of tools, prompts and resources. It calls them through a real gateway, as
+ * clients of users do.
+ *
+ * @packageDocumentation
+ */
+export { type ConnectOptions, connect, type TestClient, type TestUser } from './testing/connect.ts';
+export { CallError, type QuestionHandlers } from './testing/requests.ts';
