@@ -27,6 +27,7 @@ import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import type { Network } from './features/oauth/client-id-metadata/network.ts';
 import { createClientOf } from './features/rules/client-of.ts';
 import { createLogo } from './features/site/logo.ts';
+import type { ServerFacts } from './features/upstreams/catalog/upstream-catalogs.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
 import { createOperatorEndpoints, noteRefusals } from './gateway/admin.ts';
 import { createAuthorizationEndpoints } from './gateway/authorization.ts';
@@ -79,6 +80,8 @@ export interface Gateway {
   reload(setup: GatewaySetup): Promise<void>;
   /** The number of live sessions, of all replicas. */
   countSessions(): Promise<number>;
+  /** The servers behind the gateway, in the order of its file: whether they answer, and how many tools they have. */
+  listServers(): readonly ServerFacts[];
   /**
    * Not ready at once, serves on for `SHUTDOWN_DELAY_MS`, finishes what is in flight (10 s at
    * most), closes the store, which it owns even when it was given.
@@ -106,7 +109,8 @@ export async function createGateway(
   const logo = await createLogo(config.site.logo, config.server.baseUrl);
   const { metricsEnabled: hasMetrics, environment, displayName } = config.server;
   const clock = overrides.clock ?? systemClock;
-  const log = overrides.log ?? createLog(config.server.logLevel);
+  const log =
+    overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
   const outbound = await openOutboundNetwork(config.outbound);
   const catalog = overrides.catalog ?? builtInCatalog;
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
@@ -276,6 +280,7 @@ export async function createGateway(
       await upstreams.reload(setup);
     },
     countSessions: mcp.countSessions,
+    listServers: () => upstreams?.listServers() ?? [],
     async close() {
       isShuttingDown = true;
       server.startDraining();

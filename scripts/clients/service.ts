@@ -37,7 +37,9 @@ export async function startTrialService(accessTokenTtlSeconds: number): Promise<
     CIMD_ALLOWED_HOSTS: 'none',
     LOG_LEVEL: 'error',
   });
-  const log = createLog('error', { write: (line: string) => void process.stderr.write(line) });
+  const log = createLog('error', {
+    destination: { write: (line: string) => void process.stderr.write(line) },
+  });
   async function open() {
     const gateway = await createGateway(config, { log, catalog: builtInCatalog });
     await gateway.listen();

@@ -23,6 +23,8 @@ export interface BannerFacts {
 export interface Fact {
   readonly name: string;
   readonly lines: readonly string[];
+  /** Left out where room is dear. */
+  readonly isDetail?: true;
 }
 
 export interface Banner {
@@ -49,8 +51,17 @@ export function createBanner(
       { name: 'Login', lines: [login] },
       { name: 'Pages', lines: [`${baseUrl}/`] },
       { name: 'Catalog', lines: [describeCatalog(catalogFile, configFile)] },
-      { name: 'Servers', lines: describeServers(url, configFile) },
-      { name: 'Data', lines: [store.kind === 'embedded' ? store.dataDir : 'in Redis'] },
+      {
+        name: 'Servers',
+        lines: describeServers(url, configFile),
+        // Each is told of by itself once it answers.
+        ...(configFile?.setup.file.servers.length && { isDetail: true }),
+      },
+      {
+        name: 'Data',
+        lines: [store.kind === 'embedded' ? store.dataDir : 'in Redis'],
+        isDetail: true,
+      },
       ...(envFile === undefined
         ? []
         : [
@@ -70,6 +81,14 @@ export const renderBanner = ({ facts, hints }: Banner): string => `
 ${renderFacts(facts)}
 ${hints}
   LOG_LEVEL=debug logs every request. Press Ctrl+C to stop.`;
+
+/** Where keys can be pressed for the rest. */
+export const renderShortBanner = ({ facts }: Banner): string => `
+  Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
+
+${renderFacts(facts.filter(({ isDetail }) => !isDetail))}
+  Press c to see how clients connect, Ctrl+C to stop.
+`;
 
 export const renderFacts = (facts: readonly Fact[]): string =>
   facts

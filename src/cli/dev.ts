@@ -1,11 +1,13 @@
 import { createServer, type RequestListener } from 'node:http';
 import { builtInCatalog } from '../catalog/index.ts';
+import { systemClock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { listTools } from '../features/mcp/catalog/list-tools.ts';
 import type { Gateway } from '../gateway.ts';
+import { announceServers } from './announce-servers.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
 import { openConfigFile } from './config-file/open-config-file.ts';
 import type { Setup } from './config-file/read-setup.ts';
@@ -18,7 +20,7 @@ import { prepareEnvironment } from './env-file.ts';
 import { serve } from './serve.ts';
 import type { StartOptions } from './start.ts';
 import { StartError } from './start-error.ts';
-import { type Announcement, createAnnounce } from './watch/announcement.ts';
+import { type Announcement, createAnnouncer, type Note } from './watch/announcement.ts';
 import { waitForTurn } from './watch/handover.ts';
 
 const CLIENT_ID = 'postern-dev';
@@ -27,6 +29,7 @@ const CLIENT_ID = 'postern-dev';
 const DEV_DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
+  LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json',
   OAUTH_POPUPS: 'true',
   // Clients register. Without the internet their documents could not be fetched.
   CIMD_ALLOWED_HOSTS: 'none',
@@ -84,6 +87,7 @@ export async function dev(options: StartOptions): Promise<void> {
   await waitForTurn();
   const { config, login, tokenUrl, close } = await openSetup();
   const announce = openAnnouncements();
+  let endServerNotes = () => {};
 
   async function announceServed(gateway: Gateway, setup?: Setup): Promise<void> {
     const served = configFile && { ...configFile, ...(setup && { setup }) };
@@ -92,6 +96,13 @@ export async function dev(options: StartOptions): Promise<void> {
       ...createBanner(config, { login, tokenUrl, configFile: served, envFile }),
       summary: await summarize(gateway, catalog ?? builtInCatalog, served?.setup),
       loaded: setup && configFile?.path,
+    });
+    endServerNotes();
+    if (config.server.logFormat === 'json') return;
+    endServerNotes = announceServers({
+      listServers: gateway.listServers,
+      say: (text) => announce({ kind: 'note', text }),
+      clock: systemClock,
     });
   }
 
@@ -106,13 +117,13 @@ export async function dev(options: StartOptions): Promise<void> {
 }
 
 /** To the process that watches, or where there is none to the terminal. */
-function openAnnouncements(): (announcement: Announcement) => void {
+function openAnnouncements(): (message: Announcement | Note) => void {
   if (process.send === undefined) {
-    const announce = createAnnounce(console.log);
-    return (announcement) => announce(announcement, []);
+    const { announce, note } = createAnnouncer(console.log);
+    return (message) => (message.kind === 'note' ? note(message) : announce(message, []));
   }
   // The watching process may be gone; `disconnect` then ends this one.
-  return (announcement) => void process.send?.(announcement, undefined, undefined, () => {});
+  return (message) => void process.send?.(message, undefined, undefined, () => {});
 }
 
 /** `3 tools, 2 servers, 1 session kept` */

@@ -28,7 +28,7 @@ export interface ServeOptions {
  */
 export async function serve(config: Config, options: ServeOptions = {}): Promise<Gateway> {
   const { catalog, envFile, configFile, alsoClose = async () => {}, onReload } = options;
-  const log = createLog(config.server.logLevel);
+  const log = createLog(config.server.logLevel, { format: config.server.logFormat });
   logEnvironment(log, envFile);
   if (configFile !== undefined) logConfigFile(log, configFile);
   return runGateway(

@@ -2,13 +2,17 @@ import { type DestinationStream, pino } from 'pino';
 import { systemClock } from './clock.ts';
 import { getErrorCode } from './errors/error-code.ts';
 import { standardOutput } from './line-output.ts';
+import { renderLogText } from './log-text.ts';
 import { stripUrisIn } from './strip-uri.ts';
 import { escapeInvisible } from './visible-json.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** A log line is one JSON object: a message that says what an operator can do, and its facts. */
+export const LOG_FORMATS = ['json', 'text'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+/** A log line is a message that says what an operator can do, and its facts. */
 export interface Log {
   error(message: string, facts?: Facts): void;
   warn(message: string, facts?: Facts): void;
@@ -27,16 +31,20 @@ export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unkno
 /** Callers choose the text: enough of it to recognize it by. */
 export const truncateForLog = (text: string): string => text.slice(0, 200);
 
-/**
- * JSON lines, to standard output unless said otherwise: at once, so that none is lost at exit. `origin` is in each of them: which
- * of several processes wrote it.
- */
-export function createLog(
-  level: LogLevel,
-  destination?: DestinationStream,
-  origin: { readonly worker: number } | null = null,
-): Log {
-  const out = destination ?? createStandardDestination();
+export interface LogOptions {
+  /** `json`, an object for each line, unless given. */
+  readonly format?: LogFormat;
+  /** Standard output unless given. */
+  readonly destination?: DestinationStream;
+  /** In each of the lines: which of several processes wrote it. */
+  readonly origin?: { readonly worker: number };
+}
+
+/** Lines are written at once, so that none is lost at exit. */
+export function createLog(level: LogLevel, options: LogOptions = {}): Log {
+  const { format = 'json', destination = createStandardDestination(), origin = null } = options;
+  const render = (json: string) =>
+    format === 'json' ? escapeInvisible(stripUrisIn(json)) : renderLogText(stripUrisIn(json));
   const logger = pino(
     {
       level,
@@ -44,7 +52,7 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (text) => out.write(escapeInvisible(stripUrisIn(text))) },
+    { write: (json) => destination.write(render(json)) },
   );
   const writeAt =
     (lineLevel: LogLevel) =>

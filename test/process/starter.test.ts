@@ -30,7 +30,17 @@ afterAll(() => rm(place, { recursive: true, force: true }));
 
 /** What npm create does, with the package of this checkout. */
 const create = (...args: readonly string[]) =>
-  npm(place, 'exec', '--yes', '--prefer-offline', '--package', starter, '--', 'create-postern', ...args);
+  npm(
+    place,
+    'exec',
+    '--yes',
+    '--prefer-offline',
+    '--package',
+    starter,
+    '--',
+    'create-postern',
+    ...args,
+  );
 
 test('§9 starter: npm create makes a project of its own name, with what postern init writes', async () => {
   expect(await readdir(project)).toEqual(

@@ -1,4 +1,5 @@
 import type { ClientMetadata, Configuration, errors, ResourceServer } from 'oidc-provider';
+import type { Accounts } from './accounts.ts';
 import type { ProviderKeys } from './keys.ts';
 import { LOGIN_PATH } from './login.ts';
 
@@ -22,9 +23,10 @@ export const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 
 export function createProviderConfiguration(
   settings: DevProviderSettings,
-  keys: ProviderKeys,
+  { keys, accounts }: { readonly keys: ProviderKeys; readonly accounts: Accounts },
   InvalidTarget: typeof errors.InvalidTarget,
 ): Configuration {
+  const { createClaims } = accounts;
   return {
     clients: [createClientMetadata(settings.client)],
     jwks: { keys: [keys.signing] },
@@ -122,10 +124,4 @@ export const describeResource = (
   accessTokenFormat: 'jwt',
   accessTokenTTL: accessTokenTtlSeconds,
   jwt: { sign: { alg: 'RS256' } },
-});
-
-const createClaims = (name: string) => ({
-  name,
-  email: `${name.toLowerCase().replace(/[^a-z0-9]+/g, '.')}@example.com`,
-  groups: ['developers'],
 });

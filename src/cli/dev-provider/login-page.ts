@@ -1,3 +1,5 @@
+import { DEFAULT_GROUPS } from './accounts.ts';
+
 /** The login page. It shows nothing of the request and loads nothing. */
 export const LOGIN_PAGE = `<!doctype html>
 <html lang="en">
@@ -10,7 +12,7 @@ export const LOGIN_PAGE = `<!doctype html>
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
 main { max-width: 22rem; margin: 15vh auto 0; padding: 0 1rem; }
 input, button { font: inherit; padding: .5rem .75rem; width: 100%; box-sizing: border-box; }
-button { margin-top: 1rem; }
+label[for=groups], button { display: block; margin-top: 1rem; }
 </style>
 </head>
 <body>
@@ -20,6 +22,8 @@ button { margin-top: 1rem; }
 <form method="post">
 <label for="name">Name</label>
 <input id="name" name="name" value="developer" maxlength="100" autocomplete="username" autofocus required>
+<label for="groups">Groups, with commas between them</label>
+<input id="groups" name="groups" value="${DEFAULT_GROUPS}" maxlength="500" autocomplete="off">
 <button type="submit">Log in</button>
 </form>
 </main>

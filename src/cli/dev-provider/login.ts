@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
+import { type Accounts, parseGroups } from './accounts.ts';
 import { LOGIN_PAGE, LOGIN_PAGE_HEADERS } from './login-page.ts';
 
 /** Where the provider sends a browser that has to log in. */
@@ -10,7 +11,7 @@ const MAX_FORM_BYTES = 10_000;
 
 /** Answers the login page and its form. @throws when the login has expired. */
 export async function logIn(
-  provider: Provider,
+  { provider, accounts }: { readonly provider: Provider; readonly accounts: Accounts },
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
@@ -24,8 +25,11 @@ export async function logIn(
       { mergeWithLastSubmission: true },
     );
   } else if (req.method === 'POST') {
-    const name = (await readForm(req)).get('name')?.trim().slice(0, MAX_NAME_LENGTH);
-    await provider.interactionFinished(req, res, { login: { accountId: name || 'developer' } });
+    const form = await readForm(req);
+    const name = form.get('name')?.trim().slice(0, MAX_NAME_LENGTH) || 'developer';
+    const groups = form.get('groups');
+    if (groups !== null) accounts.setGroups(name, parseGroups(groups));
+    await provider.interactionFinished(req, res, { login: { accountId: name } });
   } else {
     res.writeHead(200, LOGIN_PAGE_HEADERS).end(LOGIN_PAGE);
   }

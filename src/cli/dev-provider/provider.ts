@@ -2,6 +2,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import type { Provider } from 'oidc-provider';
 import { isLoopbackHost } from '../../core/loopback.ts';
+import { createAccounts, parseGroups } from './accounts.ts';
 import { createProviderConfiguration, type DevProviderSettings } from './configuration.ts';
 import { issueToken, TOKEN_PATH } from './issue-token.ts';
 import type { ProviderKeys } from './keys.ts';
@@ -29,11 +30,15 @@ function isLocalRedirect(uri: string): boolean {
 /** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
 export async function createDevProvider(options: DevProviderOptions): Promise<RequestListener> {
   const { issuer, keys } = options;
+  const accounts = createAccounts();
   const provider = await silenceNotices(async () => {
     // A development dependency: loaded here and nowhere else.
     const { Provider: Constructor, errors } = await import('oidc-provider');
     const { InvalidTarget } = errors;
-    return new Constructor(issuer, createProviderConfiguration(options, keys, InvalidTarget));
+    return new Constructor(
+      issuer,
+      createProviderConfiguration(options, { keys, accounts }, InvalidTarget),
+    );
   });
   allowLocalRedirects(provider, `${options.gatewayUrl}/oauth/callback`);
   const handleRequest = provider.callback();
@@ -50,12 +55,14 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
           'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
         );
     } else if (req.url?.startsWith(TOKEN_PATH)) {
-      const name = req.url.slice(TOKEN_PATH.length);
+      const [name = '', query] = req.url.slice(TOKEN_PATH.length).split('?');
+      const groups = new URLSearchParams(query).get('groups');
+      if (groups !== null) accounts.setGroups(name, parseGroups(groups));
       answerToken(res, issueToken(provider, options, name)).catch(() => {
         res.writeHead(500, TEXT).end('The token could not be made.\n');
       });
     } else if (req.url?.startsWith(LOGIN_PATH)) {
-      logIn(provider, req, res).catch(() => {
+      logIn({ provider, accounts }, req, res).catch(() => {
         res.writeHead(400, TEXT).end('This login has expired. Start again from your client.');
       });
     } else {
@@ -71,7 +78,11 @@ async function answerToken(
 ): Promise<void> {
   const token = await issuing;
   if (token === undefined) {
-    res.writeHead(404, TEXT).end(`${TOKEN_PATH}NAME gives an access token for NAME.\n`);
+    res
+      .writeHead(404, TEXT)
+      .end(
+        `${TOKEN_PATH}NAME gives an access token for NAME, ${TOKEN_PATH}NAME?groups=A,B for one in these groups.\n`,
+      );
   } else {
     res.writeHead(200, { ...TEXT, 'Cache-Control': 'no-store' }).end(`${token}\n`);
   }

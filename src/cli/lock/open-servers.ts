@@ -28,7 +28,9 @@ export interface OpenServers {
 }
 
 /** Why a server is not available, and the last that it wrote. */
-const stderrLog = createLog('warn', { write: (line) => void process.stderr.write(line) });
+const stderrLog = createLog('warn', {
+  destination: { write: (line) => void process.stderr.write(line) },
+});
 
 /** @throws CommandError, ConfigError or DataDirError */
 export async function openServers(

@@ -28,7 +28,9 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
   };
   const lockFile = readLockFile(findLockPath(path));
   const servers = await openServers(file);
-  const log = createLog('warn', { write: (line) => void process.stderr.write(line) });
+  const log = createLog('warn', {
+    destination: { write: (line) => void process.stderr.write(line) },
+  });
   const seal = createSeal([generateSecret()]);
   const catalogs = createUpstreamCatalogs(
     { file, rules, lock: lockFile && createLock(lockFile) },

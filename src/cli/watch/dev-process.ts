@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { BUILD_SCRIPT } from '../checkout.ts';
-import { type Announcement, isAnnouncement } from './announcement.ts';
+import { type Announcement, isAnnouncement, isNote, type Note } from './announcement.ts';
 import { HANDOVER_ENVIRONMENT, isLoaded, TURN } from './handover.ts';
 
 export interface DevProcess {
@@ -23,7 +23,7 @@ const SHUTDOWN_MS = 2000;
 /** Runs `postern` with these arguments, in this terminal. */
 export function startDevProcess(
   args: readonly string[],
-  onAnnouncement: (announcement: Announcement) => void,
+  listener: { announce(announcement: Announcement): void; note(note: Note): void },
 ): DevProcess {
   const [, script = ''] = process.argv;
   const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
@@ -35,7 +35,8 @@ export function startDevProcess(
   const loaded = new Promise<boolean>((resolve) => {
     child.on('message', (message) => {
       if (isLoaded(message)) resolve(true);
-      if (isAnnouncement(message)) onAnnouncement(message);
+      if (isAnnouncement(message)) listener.announce(message);
+      if (isNote(message)) listener.note(message);
     });
     exitCode.then(() => resolve(false));
   });

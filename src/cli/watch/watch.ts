@@ -6,8 +6,9 @@ import { computeStamp, watchFile } from '../config-file/watch-file.ts';
 import { endWithError } from '../end-with-error.ts';
 import { findSetting } from '../env-file.ts';
 import { showSpinner } from '../spinner.ts';
-import { type Announcement, createAnnounce } from './announcement.ts';
+import { type Announcement, createAnnouncer } from './announcement.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
+import { hasKeyboard, listenToKeys } from './keys.ts';
 import { watchFolder } from './watch-folder.ts';
 import {
   describePath,
@@ -29,7 +30,8 @@ const LONG_MS = 2 ** 30;
  */
 export async function watch(args: readonly string[], options: WatchOptions): Promise<void> {
   const devArgs = [...args.filter((arg) => arg !== '--watch'), '--no-watch'];
-  const announce = createAnnounce(console.log);
+  const hasKeys = hasKeyboard();
+  const announcer = createAnnouncer(console.log, hasKeys);
   const changedFiles = new Set<string>();
   /** All that have not ended. */
   const processes = new Set<DevProcess>();
@@ -74,11 +76,14 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
 
   function startProcess(files: WatchedFiles): DevProcess {
     const endSpinner = showSpinner(hasServed ? 'Restarting' : 'Starting');
-    const started = startDevProcess(devArgs, (announcement) => {
-      endSpinner();
-      announce(addWatchedFiles(announcement, files), [...changedFiles]);
-      if (announcement.loaded === undefined) changedFiles.clear();
-      hasServed = true;
+    const started = startDevProcess(devArgs, {
+      announce(announcement) {
+        endSpinner();
+        announcer.announce(addWatchedFiles(announcement, files), [...changedFiles]);
+        if (announcement.loaded === undefined) changedFiles.clear();
+        hasServed = true;
+      },
+      note: announcer.note,
     });
     processes.add(started);
     started.exitCode.then(() => {
@@ -137,6 +142,12 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   setInterval(() => {}, LONG_MS);
   process.on('SIGTERM', end);
   process.on('SIGINT', end);
+  if (hasKeys) {
+    listenToKeys({
+      onKey: (key) => key === 'c' && announcer.printHints(),
+      onInterrupt: () => void end('SIGINT'),
+    });
+  }
   process.on('exit', () => {
     for (const one of processes) one.kill('SIGTERM');
   });

@@ -27,7 +27,7 @@ export async function superviseWorkers(
   config: Config,
   { workers, envFile, configFile }: SuperviseOptions,
 ): Promise<void> {
-  const log = createLog(config.server.logLevel);
+  const log = createLog(config.server.logLevel, { format: config.server.logFormat });
   logEnvironment(log, envFile);
   if (configFile !== undefined) logConfigFile(log, configFile);
   logStartWarnings(config, log);

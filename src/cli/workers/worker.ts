@@ -19,7 +19,10 @@ async function runWorker(): Promise<void> {
   if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
   // The main process has read .env and its options, and passes all on.
   const config = loadConfig(process.env);
-  const log = createLog(config.server.logLevel, undefined, { worker: worker.id });
+  const log = createLog(config.server.logLevel, {
+    format: config.server.logFormat,
+    origin: { worker: worker.id },
+  });
   const { catalogFile } = config.server;
   const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
   const configFile = await openConfigFile(config, readProtection(process.env));

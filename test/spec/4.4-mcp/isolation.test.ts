@@ -54,7 +54,10 @@ async function twoReplicas(): Promise<Ports> {
 
 function collectErrors() {
   const errors: string[] = [];
-  return { log: createLog('error', { write: (line) => void errors.push(line) }), errors };
+  return {
+    log: createLog('error', { destination: { write: (line) => void errors.push(line) } }),
+    errors,
+  };
 }
 
 const CONNECTIONS = {

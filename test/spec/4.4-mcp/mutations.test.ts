@@ -35,7 +35,10 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
   gateway = closeAfterTest(
     await startGateway({
       env: { RATE_LIMIT_ENABLED: 'false', MCP_STREAMS: 'true', METRICS_ENABLED: 'false', ...env },
-      deps: { catalog: createEveryFeatureCatalog().catalog, log: createLog('error', { write }) },
+      deps: {
+        catalog: createEveryFeatureCatalog().catalog,
+        log: createLog('error', { destination: { write } }),
+      },
     }),
   );
 }

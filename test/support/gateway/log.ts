@@ -9,5 +9,5 @@ export type LogLine = Readonly<Record<string, unknown>> & {
 export function collectLog(): { readonly log: Log; readonly lines: readonly LogLine[] } {
   const lines: LogLine[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));
-  return { log: createLog('debug', { write }), lines };
+  return { log: createLog('debug', { destination: { write } }), lines };
 }

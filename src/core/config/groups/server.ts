@@ -1,5 +1,5 @@
 // What the service listens on, and what it says of itself.
-import { LOG_LEVELS, type LogLevel } from '../../log.ts';
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from '../../log.ts';
 import { anyText, baseUrl, flag, integer, integerOrAuto, listenAddress, oneOf } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 
@@ -14,6 +14,7 @@ export interface ServerConfig {
   readonly environment: string;
   readonly displayName: string;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
   readonly metricsEnabled: boolean;
   /** How long the service keeps serving after it was told to end. */
   readonly shutdownDelayMs: number;
@@ -79,6 +80,14 @@ export const serverSettings = {
     summary: 'The least severe level that is logged.',
     details: '`debug` logs every request.',
   }),
+  logFormat: defineSetting({
+    variable: 'LOG_FORMAT',
+    rule: oneOf(...LOG_FORMATS),
+    default: { value: 'json' },
+    summary: 'How lines of the log are written.',
+    details:
+      '`json` is an object for each line, `text` is for people. `postern dev` writes text to a terminal.',
+  }),
   displayName: defineSetting({
     variable: 'SERVICE_DISPLAY_NAME',
     rule: anyText,
@@ -134,6 +143,7 @@ export const readServerConfig = (read: Read, isBaseUrlSet: boolean): ServerConfi
   environment: read(serverSettings.environment),
   displayName: read(serverSettings.displayName),
   logLevel: read(serverSettings.logLevel),
+  logFormat: read(serverSettings.logFormat),
   metricsEnabled: read(serverSettings.metricsEnabled),
   shutdownDelayMs: read(serverSettings.shutdownDelayMs),
   workers: read(serverSettings.workers),

@@ -1,0 +1,38 @@
+// LOG_FORMAT=text: a line of the log for people.
+import { expect, test } from 'vitest';
+import { createLog } from '../../../src/core/log.ts';
+
+function write(run: (log: ReturnType<typeof createLog>) => void): string {
+  let written = '';
+  const destination = {
+    write(text: string) {
+      written += text;
+    },
+  };
+  run(createLog('debug', { format: 'text', destination }));
+  return written.replace(/^\d\d:\d\d:\d\d /gm, '');
+}
+
+test('§5 LOG_FORMAT=text: the level is a mark, and facts that the message says are not said again', () => {
+  const written = write((log) => {
+    log.error('It broke', { cause: new Error('disk full'), attempts: 3 });
+    log.warn('The MCP server git is slow', { server: 'git' });
+    log.info('Listening.', { host: '127.0.0.1', tls: { on: false } });
+    log.debug('Done');
+  });
+  expect(written.split('\n')).toEqual([
+    '✗ It broke (attempts: 3, cause: disk full)',
+    '! The MCP server git is slow',
+    '· Listening. (host: 127.0.0.1, tls: {"on":false})',
+    '  Done',
+    '',
+  ]);
+});
+
+test('§5 LOG_FORMAT=text: what others say cannot end a line, nor move the cursor', () => {
+  const said = 'fine"\n12:00:00 ✗ forged\r\u001b[2J\u202e';
+  const written = write((log) => log.warn(`It said ${said}`, { also: said }));
+  expect(written.trimEnd().split('\n')).toHaveLength(1);
+  expect(written).not.toMatch(/[\r\u001b\u202e]/);
+  expect(written).toContain('It said fine"\\n12:00:00 ✗ forged\\r\\u001b[2J\\u202e');
+});
