@@ -7,10 +7,10 @@ COPY package.json package-lock.json ./
 
 # The packages that the service needs.
 FROM base AS packages
-RUN npm ci --omit=dev
+RUN npm ci --omit=dev --ignore-scripts
 
 FROM base AS build
-RUN npm ci
+RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY docs docs

@@ -1,4 +1,5 @@
-// npm run build; with --if-stale only what differs from what was last built: the code, the site, or neither.
+// npm run build; with --if-stale only what differs from what was last built: the code, the site, or neither. With
+// --if-possible, as npm ci calls it, nothing where the build tools were left out.
 // Plain JavaScript: it has to run before anything was built, and where the build tools are missing.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -180,9 +181,13 @@ function replaceDist(next) {
   rmSync(old, { recursive: true, force: true });
 }
 
+const hasTools = () =>
+  ['typescript', 'tsx', 'esbuild', 'vitepress'].every((name) =>
+    existsSync(pathInRoot('node_modules', name)),
+  );
+
 function installMissingTools() {
-  const tools = ['typescript', 'tsx', 'esbuild', 'vitepress'];
-  if (tools.every((name) => existsSync(pathInRoot('node_modules', name)))) return;
+  if (hasTools()) return;
   console.error('The build tools are missing (npm leaves them out when NODE_ENV=production):');
   console.error('installing them with npm ci --include=dev …');
   execFileSync('npm', ['ci', '--include=dev'], { cwd: root, stdio: ['ignore', 2, 2] });
@@ -213,7 +218,8 @@ const INSTALLED_LOCK = join('node_modules', '.package-lock.json');
 const readLock = (file) => JSON.parse(readFileSync(pathInRoot(file), 'utf8')).packages;
 
 // An installed package has no sources: it comes built.
-if (existsSync(pathInRoot('src'))) {
+const isWanted = hasTools() || !process.argv.includes('--if-possible');
+if (existsSync(pathInRoot('src')) && isWanted) {
   const onlyStale = process.argv.includes('--if-stale');
   const names = Object.keys(PARTS).filter((name) => !(onlyStale && isFresh(PARTS[name])));
   if (names.length > 0) {

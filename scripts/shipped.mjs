@@ -6,7 +6,10 @@ const root = new URL('../', import.meta.url);
 const readJson = (name) => JSON.parse(readFileSync(new URL(name, root), 'utf8'));
 
 export function createShippedManifest() {
-  return removeDevDependencies(readJson('package.json'));
+  const { scripts, ...rest } = removeDevDependencies(readJson('package.json'));
+  // It comes built.
+  const { prepare: _, ...shipped } = scripts;
+  return { ...rest, scripts: shipped };
 }
 
 export function createShippedLock() {

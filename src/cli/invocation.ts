@@ -1,5 +1,7 @@
 // What the user can type here: what is suggested has the form in which this process was started.
-import { basename, relative } from 'node:path';
+import { basename, dirname, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SOURCE_FOLDER } from './checkout.ts';
 import { quote } from './completion/quote.ts';
 
 /** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */
@@ -24,11 +26,15 @@ export const isRunByNpx = (): boolean => process.env.npm_command === 'exec';
 function describeProgram(): string {
   const [, script = ''] = process.argv;
   // A link to the command in a folder of a project is in nobody's PATH.
-  if (isRunByNpx() || script.includes('/node_modules/')) return 'npx postern';
+  if (isRunByNpx() || script.includes('/node_modules/') || isInCheckout()) return 'npx postern';
   return basename(script) === 'postern'
     ? 'postern'
     : join(['node', relative(process.cwd(), script)]);
 }
+
+/** There npx runs what lies in it. */
+const isInCheckout = (): boolean =>
+  SOURCE_FOLDER !== undefined && process.cwd() === dirname(fileURLToPath(SOURCE_FOLDER));
 
 const isPort = (arg: string, former: string | undefined): boolean =>
   arg === '--port' || former === '--port' || arg.startsWith('--port=');

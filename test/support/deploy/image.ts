@@ -93,7 +93,7 @@ const STEPS: Readonly<Record<string, Run>> = {
 
 async function runInside({ folder, workdir, env }: Image, { text: command }: Step) {
   // What runs these tests has just done that, from the same lock file, and it takes long.
-  if (command === 'npm ci') return linkPackages(join(folder, workdir));
+  if (command === 'npm ci --ignore-scripts') return linkPackages(join(folder, workdir));
   if (/(^|[\s=])\//.test(command)) throw new Error(`It names a path of the image: RUN ${command}`);
   const { PATH = '', HOME = '' } = process.env;
   await promisify(execFile)('sh', ['-ec', command], {
