@@ -190,9 +190,9 @@ test('§20.6 init --servers: each secret has a variable of its own, and none is 
   });
   const servers = {
     'foo.bar': authorize('a'),
-    'foo-bar': authorize('b'),
-    文: authorize('c'),
-    語: authorize('d'),
+    foo: { ...authorize('b'), headers: { 'Bar-Authorization': 'b' } },
+    'x-文': authorize('c'),
+    'x-語-x': authorize('d'),
     '1pass': authorize('e'),
     dcr: { command: 'x', env: { ACCESS_TOKEN: 'f' } },
     oauth: { command: 'x', env: { CLIENT_SECRET: 'g' } },
@@ -204,6 +204,39 @@ test('§20.6 init --servers: each secret has a variable of its own, and none is 
   expect(env).not.toHaveProperty('OAUTH_CLIENT_SECRET');
   const names = [...read(cwd, 'postern.yaml').matchAll(/\$\{([A-Za-z_]\w*)\}/g)];
   expect(names.map(([, name = '']) => env[name])).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
+});
+
+test('§20.6 init --servers: names of other programs become names that the gateway takes', async () => {
+  const cwd = await makeFolder();
+  const one = { command: process.execPath, args: [SERVER] };
+  await writeFileIn(
+    cwd,
+    'mcp.json',
+    JSON.stringify({ mcpServers: { my_db: one, 'My Server': { ...one, env: { API_KEY: 'k' } } } }),
+  );
+  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ {2}my_db +is called my-db here$/m);
+  expect(stdout).toMatch(/^ {2}My Server +is called my-server here$/m);
+  expect(read(cwd, 'postern.yaml')).toMatch(/^ {2}my-db:$[\s\S]*^ {2}my-server:$/m);
+  const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
+  expect(shown.code, shown.stdout).toBe(0);
+  expect(shown.stdout).not.toContain('other names here');
+});
+
+test.each([
+  {
+    names: ['my_db', 'My DB'],
+    says: '"My DB" and "my_db" would both be called my-db here. Rename one of them.',
+  },
+  { names: ['文'], says: '"文" is no name of a server.' },
+])('§20.6 init --servers: $names are refused, and nothing is written', async ({ names, says }) => {
+  const cwd = await makeFolder();
+  const mcpServers = Object.fromEntries(names.map((name) => [name, { command: 'x' }]));
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+  const { code, stderr } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect([code, existsSync(join(cwd, '.env'))]).toEqual([1, false]);
+  expect(stderr).toContain(says);
 });
 
 test('§20.6 init --servers: a secret sets no other variable of .env', async () => {
