@@ -1,6 +1,6 @@
 // What `postern init --servers` says of the file that it took over.
 import { escapeInvisible } from '../../core/visible-json.ts';
-import type { Change } from './import-servers.ts';
+import type { Change } from './move-secrets.ts';
 
 /** A table of what was moved, renamed and left, with an empty line behind it. */
 export function describeImport(path: string, changes: readonly Change[]): string {

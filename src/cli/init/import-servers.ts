@@ -11,7 +11,7 @@ import type { FileNode } from '../../core/gateway-file/syntax/file-node.ts';
 import { readSyntax } from '../../core/gateway-file/syntax/read-syntax.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import { CommandError } from '../command-error.ts';
-import { createSecretMover } from './move-secrets.ts';
+import { type Change, createSecretMover } from './move-secrets.ts';
 
 export interface ImportedServers {
   /** By the names that they have here, without secrets. */
@@ -20,14 +20,6 @@ export interface ImportedServers {
   readonly secrets: Readonly<Record<string, string>>;
   /** What was moved, renamed and left, in the order of the file. */
   readonly changes: readonly Change[];
-}
-
-/** What became of a part of a server. No value is in it. */
-export interface Change {
-  readonly server: string;
-  /** `name`, `url`, `args[2]`, `env.API_KEY`. */
-  readonly member: string;
-  readonly what: string;
 }
 
 export const NO_SERVERS: ImportedServers = { servers: {}, secrets: {}, changes: [] };

@@ -5,7 +5,14 @@ import { toVariableName } from '../../core/gateway-file/variable-name.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import { isSecretName, replaceSecrets } from '../../core/secret-texts.ts';
 import { renderEnvLine } from './env-line.ts';
-import type { Change } from './import-servers.ts';
+
+/** What became of a part of a server. No value is in it. */
+export interface Change {
+  readonly server: string;
+  /** `name`, `url`, `args[2]`, `env.API_KEY`. */
+  readonly member: string;
+  readonly what: string;
+}
 
 /** By names, each a secret as a whole where its name says so. */
 const RECORD_MEMBERS = ['env', 'headers'];
