@@ -15,23 +15,32 @@ const SECRET_FORM =
   /\b(?:gh[oprsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)/g;
 
 /** `--token=…`, `TOKEN=…`, `Authorization: Bearer …`. */
-const ASSIGNMENT = /^-{0,2}([\w.-]{1,100})(?:=|:\s*)(?:(?:Bearer|Basic|Token)\s+)?(\S.*)$/is;
+const ASSIGNMENT = /^-{0,2}([\w.-]{1,100})(?:=|:\s*)(?:(?:Bearer|Basic|Token)\s+)?(\S.*)$/dis;
 
 const OPTION = /^--?[\w-]{1,100}$/;
 
 /** `scheme://user:password@host`; alone, what stands before the @ is a secret, too. */
-const USER_INFO = /[a-z][a-z0-9+.-]{0,30}:\/\/(?:([^\s/?#@:]*):)?([^\s/?#@]+)@/gi;
+const USER_INFO = /[a-z][a-z0-9+.-]{0,30}:\/\/(?:([^\s/?#@:]*):)?([^\s/?#@]+)@/dgi;
 
-const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/g;
+const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/dg;
+
+/** A part of a text that looks like a secret. */
+interface SecretPart {
+  readonly start: number;
+  readonly end: number;
+  /** What it is called there, such as `--api-key` or `token`. */
+  readonly name: string;
+}
 
 /** The parts that look like secrets of what a program is called with; in a URL also as a program would decode them. */
 export const findSecretArguments = (args: readonly string[]): readonly string[] =>
   args.flatMap((text, index) => findInArgument(text, args[index - 1]));
 
-const findInArgument = (text: string, before: string | undefined): readonly string[] => [
-  ...findSecretParts(text),
-  ...(isValueOfSecretOption(text, before) ? [text] : []),
-];
+const findInArgument = (text: string, before: string | undefined): readonly string[] =>
+  findSecretParts(text, before).flatMap(({ start, end }) => {
+    const value = text.slice(start, end);
+    return [value, decode(value)];
+  });
 
 /** A command as it may be shown: somebody may have written its arguments there, too. */
 export const hideSecretArguments = (command: string): string =>
@@ -45,23 +54,73 @@ export const hideSecretArguments = (command: string): string =>
     )
     .join('');
 
-function findSecretParts(text: string): readonly string[] {
-  const [, name, assigned] = ASSIGNMENT.exec(text) ?? [];
-  const parameters = [...text.matchAll(PARAMETER)].filter(([, key = '']) => isSecretName(key));
-  const ofUrls = [...text.matchAll(USER_INFO), ...parameters].flatMap(([, , value = '']) => [
-    value,
-    decode(value),
-  ]);
+/**
+ * The text with something else in place of each secret that stands in it; what names a variable is none. `before` is the
+ * argument in front of it.
+ */
+export function replaceSecrets(
+  text: string,
+  before: string | undefined,
+  replace: (secret: string, name: string) => string,
+): string {
+  let [replaced, end] = ['', 0];
+  for (const part of joinOverlaps(findSecretParts(text, before))) {
+    const secret = text.slice(part.start, part.end);
+    replaced +=
+      text.slice(end, part.start) + (secret.includes('${') ? secret : replace(secret, part.name));
+    end = part.end;
+  }
+  return replaced + text.slice(end);
+}
+
+/** In their order, none twice: a token can be a parameter, and have the form of one. */
+function joinOverlaps(parts: readonly SecretPart[]): readonly SecretPart[] {
+  const joined: SecretPart[] = [];
+  for (const part of [...parts].sort((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = joined.at(-1);
+    if (last === undefined || part.start >= last.end) joined.push(part);
+    else if (part.end > last.end) joined[joined.length - 1] = { ...last, end: part.end };
+  }
+  return joined;
+}
+
+function findSecretParts(text: string, before: string | undefined): readonly SecretPart[] {
+  const assigned = [ASSIGNMENT.exec(text)].flatMap((match) => findPart(match, isSecretName));
+  const ofUsers = [...text.matchAll(USER_INFO)].flatMap((match) =>
+    findPart(match, () => true).map((part) => ({ ...part, name: 'password' })),
+  );
+  const parameters = [...text.matchAll(PARAMETER)].flatMap((match) =>
+    findPart(match, isSecretName),
+  );
+  const known = [...text.matchAll(SECRET_FORM)].map(({ index, 0: token }) => ({
+    start: index,
+    end: index + token.length,
+    name: 'token',
+  }));
   return [
-    ...(name !== undefined && assigned !== undefined && isSecretName(name) ? [assigned] : []),
-    ...ofUrls,
-    ...[...text.matchAll(SECRET_FORM)].map(([whole]) => whole),
+    ...assigned,
+    ...ofUsers,
+    ...parameters,
+    ...known,
+    ...(before !== undefined && isValueOfSecretOption(text, before)
+      ? [{ start: 0, end: text.length, name: before }]
+      : []),
   ];
 }
 
+/** Of an expression whose first group is a name, and whose second is the value. */
+function findPart(
+  match: RegExpMatchArray | null,
+  isSecret: (name: string) => boolean,
+): readonly SecretPart[] {
+  const name = match?.[1] ?? '';
+  const [start, end] = match?.indices?.[2] ?? [];
+  return start !== undefined && end !== undefined && isSecret(name) ? [{ start, end, name }] : [];
+}
+
 /** `--token` before it, which has no value of its own. */
-const isValueOfSecretOption = (text: string, option: string | undefined): boolean =>
-  option !== undefined && OPTION.test(option) && isSecretName(option) && !text.startsWith('-');
+const isValueOfSecretOption = (text: string, option: string): boolean =>
+  OPTION.test(option) && isSecretName(option) && !text.startsWith('-');
 
 function decode(text: string): string {
   try {

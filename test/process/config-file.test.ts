@@ -94,6 +94,46 @@ test('§18.1 file: --config wins over POSTERN_CONFIG, and the log says what was 
   ]);
 });
 
+const SHARED = { command: process.execPath, args: [SERVER] };
+const SERVERS = { wiki: { url: 'http://127.0.0.1:9/mcp' }, files: SHARED };
+
+test('§18.5 rules: servers without rules are warned of in production, and so are processes that users share', async () => {
+  const cwd = await makeFolderWith(JSON.stringify({ mcpServers: SERVERS }));
+  const env = { ...ANONYMOUS, NODE_ENV: 'production' };
+  const postern = await startPostern(env, { args: ['start', '--config', 'mcp.json'], cwd });
+  expect(linesWith(postern, 'mcp.json: There are no rules.')).toEqual([
+    expect.objectContaining({
+      level: 'warn',
+      msg: expect.stringMatching(
+        /may use all that these servers offer: wiki, files\. .*cannot tell them apart: files .*"rules": "everyone"/,
+      ),
+    }),
+  ]);
+});
+
+test.each([
+  { what: 'outside production', NODE_ENV: 'development', file: { mcpServers: SERVERS } },
+  {
+    what: 'where it is meant',
+    NODE_ENV: 'production',
+    file: { mcpServers: SERVERS, rules: 'everyone' },
+  },
+  { what: 'without servers', NODE_ENV: 'production', file: {} },
+  {
+    what: 'with rules',
+    NODE_ENV: 'production',
+    file: { mcpServers: SERVERS, rules: [{ who: 'everyone', may: ['wiki__*'] }] },
+  },
+])('§18.5 rules: nothing is said of missing rules $what', async ({ NODE_ENV, file }) => {
+  const cwd = await makeFolderWith(JSON.stringify(file));
+  const { stdout } = await runPostern(
+    { ...ANONYMOUS, NODE_ENV },
+    { args: ['config', '--config', 'mcp.json'], cwd },
+  );
+  expect(stdout).toContain('mcp.json');
+  expect(stdout).not.toContain('There are no rules');
+});
+
 test('§18.1 file: SIGHUP with a file that has problems keeps the running one and says why', async () => {
   const cwd = await makeFolderWith(GOOD);
   const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });

@@ -5,7 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { type Env, endPosterns, makeFolder, startPostern } from '../support/gateway/process.ts';
+import {
+  type Env,
+  endPosterns,
+  makeFolder,
+  runPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
 import { logIn } from '../support/gateway/process-login.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
@@ -114,6 +120,31 @@ test('§20.2 doctor: Sentinel, and a sentinel in place of Redis', async () => {
     status: 'failure',
     remedy: expect.stringContaining('redis+sentinel://'),
   });
+});
+
+test('§20.2 doctor: with the store of a running gateway down, what needs it is not tried, and one sentence says where to start', async () => {
+  const redis = await startRedis();
+  const env = settings({
+    REDIS_URL: redis.url,
+    OAUTH_STATE_SECRET: 'a-state-secret-of-at-least-32-characters',
+    PORT: String(await freePort()),
+  });
+  const running = await startPostern({ ...env, BASE_URL: `http://127.0.0.1:${env.PORT}` });
+  await redis.close();
+  const own = { ...env, BASE_URL: running.url };
+  const { failures, findings } = await runDoctor(undefined, { env: own });
+  expect(failures).toEqual(['gateway.ready.store', 'store']);
+  const skipped = findings.filter(({ check }) => check === 'not-tried');
+  expect(skipped.map(({ status, what }) => [status, what])).toEqual([
+    ['unknown', 'whether clients can register. Not tried: the store does not answer.'],
+    ['unknown', 'whether users can log in. Not tried: the store does not answer.'],
+  ]);
+  const printed = await runPostern(own, { args: ['doctor'] });
+  expect(printed.stdout.trimEnd().split('\n').at(-1)).toBe(
+    'Start here: Nothing listens where Redis should be (REDIS_URL).',
+  );
+  const outside = await runDoctor(running.url);
+  expect(outside.failures).toEqual(['gateway.ready.store']);
 });
 
 const CLIENT = { secret: 'the-right-secret', auth: 'post' } as const;
@@ -245,6 +276,19 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
     ['unknown', 'whether'],
   ]);
   expect(servers[0]?.what).toBe('wiki answers, and has 2 tools.');
+  expect(servers[3]).toMatchObject({
+    what: 'missing cannot be used: its command could not be started.',
+    remedy: expect.stringMatching(/^The command no-such-program-here was not found\. Install it/),
+  });
+
+  const script = 'echo booting >&2; echo "no database: $API_KEY" >&2; exit 3';
+  const dying = await diagnose({
+    dies: { command: 'sh', args: ['-c', script], env: { API_KEY: 'k-123456' } },
+  });
+  expect(dying.find('server')).toMatchObject({
+    what: 'dies cannot be used: its process ended with exit code 3.',
+    why: 'The last that it wrote to its error output: booting | no database: [secret]',
+  });
 
   const broken = await diagnose({ wiki: { ulr: wiki.url } });
   expect([broken.code, broken.failures.length > 0]).toEqual([1, true]);

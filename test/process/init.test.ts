@@ -190,9 +190,9 @@ test('§20.6 init --servers: each secret has a variable of its own, and none is 
   });
   const servers = {
     'foo.bar': authorize('a'),
-    'foo-bar': authorize('b'),
-    文: authorize('c'),
-    語: authorize('d'),
+    foo: { ...authorize('b'), headers: { 'Bar-Authorization': 'b' } },
+    'x-文': authorize('c'),
+    'x-語-x': authorize('d'),
     '1pass': authorize('e'),
     dcr: { command: 'x', env: { ACCESS_TOKEN: 'f' } },
     oauth: { command: 'x', env: { CLIENT_SECRET: 'g' } },
@@ -204,6 +204,86 @@ test('§20.6 init --servers: each secret has a variable of its own, and none is 
   expect(env).not.toHaveProperty('OAUTH_CLIENT_SECRET');
   const names = [...read(cwd, 'postern.yaml').matchAll(/\$\{([A-Za-z_]\w*)\}/g)];
   expect(names.map(([, name = '']) => env[name])).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
+});
+
+test('§20.6 init --servers: names of other programs become names that the gateway takes', async () => {
+  const cwd = await makeFolder();
+  const one = { command: process.execPath, args: [SERVER] };
+  await writeFileIn(
+    cwd,
+    'mcp.json',
+    JSON.stringify({ mcpServers: { my_db: one, 'My Server': { ...one, env: { API_KEY: 'k' } } } }),
+  );
+  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^ {2}my-db +name +renamed: it was my_db$/m);
+  expect(stdout).toMatch(/^ {2}my-server +name +renamed: it was My Server$/m);
+  expect(read(cwd, 'postern.yaml')).toMatch(/^ {2}my-db:$[\s\S]*^ {2}my-server:$/m);
+  const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
+  expect(shown.code, shown.stdout).toBe(0);
+  expect(shown.stdout).not.toContain('other names here');
+});
+
+test.each([
+  {
+    names: ['my_db', 'My DB'],
+    says: '"My DB" and "my_db" would both be called my-db here. Rename one of them.',
+  },
+  { names: ['文'], says: '"文" is no name of a server.' },
+])('§20.6 init --servers: $names are refused, and nothing is written', async ({ names, says }) => {
+  const cwd = await makeFolder();
+  const mcpServers = Object.fromEntries(names.map((name) => [name, { command: 'x' }]));
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+  const { code, stderr } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect([code, existsSync(join(cwd, '.env'))]).toEqual([1, false]);
+  expect(stderr).toContain(says);
+});
+
+test('§20.6 init --servers: secrets in arguments and URLs are moved into .env, too, and a table says what was moved, renamed and left', async () => {
+  const cwd = await makeFolder();
+  const mcpServers = {
+    my_db: {
+      command: 'npx',
+      args: [
+        '-y',
+        'server-postgres',
+        'postgres://pw:pw@pw.example/pw',
+        '--api-key',
+        'k-1',
+        '--token=t-1',
+      ],
+      env: { DATABASE_URL: 'postgres://u:p%40ss@db.example/x', MODE: 'on', OWN: '${OWN_TOKEN}' },
+    },
+    search: { url: 'https://search.example/mcp?key=q-1&lang=en&token=q-2' },
+  };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
+  expect(parseEnv(read(cwd, '.env'))).toMatchObject({
+    MY_DB_PASSWORD: 'pw',
+    MY_DB_API_KEY: 'k-1',
+    MY_DB_TOKEN: 't-1',
+    MY_DB_DATABASE_URL_PASSWORD: 'p%40ss',
+    SEARCH_KEY: 'q-1',
+    SEARCH_TOKEN: 'q-2',
+  });
+  const yaml = read(cwd, 'postern.yaml');
+  expect(yaml).toContain(
+    '"postgres://pw:${MY_DB_PASSWORD}@pw.example/pw","--api-key","${MY_DB_API_KEY}","--token=${MY_DB_TOKEN}"',
+  );
+  expect(yaml).toContain('postgres://u:${MY_DB_DATABASE_URL_PASSWORD}@db.example/x');
+  expect(yaml).toContain('mcp?key=${SEARCH_KEY}&lang=en&token=${SEARCH_TOKEN}');
+  const table = stdout.slice(0, stdout.indexOf('Next:'));
+  for (const row of [
+    /^ {2}my-db +name +renamed: it was my_db$/m,
+    /^ {2}my-db +args\[2\] +moved to \.env: MY_DB_PASSWORD$/m,
+    /^ {2}my-db +env\.DATABASE_URL +moved to \.env: MY_DB_DATABASE_URL_PASSWORD$/m,
+    /^ {2}my-db +env\.MODE +left: it does not look like a secret$/m,
+    /^ {2}my-db +env\.OWN +left: it names a variable$/m,
+    /^ {2}search +url +moved to \.env: SEARCH_KEY, SEARCH_TOKEN$/m,
+  ])
+    expect(table).toMatch(row);
+  expect(stdout).not.toMatch(/k-1|t-1|q-1|q-2|p%40ss/);
 });
 
 test('§20.6 init --servers: a secret sets no other variable of .env', async () => {

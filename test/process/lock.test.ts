@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readLock } from '../../src/features/upstreams/lock/lock.ts';
-import { type Env, endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import {
+  type Env,
+  endPosterns,
+  makeFolder,
+  runPostern,
+  startPostern,
+} from '../support/gateway/process.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
@@ -165,6 +171,63 @@ describe('postern lock', () => {
   });
 });
 
+describe('postern lock of servers that look at what a client can be asked', () => {
+  test('§18.7 postern lock: approves what a program of its own offers to clients that can be asked, and to others', async () => {
+    const args = [SCRIPTED, 'needs-elicitation'];
+    await configure({ own: { command: process.execPath, args, isolation: 'user' } });
+    expect((await runLock()).stdout).toContain('own: tool "echo" is new');
+    expect((await runLock(['--check'])).code).toBe(0);
+  });
+
+  test('§18.7 postern lock --token: approves what an HTTP server says to clients with and without capabilities', async () => {
+    const sessions: boolean[] = [];
+    change(wiki, {
+      answers: {
+        initialize: ({ protocolVersion, capabilities }) => {
+          sessions.push(Object(capabilities).elicitation !== undefined);
+          return {
+            result: {
+              protocolVersion,
+              capabilities: { tools: {} },
+              serverInfo: { name: 'w', version: '1' },
+            },
+          };
+        },
+        'tools/list': () => {
+          const tools = sessions.at(-1) ? ['confirm', 'search'] : ['search', 'plain'];
+          return { result: { tools: tools.map((name) => buildTool(name)) } };
+        },
+      },
+    });
+    const audience = 'https://wiki.example';
+    await configure({ wiki: { url: wiki.url, auth: { type: 'forward', audience } } });
+    const token = await issuer.sign({ sub: 'ada', aud: audience });
+    const { stdout } = await runLock(['--token', '-'], {}, token);
+    expect(stdout.match(/tool "\w+" is new/g)).toEqual([
+      'tool "confirm" is new',
+      'tool "plain" is new',
+      'tool "search" is new',
+    ]);
+  });
+
+  test('§18.7 postern lock: a server with identity beside a running gateway is one line that says what to do', async () => {
+    await configure({ wiki: { url: wiki.url, auth: { type: 'identity' } } });
+    const dataDir = await makeFolder();
+    const env = { OIDC_ISSUER: issuer.url, DATA_DIR: dataDir, BASE_URL: 'https://gw.example' };
+    const running = await startPostern(env);
+    const { code, stderr } = await runLock([], env);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^The keys for servers with identity cannot be read:\n {2}- The data folder \S+ \(DATA_DIR\) is in use by a running gateway\. .*Stop the gateway, run postern lock again, and start it\. /,
+      ),
+    ]);
+    running.kill('SIGTERM');
+    await running.ended;
+    expect((await runLock([], env)).code).toBe(0);
+  });
+});
+
 describe('postern lock when something is wrong', () => {
   test('§18.7 postern lock: nothing is written where a server cannot be read of which nothing is approved', async () => {
     const gone = await startListingServer();
@@ -221,7 +284,7 @@ describe('postern lock when something is wrong', () => {
   });
 
   test('§18.7 postern lock: a configuration file with problems', async () => {
-    await configure({ 'not a name': wiki.url });
+    await configure({ 文: wiki.url });
     const { code, stderr } = await runLock();
     expect([code, stderr]).toEqual([
       1,

@@ -6,6 +6,7 @@ import { createLock, type Lock } from '../../features/upstreams/lock/lock.ts';
 import { LockFileError } from '../../features/upstreams/lock/lock-file.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from '../lock/lock-file-on-disk.ts';
 import { readConfigFile } from './read-config-file.ts';
+import { warnOfMissingRules } from './warn-of-missing-rules.ts';
 
 export interface Setup {
   readonly file: GatewayFile;
@@ -48,7 +49,15 @@ export async function readSetup(path: string, config: Config): Promise<ReadSetup
     lock: lock.kind === 'lock' ? createLock(lock.file) : undefined,
     meansNoLock: lock.kind === 'empty',
   };
-  return { kind: 'parsed', setup, warnings, isWhole };
+  return {
+    kind: 'parsed',
+    setup,
+    warnings: [
+      ...warnings,
+      ...warnOfMissingRules(file, config).map((warning) => `${path}: ${warning}`),
+    ],
+    isWhole,
+  };
 }
 
 /** One that cannot be read must not count as none: that would approve everything. */

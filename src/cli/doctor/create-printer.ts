@@ -1,7 +1,8 @@
 // Prints findings as they come, or all at once as JSON.
 import { systemClock } from '../../core/clock.ts';
 import type { Finding } from './finding.ts';
-import { renderFinding, renderSummary, toJson } from './render.ts';
+import { findFirstToMend } from './first-to-mend.ts';
+import { renderFinding, renderStart, renderSummary, toJson } from './render.ts';
 import type { Report } from './run-checks.ts';
 
 export interface Printer {
@@ -32,6 +33,8 @@ export function createPrinter(subject: string, isJson: boolean): Printer {
     finish(findings) {
       progress?.end();
       console.log(`\n${renderSummary(findings)}`);
+      const first = findFirstToMend(findings);
+      if (first !== undefined) console.log(renderStart(first));
     },
   };
 }

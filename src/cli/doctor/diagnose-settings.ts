@@ -22,7 +22,7 @@ import {
   READING_CHECKS,
   TOKEN_CHECK,
 } from './walk/walk-checks.ts';
-import { walkGateway } from './walk/walk-gateway.ts';
+import { lacksStore, walkGateway } from './walk/walk-gateway.ts';
 
 export async function diagnoseSettings(
   usable: UsableSettings,
@@ -71,6 +71,7 @@ async function askRunningGateway(
   for (const finding of reached) report(REACH.section, finding);
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
+    if (lacksStore(walked)) return [...reached, ...walked];
     const compared = await compareWithSettings(walk, BACKGROUND_CHECKS, { own, report });
     return [...reached, ...walked, ...compared];
   }

@@ -22,6 +22,8 @@ export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
 /** One row of the table of checks. What it throws is a finding of its own. */
 export interface Check<Subject> {
   readonly section: string;
+  /** What it finds out, to follow "Not known:", where it needs the store: without that, it would blame others. */
+  readonly needsStore?: string;
   readonly run: (subject: Subject) => Promise<readonly Finding[]>;
 }
 

@@ -47,6 +47,12 @@ export function renderSummary(findings: readonly Finding[]): string {
   return `${[failures, ...parts].join(', ')}.`;
 }
 
+/** One sentence: what to mend first. */
+export function renderStart({ what, setting }: Finding): string {
+  const named = setting === undefined || what.startsWith(setting) ? '' : ` (${setting})`;
+  return wrap(`Start here: ${what.replace(/\.$/, '')}${named}.`, 0);
+}
+
 export const toJson = (subject: string, findings: readonly Finding[]): string =>
   escapeInvisible(
     JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2),

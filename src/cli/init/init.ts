@@ -6,8 +6,9 @@ import { UsageError } from '../command-line/usage-error.ts';
 import { readSecretOption } from '../secret-option.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
 import { checkGivenAnswers } from './check-answers.ts';
+import { describeImport } from './describe-import.ts';
 import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE } from './file-names.ts';
-import { importServers, NO_SERVERS } from './import-servers.ts';
+import { type ImportedServers, importServers, NO_SERVERS } from './import-servers.ts';
 import { describeNextSteps } from './next-steps.ts';
 import { renderConfig } from './render-config.ts';
 import { renderEnv } from './render-env.ts';
@@ -46,19 +47,23 @@ export async function init({
   checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
   const answers = isAsking ? await askForAnswers(given) : completeAnswers(given);
-  const files = await planFiles(answers);
+  const imported = answers.servers === undefined ? NO_SERVERS : importServers(answers.servers);
+  const files = await planFiles(answers, imported);
   const written = await writeFiles(files, {
     force,
     ...(isAsking && { confirm: askToOverwrite }),
   });
+  if (answers.servers !== undefined && imported.changes.length > 0)
+    console.log(describeImport(answers.servers, imported.changes));
   console.log(describeNextSteps({ answers, written, isInstalled: isInstalled() }));
 }
 
 const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
 
-async function planFiles(answers: Answers): Promise<readonly NewFile[]> {
-  const { servers, secrets } =
-    answers.servers === undefined ? NO_SERVERS : importServers(answers.servers);
+async function planFiles(
+  answers: Answers,
+  { servers, secrets }: ImportedServers,
+): Promise<readonly NewFile[]> {
   const catalogFile = answers.tool ? CATALOG_FILE : undefined;
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
   const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;

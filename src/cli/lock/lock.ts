@@ -2,13 +2,23 @@
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';
-import { knowsUsers, needsUser } from '../../features/upstreams/credentials/needs-user.ts';
-import { findDifferences } from '../../features/upstreams/lock/compare.ts';
-import { EMPTY_LOCK_FILE, type LockFile } from '../../features/upstreams/lock/lock-file.ts';
+import type { ClientCapabilities } from '../../features/mcp/catalog/client-requests.ts';
+import {
+  dependsOnUser,
+  knowsUsers,
+  needsUser,
+} from '../../features/upstreams/credentials/needs-user.ts';
+import { findDifferences, mergeServers } from '../../features/upstreams/lock/compare.ts';
+import {
+  EMPTY_LOCK_FILE,
+  type LockedServer,
+  type LockFile,
+} from '../../features/upstreams/lock/lock-file.ts';
 import { readLockedServer } from '../../features/upstreams/lock/read-server.ts';
 import { type FoundServer, updateLockFile } from '../../features/upstreams/lock/update.ts';
 import {
   GATEWAY_CALLER,
+  type Upstream,
   type UpstreamCaller,
   UpstreamError,
 } from '../../features/upstreams/upstream.ts';
@@ -146,14 +156,33 @@ async function readServer(
     signal.addEventListener('abort', () => reject(new Error(message)), { once: true });
   });
   try {
-    return {
-      config,
-      server: await Promise.race([readLockedServer(upstream, caller, signal), tooLate]),
-    };
+    return { config, server: await Promise.race([readAll(upstream, caller, signal), tooLate]) };
   } finally {
     await upstream.close(0);
   }
 }
+
+/** What the server says to clients that cannot be asked anything, and to those that can. */
+async function readAll(
+  upstream: Upstream,
+  caller: UpstreamCaller,
+  signal: AbortSignal,
+): Promise<LockedServer> {
+  const plain = await readLockedServer(upstream, caller, signal);
+  const { config } = upstream;
+  // The gateway's own name stands for no client, and where lists are the same for all, it alone asks for them.
+  const asClient = config.kind === 'stdio' || caller.user !== undefined;
+  if (!dependsOnUser(config) || !asClient) return plain;
+  const able = { ...caller, clientId: 'postern lock', capabilities: EVERY_CAPABILITY };
+  return mergeServers(plain, await readLockedServer(upstream, able, signal));
+}
+
+const EVERY_CAPABILITY: ClientCapabilities = {
+  elicitation: true,
+  elicitationUrl: true,
+  sampling: true,
+  roots: true,
+};
 
 /** Nothing is tried again here, whatever the gateway would do. */
 function describeError(error: unknown): string {

@@ -12,6 +12,7 @@ import { createProviderMetadata } from '../../core/provider/provider-metadata.ts
 import { createLoginSeal } from '../../core/seal/login-seal.ts';
 import { createReplicaSeal } from '../../core/seal/replica-seal.ts';
 import { createSeal, type Seal } from '../../core/seal/seal.ts';
+import { DataDirInUse } from '../../core/store/embedded/lock.ts';
 import { openEmbeddedStore } from '../../core/store/embedded/open.ts';
 import { openStore } from '../../core/store/open.ts';
 import type { Store } from '../../core/store/store.ts';
@@ -83,10 +84,13 @@ async function openRecords(
   servers: readonly UpstreamConfig[],
   shared: Shared,
 ): Promise<Records> {
-  if (!servers.some((server) => server.kind === 'http' && server.auth.type === 'identity')) {
-    return openTemporaryRecords(shared);
-  }
-  const store = await openStore(config, shared);
+  const names = servers.flatMap((server) =>
+    server.kind === 'http' && server.auth.type === 'identity' ? [server.name] : [],
+  );
+  if (names.length === 0) return openTemporaryRecords(shared);
+  const store = await openStore(config, shared).catch((error: unknown) => {
+    throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;
+  });
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {
     store,
@@ -94,6 +98,11 @@ async function openRecords(
     close: store.close,
   };
 }
+
+const describeFolderInUse = ({ store }: Config, names: readonly string[]): CommandError =>
+  new CommandError('The keys for servers with identity cannot be read:', [
+    `The data folder ${store.kind === 'embedded' ? store.dataDir : ''} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+  ]);
 
 async function openTemporaryRecords(shared: Shared): Promise<Records> {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));

@@ -9,6 +9,7 @@ import type {
 import { commonMembers, httpMembers, stdioMembers } from './members/server-members.ts';
 import type { PlacedServer } from './members/servers-shape.ts';
 import type { FoundProgramUser, ParseOptions } from './parse-options.ts';
+import { describeSameName, isOtherName } from './server-name.ts';
 import type { MemberReader } from './shapes/object.ts';
 
 /** The servers with what their paths lead to. Reports at each what is wrong. */
@@ -42,20 +43,28 @@ async function findUsers(
 }
 
 function checkName(
-  { config, members }: PlacedServer,
+  { config, givenName, members }: PlacedServer,
   separator: string,
   earlier: readonly PlacedServer[],
 ): void {
   const { name, prefix } = config;
   if (name.includes(separator))
-    members.report(`A server’s name cannot contain the separator (${separator}). Rename it.`);
+    members.report(
+      isOtherName(givenName, name)
+        ? `It would be called ${name} here, and a server’s name cannot contain the separator (${separator}). Rename it.`
+        : `A server’s name cannot contain the separator (${separator}). Rename it.`,
+    );
   else if (prefix.includes(separator))
     members.report(`A prefix cannot contain the separator (${separator}).`, commonMembers.prefix);
   const namesake = earlier.find((other) => other.config.name === name);
   const rival = earlier.find((other) => overlap(other.config.prefix, prefix, separator));
   if (namesake !== undefined)
     members.report(
-      `The server in line ${namesake.members.line} has the same name: case does not count. Rename one of them.`,
+      describeSameName(name, {
+        earlier: namesake.givenName,
+        later: givenName,
+        where: ` (line ${namesake.members.line})`,
+      }),
     );
   else if (rival !== undefined)
     members.report(

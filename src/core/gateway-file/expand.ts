@@ -2,6 +2,7 @@
 import { isOwnSecret } from '../config/own-secrets.ts';
 import { findNearestName } from '../nearest-name.ts';
 import { PASSED_ON } from './passed-on.ts';
+import { toVariableName } from './variable-name.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -83,7 +84,7 @@ const EDITOR_VARIABLES: ReadonlySet<string> = new Set([
 function describeForeign(reference: string): Expanded {
   if (reference.startsWith('input:'))
     return problem(
-      `\${${reference}} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariable(reference.slice('input:'.length))}} here.`,
+      `\${${reference}} is asked for by VS Code, and Postern cannot ask. Put the value into an environment variable, and write \${${toVariableName(reference.slice('input:'.length)) || 'NAME'}} here.`,
     );
   if (reference === 'userHome')
     return problem(`\${userHome} is known to editors only. Write \${HOME}, or the path itself.`);
@@ -93,11 +94,5 @@ function describeForeign(reference: string): Expanded {
     );
   return problem(`A variable is written \${NAME}, \${NAME:-default} or \${env:NAME}. ${LITERAL}`);
 }
-
-const toVariable = (id: string): string =>
-  id
-    .toUpperCase()
-    .replace(/[^A-Z0-9]+/g, '_')
-    .replace(/^(?=\d)/, '_') || 'NAME';
 
 const problem = (message: string): Expanded => ({ kind: 'problem', message });

@@ -1,8 +1,11 @@
 // §18.1: the text of the configuration file, read once, with everything that is wrong with it.
+import { quote } from '../quote.ts';
 import { checkServers } from './check-servers.ts';
 import type { GatewayFile } from './gateway-file.ts';
 import { type FileContent, fileShape } from './members/file-members.ts';
+import type { PlacedServer } from './members/servers-shape.ts';
 import type { ParseOptions } from './parse-options.ts';
+import { isOtherName } from './server-name.ts';
 import type { ReadContext } from './shapes/shape.ts';
 import { readSyntax } from './syntax/read-syntax.ts';
 
@@ -45,7 +48,15 @@ export async function parseGatewayFile(
         kind: 'problems',
         problems: problems.sort((a, b) => a.line - b.line).map((problem) => problem.text),
       }
-    : { kind: 'parsed', file, warnings: [...describeIgnored(fileName, ignored), ...warnings] };
+    : {
+        kind: 'parsed',
+        file,
+        warnings: [
+          ...describeOtherNames(fileName, content?.servers ?? []),
+          ...describeIgnored(fileName, ignored),
+          ...warnings,
+        ],
+      };
 }
 
 async function completeFile(
@@ -70,6 +81,20 @@ async function completeFile(
     meansNoRules,
   };
 }
+
+function describeOtherNames(fileName: string, servers: readonly PlacedServer[]): readonly string[] {
+  const names = servers
+    .filter(({ givenName, config }) => isOtherName(givenName, config.name))
+    .map(({ givenName, config }) => `${quote(givenName, MAX_NAME)} is ${config.name}`);
+  return names.length === 0
+    ? []
+    : [
+        `${fileName}: these servers have other names here, because a name has only letters, digits and hyphens: ${names.join(', ')}.`,
+      ];
+}
+
+/** Characters of a name that are shown. */
+const MAX_NAME = 64;
 
 function describeIgnored(fileName: string, ignored: ReadonlySet<string>): readonly string[] {
   const names = [...ignored].sort().join(', ');

@@ -144,27 +144,9 @@ test('§18.1 file: a name that is given twice is a problem', async () => {
   ]);
 });
 
-test.each([
-  { name: 'Brave Search', fitting: 'brave-search' },
-  { name: 'sequential_thinking', fitting: 'sequential-thinking' },
-  { name: '@scope/files', fitting: 'scope-files' },
-  { name: '7zip', fitting: 'zip' },
-  { name: 'a'.repeat(33), fitting: 'a'.repeat(32) },
-  { name: '__proto__', fitting: 'proto' },
-])(
-  '§18.1 file: $name is no name of a server, and $fitting is proposed',
-  async ({ name, fitting }) => {
-    const [problem, ...more] = await findProblems(
-      `{ "mcpServers": { ${JSON.stringify(name)}: { "url": "https://x.example" } } }`,
-    );
-    expect(more).toEqual([]);
-    expect(problem).toContain(`Rename it, for example to "${fitting}".`);
-  },
-);
-
 test.each(['', '日本', '---'])('§18.1 file: "%s" is no name of a server', async (name) => {
   expect(await findProblems({ mcpServers: { [name]: URL_ONLY } })).toEqual([
-    expect.stringContaining('This is no name of a server. It must be a letter, then up to 31'),
+    expect.stringContaining('This is no name of a server. It must have a letter or digit'),
   ]);
 });
 
@@ -172,13 +154,29 @@ test.each([
   {
     what: 'names that differ in case only',
     servers: { wiki: URL_ONLY, Wiki: URL_ONLY },
-    says: 'The server in line 3 has the same name: case does not count.',
+    says: '"Wiki" and "wiki" (line 3) would both be called wiki here. Rename one of them.',
+  },
+  {
+    what: 'names that become the same',
+    servers: { my_wiki: URL_ONLY, 'My Wiki': URL_ONLY },
+    says: '"My Wiki" and "my_wiki" (line 3) would both be called my-wiki here. Rename one of them.',
+  },
+  {
+    what: 'a name of another program that becomes one of another server',
+    servers: { 'my-wiki': URL_ONLY, my_wiki: URL_ONLY },
+    says: '"my_wiki" and "my-wiki" (line 3) would both be called my-wiki here. Rename one of them.',
   },
   {
     what: 'a name that contains the separator',
     separator: '-',
     servers: { 'my-wiki': URL_ONLY },
     says: 'A server’s name cannot contain the separator (-).',
+  },
+  {
+    what: 'a name that becomes one that contains the separator',
+    separator: '-',
+    servers: { my_wiki: URL_ONLY },
+    says: 'It would be called my-wiki here, and a server’s name cannot contain the separator (-). Rename it.',
   },
   {
     what: 'a prefix that contains the separator',

@@ -31,7 +31,7 @@ const EVERYTHING = {
       autoApprove: ['search'],
     },
     wiki: { ...URL_ONLY, auth: { type: 'token-exchange', audience: 'wiki', scope: 'read write' } },
-    crm: { serverUrl: 'https://crm.example', auth: { type: 'identity' } },
+    'My crm_2': { serverUrl: 'https://crm.example', auth: { type: 'identity' } },
     hr: { httpUrl: '${HR_URL:-https://hr.example}', auth: { type: 'forward', audience: 'hr' } },
   },
   servers: {
@@ -93,7 +93,7 @@ test.each([
   { content: [] },
   { content: { mcpServer: {} } },
   { content: { mcpServers: [] } },
-  { content: { mcpServers: { 'my server': URL_ONLY } } },
+  { content: { mcpServers: { '…': URL_ONLY } } },
   { content: { separator: 'x' } },
   { content: { builtIn: 'no' } },
   { content: server({}) },

@@ -192,6 +192,43 @@ test('§18.1 file: a variable without braces stays as it is, with a warning that
   });
 });
 
+test.each([
+  { name: 'Brave Search', here: 'brave-search' },
+  { name: 'sequential_thinking', here: 'sequential-thinking' },
+  { name: '@scope/files', here: 'scope-files' },
+  { name: '7zip', here: 'mcp-7zip' },
+  { name: 'Übersicht', here: 'ubersicht' },
+  { name: 'a'.repeat(33), here: 'a'.repeat(32) },
+  { name: `${'a'.repeat(31)}_b`, here: 'a'.repeat(31) },
+  { name: '__proto__', here: 'proto' },
+])(
+  '§18.1 file: a server that others call $name is $here, by which its tools begin',
+  async ({ name, here }) => {
+    const text = `{ "mcpServers": { ${JSON.stringify(name)}: { "url": "https://x.example" } } }`;
+    const { servers } = await readFile(text);
+    expect(servers).toMatchObject([{ name: here, prefix: here }]);
+  },
+);
+
+test('§18.1 file: which servers have other names here is said once', async () => {
+  const parsed = await parseFile({
+    mcpServers: {
+      my_db: { url: 'https://it.example' },
+      'My Server': { url: 'https://it.example', prefix: 'mine' },
+      GitHub: { url: 'https://it.example' },
+      old_one: { url: 'https://it.example', disabled: true },
+    },
+  });
+  expect(parsed).toMatchObject({
+    file: {
+      servers: [{ name: 'my-db' }, { name: 'my-server', prefix: 'mine' }, { name: 'github' }],
+    },
+    warnings: [
+      'mcp.json: these servers have other names here, because a name has only letters, digits and hyphens: "my_db" is my-db, "My Server" is my-server.',
+    ],
+  });
+});
+
 test('§18.1 file: members of other programs are ignored, and named once', async () => {
   const parsed = await parseFile({
     globalShortcut: 'Ctrl+Space',

@@ -1,6 +1,6 @@
 // Which parts of a program's arguments are never shown.
 import { expect, test } from 'vitest';
-import { readServer } from '../../support/upstreams/gateway-file.ts';
+import { parseFile, readServer } from '../../support/upstreams/gateway-file.ts';
 
 const ENV = { TOKEN: 'hunter2', HOME: '/home/ann', EMPTY: '' };
 
@@ -42,4 +42,29 @@ test.each([
   ['https://x.example/mcp?page=2', 'ann@mail.example', 'postgres://db.example/app'],
 ])('§18.3 arguments: %j %j %j has no secret', async (...args) => {
   expect(await findSecrets(...args.filter((text) => text !== undefined))).toEqual([]);
+});
+
+test('§18.1 file: an argument that looks like a secret in the clear is named, and not shown', async () => {
+  const args = [
+    '-y',
+    'postgres://u:pw-1@db',
+    '--token',
+    'tk-1',
+    '--key=${KEY}',
+    '--max-tokens',
+    '5',
+  ];
+  const parsed = await parseFile(
+    { mcpServers: { db: { command: 'npx', args } } },
+    { env: { KEY: 'of the environment' } },
+  );
+  expect(parsed).toMatchObject({
+    warnings: [
+      expect.stringMatching(
+        /^mcp\.json:7: mcpServers\.db\.args\[1\]: This looks like a secret\. Put it into \.env .*\$\{PASSWORD\}/,
+      ),
+      expect.stringMatching(/^mcp\.json:9: mcpServers\.db\.args\[3\]: .*\$\{TOKEN\}/),
+    ],
+  });
+  expect(JSON.stringify(parsed.kind === 'parsed' && parsed.warnings)).not.toMatch(/pw-1|tk-1/);
 });

@@ -18,6 +18,7 @@ import {
   isProgram,
 } from '../../programs/check-program-users.ts';
 import { warnOfOwnUser } from '../../programs/warn-of-own-user.ts';
+import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -31,7 +32,6 @@ export async function checkServers({
   setup,
   token,
   clock,
-  log,
 }: SettingsAtHand): Promise<readonly Finding[]> {
   if (setup === undefined || setup.file.servers.length === 0) return [];
   const user = token === undefined ? undefined : readUser(token, clock.now());
@@ -40,6 +40,7 @@ export async function checkServers({
   const usable = setup.file.servers.filter(
     (server) => userProblems.length === 0 || !isProgram(server) || server.runAs === undefined,
   );
+  const { log, entries } = createCollectingLog();
   const servers = await openServers({ ...setup.file, servers: usable }, log);
   try {
     const answers = await Promise.all(
@@ -48,7 +49,7 @@ export async function checkServers({
           ? unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
               remedy: 'give an access token of a user: --token-file FILE.',
             })
-          : checkServer(servers.openUpstream(server), caller, server),
+          : checkServer(servers.openUpstream(server), caller, entries),
       ),
     );
     return [...checkUsers(setup.file.servers, userProblems, config), ...answers];
@@ -79,9 +80,9 @@ function checkUsers(
 async function checkServer(
   upstream: Upstream,
   caller: UpstreamCaller,
-  config: UpstreamConfig,
+  logged: readonly LogEntry[],
 ): Promise<Finding> {
-  const { name } = config;
+  const { name } = upstream.config;
   const limit = AbortSignal.timeout(TIME_LIMIT_MS);
   const tooLate = new Promise<never>((_, reject) => {
     const late = new Error(`it did not answer within ${TIME_LIMIT_MS / 1000} s`);
@@ -96,14 +97,39 @@ async function checkServer(
           `${name} answers, and has ${items.length} ${items.length === 1 ? 'tool' : 'tools'}.`,
         );
   } catch (error) {
-    return failure(CHECK, `${name} cannot be used: ${describeCause(error)}.`, {
-      setting: 'POSTERN_CONFIG',
-      remedy:
-        config.kind === 'stdio'
-          ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
-          : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`,
-    });
+    return describeFailure(upstream.config, error, logged);
   } finally {
     await upstream.close(0);
   }
 }
+
+/** In the words of the log, which knows what to do about a program, and the last that it wrote. */
+function describeFailure(
+  config: UpstreamConfig,
+  error: unknown,
+  logged: readonly LogEntry[],
+): Finding {
+  const { name } = config;
+  const entry = isProgram(config)
+    ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
+    : undefined;
+  const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
+  const lastWords = entry?.facts.errorOutput;
+  return failure(CHECK, `${name} cannot be used: ${said ?? describeCause(error)}.`, {
+    ...(Array.isArray(lastWords) && {
+      why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
+    }),
+    setting: 'POSTERN_CONFIG',
+    remedy: advice || adviseOnServer(config),
+  });
+}
+
+const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
+
+/** Here nothing is. */
+const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
+
+const adviseOnServer = (config: UpstreamConfig): string =>
+  config.kind === 'stdio'
+    ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
+    : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`;

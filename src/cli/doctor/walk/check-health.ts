@@ -4,6 +4,7 @@ import { type Advice, type Finding, failure, ok, unknown } from '../finding.ts';
 import type { Walk } from './walk.ts';
 
 const CHECK = 'gateway.ready';
+export const STORE_CHECK = `${CHECK}.store`;
 
 const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   keySet: {

@@ -31,19 +31,25 @@ export const READING_CHECKS: readonly Check<Walk>[] = [
   { section: 'Browser clients', run: checkCors },
 ];
 
+const LOGIN = 'whether users can log in';
+
 /** What clients need of the gateway itself. */
 export const GATEWAY_CHECKS: readonly Check<Walk>[] = [
   ...READING_CHECKS,
-  { section: 'Registration', run: checkRegistration },
-  { section: 'Login', run: checkLogin },
+  { section: 'Registration', needsStore: 'whether clients can register', run: checkRegistration },
+  { section: 'Login', needsStore: LOGIN, run: checkLogin },
 ];
 
-export const TOKEN_CHECK: Check<Walk> = { section: 'Token', run: checkWalkToken };
+export const TOKEN_CHECK: Check<Walk> = {
+  section: 'Token',
+  needsStore: 'whether a token is accepted',
+  run: checkWalkToken,
+};
 
 /** What stands behind it, which can be asked more closely where its settings are at hand. */
 export const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
-  { section: 'Login', run: checkProviderLogin },
-  { section: 'Login', run: checkClientSecret },
+  { section: 'Login', needsStore: LOGIN, run: checkProviderLogin },
+  { section: 'Login', needsStore: LOGIN, run: checkClientSecret },
   { section: 'Login', run: checkWalkClock },
   TOKEN_CHECK,
 ];

@@ -1,11 +1,10 @@
 // The members of a server in the configuration file: each once, for parsing and for the JSON Schema.
 import { httpUrl, integer, oneOf, systemUser } from '../../config/rules.ts';
-import { listValues } from '../expand.ts';
 import { warnOfBareVariable } from '../shapes/bare-variable.ts';
-import { list, record } from '../shapes/collection.ts';
+import { record } from '../shapes/collection.ts';
 import { defineMember, type Member } from '../shapes/object.ts';
 import { freeText, text, trueOrFalse, wholeNumber } from '../shapes/scalar.ts';
-import type { Shape } from '../shapes/shape.ts';
+import { argumentList } from './argument-list.ts';
 import { authShape } from './auth-members.ts';
 import { checkHeaderName, headerValue } from './header-rules.ts';
 import { timeoutRule } from './timeout-rule.ts';
@@ -69,23 +68,6 @@ export const httpMembers = {
   }),
 };
 
-/** An argument of a program, and what variables of the environment bring into it. */
-interface Argument {
-  readonly text: string;
-  readonly values: readonly string[];
-}
-
-const argumentText = freeText({ isSecret: true });
-
-const argument: Shape<Argument> = {
-  schema: argumentText.schema,
-  read(node, place) {
-    const expanded = argumentText.read(node, place);
-    if (expanded === undefined || node.kind !== 'scalar') return undefined;
-    return { text: expanded, values: listValues(String(node.value), place.context.env) };
-  },
-};
-
 /** Of a server that the gateway starts. */
 export const stdioMembers = {
   command: defineMember({
@@ -95,7 +77,7 @@ export const stdioMembers = {
   }),
   args: defineMember({
     name: 'args',
-    shape: list(argument, { allowed: 'a list of texts' }),
+    shape: argumentList,
     summary: 'Its arguments.',
   }),
   env: defineMember({

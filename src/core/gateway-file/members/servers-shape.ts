@@ -1,5 +1,6 @@
 // `mcpServers`: servers by name.
 import type { UpstreamConfig } from '../gateway-file.ts';
+import { ALLOWED_SERVER_NAME, deriveServerName } from '../server-name.ts';
 import { createMemberReader, type MemberReader } from '../shapes/object.ts';
 import { openObject } from '../shapes/open-object.ts';
 import { type Place, placeMember, report, type Shape } from '../shapes/shape.ts';
@@ -10,10 +11,10 @@ import { serverShape } from './server-shape.ts';
 /** A server, and its members, by which problems are reported where they stand. */
 export interface PlacedServer {
   readonly config: UpstreamConfig;
+  /** Its name in the file, from which the one here was derived. */
+  readonly givenName: string;
   readonly members: MemberReader;
 }
-
-const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
 /** How the JSON Schema calls the shape of one server. */
 export const SERVER_DEFINITION = 'server';
@@ -21,7 +22,7 @@ export const SERVER_DEFINITION = 'server';
 export const serversShape: Shape<readonly PlacedServer[]> = {
   schema: {
     type: 'object',
-    propertyNames: { pattern: '^[A-Za-z][A-Za-z0-9-]{0,31}$' },
+    propertyNames: { pattern: '[A-Za-z0-9]' },
     additionalProperties: { $ref: `#/definitions/${SERVER_DEFINITION}` },
   },
   read(node, place) {
@@ -32,25 +33,18 @@ export const serversShape: Shape<readonly PlacedServer[]> = {
   },
 };
 
-function readServer({ name, line, value }: MemberNode, place: Place): readonly PlacedServer[] {
+function readServer(
+  { name: givenName, line, value }: MemberNode,
+  place: Place,
+): readonly PlacedServer[] {
   const members = value.kind === 'object' ? createMemberReader(value, place, line) : undefined;
   // Nothing else of a server that is left out is looked at: it may lack its variables.
   if (members?.read(commonMembers.disabled) === true) return [];
-  const lowerName = name.toLowerCase();
-  if (!NAME.test(lowerName)) report(place, line, describeWrongName(name));
+  const name = deriveServerName(givenName);
+  if (name === undefined)
+    report(place, line, `This is no name of a server. ${ALLOWED_SERVER_NAME}`);
   const server = serverShape.read(value, place);
-  if (server === undefined || members === undefined || !NAME.test(lowerName)) return [];
-  const config = { ...server, name: lowerName, prefix: server.prefix ?? lowerName };
-  return [{ config, members }];
-}
-
-function describeWrongName(name: string): string {
-  const fitting = name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^[^a-z]+/, '')
-    .slice(0, 32)
-    .replace(/-+$/, '');
-  const suggestion = NAME.test(fitting) ? ` Rename it, for example to "${fitting}".` : '';
-  return `This is no name of a server.${suggestion} It must be a letter, then up to 31 letters, digits and hyphens.`;
+  if (server === undefined || members === undefined || name === undefined) return [];
+  const config = { ...server, name, prefix: server.prefix ?? name };
+  return [{ config, givenName, members }];
 }

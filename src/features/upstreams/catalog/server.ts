@@ -2,6 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import type { Era } from '../../mcp/protocol/revisions.ts';
+import { dependsOnUser } from '../credentials/needs-user.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage } from '../transport/usage.ts';
 import { GATEWAY_CALLER, type ListName, type Upstream } from '../upstream.ts';
@@ -93,7 +94,3 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
 }
 
 const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
-
-/** A process of one's own is listed by oneself, too: for the gateway alone there is none. */
-const dependsOnUser = (config: Upstream['config']): boolean =>
-  config.kind === 'http' ? config.auth.type !== 'none' : config.isolation !== 'shared';

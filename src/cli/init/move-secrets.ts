@@ -1,0 +1,138 @@
+// Moves what looks like a secret out of a server's entry, and writes a variable in its place.
+import { SETTINGS } from '../../core/config/settings.ts';
+import { hasVariable } from '../../core/gateway-file/expand.ts';
+import { toVariableName } from '../../core/gateway-file/variable-name.ts';
+import { isObject, type JsonObject } from '../../core/json.ts';
+import { isSecretName, replaceSecrets } from '../../core/secret-texts.ts';
+import { renderEnvLine } from './env-line.ts';
+
+/** What became of a part of a server. No value is in it. */
+export interface Change {
+  readonly server: string;
+  /** `name`, `url`, `args[2]`, `env.API_KEY`. */
+  readonly member: string;
+  readonly what: string;
+}
+
+/** By names, each a secret as a whole where its name says so. */
+const RECORD_MEMBERS = ['env', 'headers'];
+
+const ADDRESS_MEMBERS = ['url', 'serverUrl', 'httpUrl'];
+
+/** Fills `secrets` and `changes` with what it moves. */
+export function createSecretMover() {
+  const secrets: Record<string, string> = {};
+  const changes: Change[] = [];
+
+  function moveSecrets(server: string, given: JsonObject): JsonObject {
+    const moved = { ...given };
+    for (const member of RECORD_MEMBERS) {
+      const texts = given[member];
+      if (isObject(texts)) moved[member] = moveNamed(server, member, texts);
+    }
+    for (const member of ADDRESS_MEMBERS) {
+      const text = given[member];
+      if (typeof text === 'string')
+        moved[member] = moveParts(server, { member, text, before: undefined, group: '' });
+    }
+    if (Array.isArray(given.args)) moved.args = moveArguments(server, given.args);
+    return moved;
+  }
+
+  const moveArguments = (server: string, args: readonly unknown[]): readonly unknown[] =>
+    args.map((text, index) => {
+      if (typeof text !== 'string') return text;
+      const before = args[index - 1];
+      return moveParts(server, {
+        member: `args[${index}]`,
+        text,
+        before: typeof before === 'string' ? before : undefined,
+        group: '',
+      });
+    });
+
+  function moveNamed(server: string, member: string, texts: JsonObject): JsonObject {
+    return Object.fromEntries(
+      Object.entries(texts).map(([key, text]) => {
+        const path = `${member}.${key}`;
+        // An empty variable counts as none.
+        if (typeof text !== 'string' || text === '') return [key, text];
+        if (hasVariable(text)) {
+          changes.push({ server, member: path, what: 'left: it names a variable' });
+          return [key, text];
+        }
+        if (isSecretName(key))
+          return [key, noteMoves(server, path, () => moveValue(nameVariable(server, key), text))];
+        const moved = moveParts(server, { member: path, text, before: undefined, group: key });
+        if (moved === text)
+          changes.push({ server, member: path, what: 'left: it does not look like a secret' });
+        return [key, moved];
+      }),
+    );
+  }
+
+  const moveParts = (server: string, { member, text, before, group }: TextWithSecrets): string =>
+    noteMoves(server, member, () =>
+      replaceSecrets(text, before, (secret, name) =>
+        moveValue(nameVariable(server, `${group} ${name}`), secret),
+      ),
+    );
+
+  /** Runs what moves secrets, and notes which variables it made. */
+  function noteMoves(server: string, member: string, move: () => string): string {
+    const known = Object.keys(secrets).length;
+    const moved = move();
+    const made = Object.keys(secrets).slice(known);
+    if (made.length > 0)
+      changes.push({ server, member, what: `moved to .env: ${made.join(', ')}` });
+    return moved;
+  }
+
+  /** What stands in its place: a variable, or several where no line of `.env` can have all of it. */
+  function moveValue(name: string, value: string): string {
+    const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
+    return parts
+      .map((part) => {
+        if (part === '' || NOT_IN_ENV.test(part)) return part;
+        const variable = findFreeName(name, secrets);
+        secrets[variable] = part;
+        return `\${${variable}}`;
+      })
+      .join('');
+  }
+
+  return { moveSecrets, secrets, changes };
+}
+
+interface TextWithSecrets {
+  readonly member: string;
+  readonly text: string;
+  /** The argument in front of it. */
+  readonly before: string | undefined;
+  /** What the text itself is called: the names of its secrets begin with it. */
+  readonly group: string;
+}
+
+/** Without these, a value can stand between backticks. */
+const NOT_IN_ENV = /([\r`]+)/;
+
+/** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
+function nameVariable(server: string, key: string): string {
+  const [prefix, name] = [toVariableName(server), toVariableName(key)];
+  return name.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
+}
+
+const SETTING_NAMES: ReadonlySet<string> = new Set(
+  SETTINGS.flatMap(({ variable, alias = variable }) => [variable, alias]),
+);
+
+/**
+ * Other servers may make the same name, and settings of the gateway have some: whoever shares one gets what is not his.
+ */
+function findFreeName(name: string, secrets: Readonly<Record<string, string>>): string {
+  const isTaken = (variable: string): boolean =>
+    SETTING_NAMES.has(variable) || Object.hasOwn(secrets, variable);
+  let free = name;
+  for (let number = 2; isTaken(free); number += 1) free = `${name}_${number}`;
+  return free;
+}
