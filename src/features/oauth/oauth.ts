@@ -32,6 +32,7 @@ import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
+import { createRecentAnswers } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import type { OwnResources } from './request/resource-indicators.ts';
 
@@ -153,7 +154,7 @@ type Parts = ReturnType<typeof createParts>;
 /** What both modes stand on. */
 function createParts(
   config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, clientDocuments, fetch, log, inspectToken }: OAuthDeps,
+  { store, clock, clientDocuments, fetch, log, inspectToken }: OAuthDeps,
   { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
@@ -173,6 +174,7 @@ function createParts(
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
     api: createProviderApi(fetch),
+    recentAnswers: createRecentAnswers(store, clock),
     logLogin: createLoginLog({ log, inspectToken }),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),

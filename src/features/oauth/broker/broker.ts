@@ -10,6 +10,7 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from '../request/authorization-request.ts';
 import type { OwnResources } from '../request/resource-indicators.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
@@ -27,6 +28,7 @@ export type BrokerSettings = BrokerConfig & OwnResources;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
+  readonly recentAnswers: RecentAnswers;
   readonly clock: Clock;
   readonly clients: Clients;
   readonly browsers: Browsers;
@@ -51,7 +53,7 @@ export interface Broker {
 }
 
 export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, approvals, api, endpoints } = deps;
+  const { records, recentAnswers, clock, clients, browsers, approvals, api, endpoints } = deps;
   const { baseUrl, providerClient } = config;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const codes = createSealedRecords<AuthorizationCode>(records, 'code', CODE_TTL_SECONDS);
@@ -72,9 +74,17 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       api,
       codes,
       refreshTokens,
+      recentAnswers,
       runOnce: createSingleFlight(createFlightRecords(records), clock),
       obtainTokens,
     }),
-    revoke: createBrokerRevoke({ providerClient, clients, api, endpoints, refreshTokens }),
+    revoke: createBrokerRevoke({
+      providerClient,
+      clients,
+      api,
+      endpoints,
+      refreshTokens,
+      recentAnswers,
+    }),
   };
 }

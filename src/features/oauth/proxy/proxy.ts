@@ -5,6 +5,7 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import {
   checkRequest,
   type ReadAuthorizationRequest,
@@ -17,6 +18,7 @@ import { createProxyToken } from './token.ts';
 export interface ProxyDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
+  readonly recentAnswers: RecentAnswers;
   readonly logLogin: LogLogin;
   readonly noteClient: NoteClient;
 }
