@@ -22,6 +22,7 @@ export interface RefusedCaller {
 const ERRORS = {
   ip: 'rate_limit_exceeded',
   user: 'user_rate_limit_exceeded',
+  grant: 'grant_rate_limit_exceeded',
   global: 'global_rate_limit_exceeded',
 } as const;
 
@@ -33,6 +34,7 @@ const USUAL_CAUSES =
 const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
+  grant: 'GRANT_RATE_LIMIT_MAX',
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 
