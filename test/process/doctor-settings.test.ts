@@ -272,6 +272,22 @@ describe('doctor --token: planted mistakes', () => {
     expect(find(check_).setting ?? '').toBe(setting);
   });
 
+  test.each([
+    [300, 'Access tokens live 5 minutes only.'],
+    [59, 'Access tokens live 59 s only.'],
+  ])('§20.2 doctor --token: one that lives %i s is warned of', async (seconds, what) => {
+    const iat = Math.floor(Date.now() / 1000);
+    const { find, code } = await check(await issuer.sign({ iat, exp: iat + seconds }));
+    expect(find('token.lifetime')).toMatchObject({ status: 'warning', what });
+    expect([find('token').status, code]).toEqual(['ok', 0]);
+  });
+
+  test('§20.2 doctor --token: one that lives 10 minutes is not', async () => {
+    const iat = Math.floor(Date.now() / 1000);
+    const { findings } = await check(await issuer.sign({ iat, exp: iat + 600 }));
+    expect(findings.map(({ check: name }) => name)).not.toContain('token.lifetime');
+  });
+
   test('§20.2 doctor --token: what to click is said for the provider at hand', async () => {
     const realm = `${issuer.url}/realms/demo`;
     const { find } = await check(await issuer.sign({ iss: realm, aud: undefined }), {
