@@ -86,7 +86,8 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
       status: 429,
       json: {
         error: 'temporarily_unavailable',
-        error_description: 'At most 4 requests per 60 s are allowed; try again in 60 s.',
+        error_description:
+          'At most 4 requests per 60 s are allowed (OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX). Try again in 60 s.',
       },
       headers: { 'retry-after': '60', 'x-ratelimit-limit': '4', 'x-ratelimit-remaining': '0' },
     });

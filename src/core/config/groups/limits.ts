@@ -194,6 +194,12 @@ const readRule = (row: LimitRow, group: LimitGroup, read: Read): LimitRule => ({
   },
 });
 
+/** The variable that sets a limit per user of this group; undefined where users are not counted. */
+export function findUserVariable(group: LimitGroup): string | undefined {
+  const row: LimitRow | undefined = GROUPS.find((one) => one.group === group);
+  return row?.perUser && `${row.prefix}_USER_RATE_LIMIT_MAX`;
+}
+
 const isComplete = (
   groups: Partial<Record<LimitGroup, LimitRule>>,
 ): groups is Record<LimitGroup, LimitRule> => GROUPS.every(({ group }) => groups[group]);
