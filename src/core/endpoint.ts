@@ -20,6 +20,8 @@ interface EndpointBase {
   readonly isServedWhenBusy?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
+  /** A browser that comes here by mistake is shown the front page, with the status of the error. */
+  readonly hasFrontPage?: boolean;
   /**
    * A browser comes here by itself, as the user's: no page may read the answer or send the form, be
    * its origin allowed or not.
