@@ -90,6 +90,7 @@ const CASTS: Readonly<Record<string, { readonly count: number; readonly why: str
   'features/mcp/catalog/define/prompt.ts': { count: 1, why: 'the arguments were checked before' },
   'features/mcp/catalog/define/tool.ts': { count: 3, why: 'the result was checked by a schema' },
   'features/oauth/broker/flight-records.ts': { count: 1, why: 'a record that this code sealed' },
+  'features/oauth/refresh/recent-answers.ts': { count: 1, why: 'a record that this code sealed' },
   'core/seal/sealed-records.ts': { count: 1, why: 'a record that this code sealed' },
 };
 

@@ -20,6 +20,8 @@ interface EndpointBase {
   readonly isServedWhenBusy?: true;
   /** A browser comes here: errors are pages where `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
+  /** A browser that comes here by mistake is shown the front page, with the status of the error. */
+  readonly hasFrontPage?: boolean;
   /**
    * A browser comes here by itself, as the user's: no page may read the answer or send the form, be
    * its origin allowed or not.
@@ -55,8 +57,17 @@ export interface PublicEndpoint extends EndpointBase {
   readonly body?: 'json' | 'json or form';
   /** Bytes; where it is less than `MAX_BODY_BYTES`. */
   readonly maxBodyBytes?: number;
+  /** Where the body decides how a request is counted: it is read before the request is counted. Without effect. */
+  chooseLimit?(body: RequestBody): ChosenLimit;
   /** Without effect. @throws GatewayError for what is not valid. */
   judge(request: GatewayRequest, body: RequestBody): Promise<PendingReply>;
+}
+
+/** How a request is counted. */
+export interface ChosenLimit {
+  readonly group: LimitGroup;
+  /** The login that it belongs to, which is counted in place of the address; undefined where there is none. */
+  findGrantId?(): Promise<string | undefined>;
 }
 
 /** A call of a protected endpoint, past Host, Origin, token and body. */

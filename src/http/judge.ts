@@ -43,11 +43,16 @@ export function createJudge(deps: JudgeDeps): Judge {
     const endpoint = findEndpoint(route, request.method);
     exchange.endpoint = endpoint;
     if (endpoint.kind === 'open') return toUncounted(() => endpoint.handle(request));
-    const limits = limiter.startCheck(endpoint.limit, request.clientIp);
-    exchange.limits = limits;
-    return endpoint.kind === 'protected'
-      ? judgeProtected(received, endpoint, limits)
-      : judgePublic(received, endpoint, limits);
+    if (endpoint.kind === 'protected') {
+      const limits = limiter.startCheck(endpoint.limit, request.clientIp);
+      exchange.limits = limits;
+      return judgeProtected(received, endpoint, limits);
+    }
+    return judgePublic(received, endpoint, ({ group, findGrantId }) => {
+      const limits = limiter.startCheck(group, request.clientIp, findGrantId);
+      exchange.limits = limits;
+      return limits;
+    });
   };
 }
 

@@ -11,6 +11,7 @@ import { type IsAllowedOrigin, readOrigin } from './origin-check.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import { createListHeaders, type HeaderList, type ListHeadersDeps } from './reply-headers.ts';
 import type { ReplyOwner } from './reply-memory.ts';
+import type { Router } from './router.ts';
 import type { RunQueue } from './run-queue.ts';
 
 export interface PipelineDeps extends JudgeDeps, ListHeadersDeps {
@@ -51,7 +52,7 @@ export function createPipeline(deps: PipelineDeps): Pipeline {
       })
       .then(
         (reply) => completeReply(reply, exchange),
-        (thrown: unknown) => completeReply(renderThrown(thrown, exchange), exchange),
+        (thrown: unknown) => completeReply(renderThrown(thrown, exchange, router), exchange),
       );
   };
 
@@ -89,8 +90,14 @@ function findOwner(judged: JudgedRequest): ReplyOwner {
 }
 
 /** As the endpoint speaks of errors. */
-function renderThrown(thrown: unknown, { received, endpoint }: Exchange): Reply {
+function renderThrown(
+  thrown: unknown,
+  { received, endpoint }: Exchange,
+  { findFrontPage }: Pick<Router, 'findFrontPage'>,
+): Reply {
   const error = toGatewayError(thrown);
+  const frontPage = endpoint?.hasFrontPage && findFrontPage(received.request, error);
+  if (frontPage) return frontPage;
   const format = endpoint?.errors ?? JSONRPC;
   const isPage = endpoint?.hasErrorPages && prefersHtml(getHeader(received.request, 'accept'));
   return isPage ? renderErrorPage(error, format) : renderError(error, format);

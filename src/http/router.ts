@@ -1,10 +1,11 @@
 // §4.1: what a path leads to. It is matched as it was sent, character by character.
 import type { Endpoint } from '../core/endpoint.ts';
-import { fail } from '../core/errors/gateway-error.ts';
+import { fail, type GatewayError } from '../core/errors/gateway-error.ts';
+import { toLogMembers } from '../core/errors/render.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../core/message.ts';
 import { isPercentDecodable } from '../core/utf8.ts';
 import type { Site } from '../features/site/site.ts';
-import { prefersHtml } from './accept.ts';
+import { prefersHtml, readWeights } from './accept.ts';
 import { createCompressPage } from './compress-page.ts';
 
 /** The endpoints of one path. */
@@ -49,6 +50,8 @@ export interface Router {
    * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
    */
   servePage(request: GatewayRequest, destination: Destination): Promise<Reply>;
+  /** In place of an error, for a person who opened the address of an MCP endpoint; undefined for programs. */
+  findFrontPage(request: GatewayRequest, error: GatewayError): Reply | undefined;
 }
 
 export function createRouter(endpoints: readonly Endpoint[], site: Site): Router {
@@ -75,6 +78,13 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
       const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
+    findFrontPage(request, error) {
+      const { status } = error.row;
+      if (!isBrowserByMistake(request) || !FRONT_PAGE_STATUSES.includes(status)) return undefined;
+      const page = site.getFrontPage(status);
+      const headers = { ...page?.headers, ...error.failure.headers };
+      return page && { ...page, headers, ...toLogMembers(error) };
+    },
     isServedWhenBusy: (path) => destinations.get(path)?.route?.isServedWhenBusy === true,
     isProbe: (path) => destinations.get(path)?.route?.isProbe === true,
     async servePage(request, { page }) {
@@ -86,6 +96,20 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site): Router
       return compressPage(found, getHeader(request, 'accept-encoding'));
     },
   };
+}
+
+/** What a request without token and session comes to. Limits and outages answer everybody alike. */
+const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
+
+/** No client of MCP: these name a token, a session or an event stream, or do not prefer HTML. */
+function isBrowserByMistake(request: GatewayRequest): boolean {
+  const accept = getHeader(request, 'accept');
+  return (
+    prefersHtml(accept) &&
+    !readWeights(accept).has('text/event-stream') &&
+    getHeader(request, 'authorization') === undefined &&
+    getHeader(request, 'mcp-session-id') === undefined
+  );
 }
 
 const NOWHERE: Destination = { route: undefined, label: 'unmatched', page: undefined };

@@ -84,3 +84,20 @@ test('§19.4 front page: with SITE_SHOWS_TOOLS=true everybody sees them, and a l
     .toBe(9);
   expect(complaints).toEqual([]);
 });
+
+test('§4.4 GET /mcp: who opens the address of the gateway finds the front page', async () => {
+  const { page, complaints } = await own.open('/mcp');
+  await page.getByText('Acme <tools>').waitFor();
+  await page.getByRole('link', { name: 'Add to Cursor' }).first().waitFor();
+  expect(await page.locator('.fp-address code').innerText()).toBe(`${own.service.baseUrl}/mcp`);
+  expect(new URL(page.url()).pathname).toBe('/');
+  expect(complaints).toEqual([]);
+});
+
+test('§22 operators: while their page is off, /admin is a page that is not there', async () => {
+  const { page } = await own.open('/admin');
+  await page.getByText('Page not found').waitFor();
+  await page.waitForLoadState('networkidle');
+  expect(await page.getByText('Page not found').count()).toBe(1);
+  expect(await page.getByText('Failed to fetch').count()).toBe(0);
+});

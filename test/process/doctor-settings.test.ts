@@ -79,6 +79,24 @@ describe('doctor without a URL: settings that are right', () => {
   });
 });
 
+test('§20.2 doctor: what the limits leave for ten people behind one address', async () => {
+  const there = { BASE_URL: 'https://mcp.example' };
+  expect((await diagnose(there)).find('limits')).toMatchObject({
+    status: 'warning',
+    what: 'With these limits 10 people behind one address share 100 calls of /mcp a minute and 10 registrations of clients an hour.',
+    setting: 'MCP_USER_RATE_LIMIT_MAX, MCP_RATE_LIMIT_MAX, DCR_RATE_LIMIT_MAX',
+  });
+  const raised = {
+    MCP_USER_RATE_LIMIT_MAX: '300',
+    MCP_RATE_LIMIT_MAX: '10000',
+    DCR_RATE_LIMIT_MAX: '200',
+  };
+  expect((await diagnose({ ...there, ...raised })).find('limits')).toMatchObject({
+    status: 'ok',
+    what: 'With these limits 10 people behind one address share 10,000 calls of /mcp a minute (300 each at most) and 200 registrations of clients an hour.',
+  });
+});
+
 describe('doctor without a URL: planted mistakes', () => {
   test('§20.2 doctor: an issuer with a slash too many', async () => {
     const { code, find } = await diagnose({ OIDC_ISSUER: `${provider.issuer}/` });
@@ -270,6 +288,22 @@ describe('doctor --token: planted mistakes', () => {
     const { code, failures, find } = await check(await sign());
     expect([code, failures]).toEqual([1, [check_]]);
     expect(find(check_).setting ?? '').toBe(setting);
+  });
+
+  test.each([
+    [300, 'Access tokens live 5 minutes only.'],
+    [59, 'Access tokens live 59 s only.'],
+  ])('§20.2 doctor --token: one that lives %i s is warned of', async (seconds, what) => {
+    const iat = Math.floor(Date.now() / 1000);
+    const { find, code } = await check(await issuer.sign({ iat, exp: iat + seconds }));
+    expect(find('token.lifetime')).toMatchObject({ status: 'warning', what });
+    expect([find('token').status, code]).toEqual(['ok', 0]);
+  });
+
+  test('§20.2 doctor --token: one that lives 10 minutes is not', async () => {
+    const iat = Math.floor(Date.now() / 1000);
+    const { findings } = await check(await issuer.sign({ iat, exp: iat + 600 }));
+    expect(findings.map(({ check: name }) => name)).not.toContain('token.lifetime');
   });
 
   test('§20.2 doctor --token: what to click is said for the provider at hand', async () => {

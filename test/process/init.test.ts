@@ -115,7 +115,13 @@ test('§20.6 init: a client secret is taken from a file or from standard input',
   await writeFileIn(cwd, 'secret.txt', 'of the file\n');
   const provider = ['--yes', '--force', '--provider', 'other'];
   expect((await init(cwd, ...provider, '--client-secret-file', 'secret.txt')).code).toBe(0);
-  expect(parseEnv(read(cwd, '.env'))).toMatchObject({ OAUTH_CLIENT_SECRET: 'of the file' });
+  expect(parseEnv(read(cwd, '.env'))).toMatchObject({
+    OAUTH_CLIENT_SECRET: 'of the file',
+    // §8: many users behind one address.
+    MCP_USER_RATE_LIMIT_MAX: '300',
+    MCP_RATE_LIMIT_MAX: '10000',
+    DCR_RATE_LIMIT_MAX: '200',
+  });
   const args = ['init', ...provider, '--client-secret', '-'];
   expect((await runPostern({}, { args, cwd, input: 'of the pipe\n' })).code).toBe(0);
   expect(parseEnv(read(cwd, '.env'))).toMatchObject({ OAUTH_CLIENT_SECRET: 'of the pipe' });

@@ -22,6 +22,9 @@ const stalling: Fault = {
       OAUTH_TOKEN_URL: `${upstream.url}/token`,
       OAUTH_TOKEN_RATE_LIMIT_MAX: '1000000',
       OAUTH_TOKEN_GLOBAL_RATE_LIMIT_MAX: '1000000',
+      OAUTH_REFRESH_RATE_LIMIT_MAX: '1000000',
+      OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '1000000',
+      OAUTH_REFRESH_GLOBAL_RATE_LIMIT_MAX: '1000000',
     });
     const whole = createTally();
     const requester = stage.closeAtEnd(createRequester(gateway.url, { connections: 2000 }));

@@ -67,7 +67,15 @@ ${
   addedScopes === undefined
     ? ''
     : `${write('OAUTH_ADDED_SCOPES', answers.clientId && addedScopes(answers.clientId))}\n`
-}`;
+}${LIMITS}`;
+
+/** The defaults are for one person behind an address. */
+const LIMITS = `
+# Many users may share one address, as in an office: calls are counted by user, and the limits by address have room for all.
+MCP_USER_RATE_LIMIT_MAX=300
+MCP_RATE_LIMIT_MAX=10000
+DCR_RATE_LIMIT_MAX=200
+`;
 
 function renderSecrets(secrets: Readonly<Record<string, string>>): string {
   const lines = Object.entries(secrets).map(([name, value]) => `${write(name, value)}\n`);

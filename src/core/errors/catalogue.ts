@@ -10,6 +10,7 @@ export type OAuthErrorCode =
   | 'invalid_target'
   | 'invalid_token'
   | 'server_error'
+  | 'temporarily_unavailable'
   | 'unsupported_grant_type'
   | 'unsupported_response_type';
 
@@ -21,8 +22,11 @@ export interface ErrorRow {
   readonly status: number;
   /** §7.1. */
   readonly jsonrpc?: { readonly code: number; readonly message: string; readonly reason?: string };
-  /** §7.3; `body` is the route's own code for a body it cannot read. */
-  readonly oauth?: OAuthErrorCode | 'body';
+  /**
+   * §7.3; `body` is the route's own code for a body it cannot read, `limit` that for a request that comes too soon. A
+   * route that has none for limits shows the other face.
+   */
+  readonly oauth?: OAuthErrorCode | 'body' | 'limit';
   /** What went wrong and what is allowed: `data.details` or `error_description` unless given. */
   readonly details: string;
   /** Where the status alone does not decide it. */
@@ -102,13 +106,20 @@ export const catalogue = {
   rate_limit_exceeded: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'rate_limit_exceeded' },
+    oauth: 'limit',
     details: 'Too many requests from this address.',
   }),
   global_rate_limit_exceeded: defineError({
     status: 429,
     jsonrpc: { code: -32000, message: 'Too Many Requests', reason: 'global_rate_limit_exceeded' },
+    oauth: 'limit',
     details: 'Too many requests to this service.',
   }),
+  grant_rate_limit_exceeded: defineOAuthError(
+    429,
+    'temporarily_unavailable',
+    'Too many refreshes of this login.',
+  ),
 
   user_rate_limit_exceeded: defineError({
     status: 429,

@@ -1,16 +1,21 @@
 import { createRedirectReply, type Reply } from '../message.ts';
 import { toErrorDescription } from '../text.ts';
-import type { OAuthErrorCode } from './catalogue.ts';
+import type { ErrorRow, OAuthErrorCode } from './catalogue.ts';
 import type { GatewayError, JsonRpcErrorObject } from './gateway-error.ts';
 
 /** How a route speaks of errors (§7.1 or §7.3). */
-export type ErrorFormat =
-  | { readonly form: 'jsonrpc' }
-  /** `body` is the code for a body that cannot be read (§7.3). */
-  | { readonly form: 'oauth'; readonly body: OAuthErrorCode };
+export type ErrorFormat = { readonly form: 'jsonrpc' } | OAuthErrorFormat;
+
+interface OAuthErrorFormat {
+  readonly form: 'oauth';
+  /** The code for a body that cannot be read (§7.3). */
+  readonly body: OAuthErrorCode;
+  /** The code for a request that comes too soon; without one limits answer as §7.2 says. */
+  readonly limit?: OAuthErrorCode;
+}
 
 export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };
-export const OAUTH: ErrorFormat = { form: 'oauth', body: 'invalid_request' };
+export const OAUTH = { form: 'oauth', body: 'invalid_request' } as const satisfies ErrorFormat;
 
 /** The reply for an error of a request that has no id, or whose id is not known yet. */
 export function renderError(error: GatewayError, format: ErrorFormat): Reply {
@@ -18,13 +23,19 @@ export function renderError(error: GatewayError, format: ErrorFormat): Reply {
   if (failure.redirect?.isAutomatic) {
     return { ...createRedirectReply(failure.redirect.url), ...toLogMembers(error) };
   }
-  const asOAuth = row.oauth !== undefined && (format.form === 'oauth' || row.jsonrpc === undefined);
+  const asOAuth = isOAuthError(row, format);
   return {
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
     body: JSON.stringify(asOAuth ? renderOAuthBody(error, format) : renderJsonRpcBody(error)),
     ...toLogMembers(error),
   };
+}
+
+function isOAuthError({ oauth, jsonrpc }: ErrorRow, format: ErrorFormat): boolean {
+  if (oauth === undefined) return false;
+  if (jsonrpc === undefined) return true;
+  return format.form === 'oauth' && (oauth !== 'limit' || format.limit !== undefined);
 }
 
 /** The members of a reply that the log tells of an error. */
@@ -57,6 +68,7 @@ function renderOAuthBody(error: GatewayError, format: ErrorFormat) {
 }
 
 export function describeOAuthError({ row, message }: GatewayError, format: ErrorFormat = JSONRPC) {
-  const code = row.oauth === 'body' && format.form === 'oauth' ? format.body : row.oauth;
+  const isOwn = row.oauth === 'body' || row.oauth === 'limit';
+  const code = isOwn && format.form === 'oauth' ? format[row.oauth] : row.oauth;
   return { code, description: toErrorDescription(message) };
 }

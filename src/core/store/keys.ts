@@ -92,7 +92,7 @@ export const buildIdentityKeyName = (month: number): string => `identity:key:${m
 
 /**
  * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
- * `anonymous`, `refused`, or `user:<hash of sub>`.
+ * `anonymous`, `refused`, `user:<hash of sub>`, or `grant:<id>`.
  */
 export const buildLimitKey = (group: string, counted: string): string =>
   `ratelimit:${group}:${counted}`;

@@ -244,7 +244,7 @@ export interface LimitWindow {
 }
 
 /** What a window counts: an address, a user, or all callers (`global`, and those without a token). */
-export type LimitScope = 'ip' | 'user' | 'global';
+export type LimitScope = 'ip' | 'user' | 'grant' | 'global';
 
 /** What the windows said: the first window's figures, or those of the one that refused. */
 export interface Verdict {

@@ -4,7 +4,13 @@ import type { LimitsConfig } from '../../core/config/groups/limits.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
-import type { ListedSession, Page, PageRequest, Store } from '../../core/store/store.ts';
+import type {
+  LimitScope,
+  ListedSession,
+  Page,
+  PageRequest,
+  Store,
+} from '../../core/store/store.ts';
 import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
@@ -13,6 +19,14 @@ import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { renderCursor } from './read-page-request.ts';
 import { findRemedy } from './remedies.ts';
+
+/** As the page names what was counted. */
+const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
+  ip: 'address',
+  user: 'user',
+  grant: 'login',
+  global: 'all callers',
+};
 
 export interface AdminSources {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
@@ -67,7 +81,7 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       refused: refusals.length,
       refusals: refusals.slice(0, MAX_REFUSALS).map(({ group, caller, refusal }) => ({
         group,
-        by: refusal.scope === 'user' ? 'user' : 'address',
+        by: COUNTED_BY[refusal.scope],
         caller,
         max: refusal.limit,
         until: renderTime(sources.clock.now() + refusal.resetInMs),

@@ -1,6 +1,10 @@
 // §4.12, §7.2: what a response says of the limits, and what an operator is told of a refusal.
 import type { Clock } from '../../core/clock.ts';
-import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
+import {
+  findUserVariable,
+  type LimitGroup,
+  type LimitRule,
+} from '../../core/config/groups/limits.ts';
 import { GatewayError } from '../../core/errors/gateway-error.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
@@ -22,17 +26,25 @@ export interface RefusedCaller {
 const ERRORS = {
   ip: 'rate_limit_exceeded',
   user: 'user_rate_limit_exceeded',
+  grant: 'grant_rate_limit_exceeded',
   global: 'global_rate_limit_exceeded',
 } as const;
 
 /** An address that reaches its limit is often many callers. */
-const USUAL_CAUSES =
-  ' If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one. If it is an office, where many users share one address, set MCP_USER_RATE_LIMIT_MAX, too.';
+function describeUsualCauses(group: LimitGroup): string {
+  const userVariable = findUserVariable(group);
+  const office =
+    userVariable === undefined
+      ? ''
+      : ` If it is an office, where many users share one address, set ${userVariable}, too.`;
+  return ` If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one.${office}`;
+}
 
 /** What stands behind a group's prefix in the variable that sets the maximum. */
 const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
+  grant: 'GRANT_RATE_LIMIT_MAX',
   global: 'GLOBAL_RATE_LIMIT_MAX',
 };
 
@@ -48,8 +60,8 @@ export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): Cre
     const now = clock.monotonic();
     if (now < (warnedUntil.get(group) ?? Number.NEGATIVE_INFINITY)) return;
     warnedUntil.set(group, now + windowMs);
-    const variable = `${prefix}_${VARIABLES[verdict.scope]}`;
-    const causes = verdict.scope === 'ip' ? USUAL_CAUSES : '';
+    const variable = buildVariable(prefix, verdict.scope);
+    const causes = verdict.scope === 'ip' ? describeUsualCauses(group) : '';
     log.warn(
       `Requests are refused with 429 because ${variable} is reached. If they are wanted, raise it.${causes} Further refusals in this window are logged at debug.`,
       { group, limit: verdict.limit, windowMs, ...caller },
@@ -62,12 +74,15 @@ export function createLimitErrors(clock: Clock, metrics: Metrics, log: Log): Cre
     warnOnce(rule, verdict, caller);
     const seconds = toRetryAfter(verdict);
     return new GatewayError(ERRORS[verdict.scope], {
-      details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed; try again in ${seconds} s.`,
+      details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed (${buildVariable(rule.prefix, verdict.scope)}). Try again in ${seconds} s.`,
       data: { retryAfter: seconds },
       headers: { ...createLimitHeaders(verdict), 'Retry-After': String(seconds) },
     });
   };
 }
+
+const buildVariable = (prefix: string, scope: LimitScope): string =>
+  `${prefix}_${VARIABLES[scope]}`;
 
 /** `X-RateLimit-*`. */
 export const createLimitHeaders = ({ limit, remaining, resetAt }: Verdict) => ({

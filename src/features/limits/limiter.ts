@@ -19,6 +19,7 @@ import {
   type Caller,
   createAddressWindow,
   createCallerWindows,
+  createGrantWindow,
   createInvalidWindow,
   createUserWindow,
   getSub,
@@ -27,9 +28,9 @@ import {
 /** The check of one request against the windows of its group. */
 export interface LimitCheck {
   /**
-   * Counts the address before it is known who calls, where finding that out costs something.
+   * Counts the address, or the login in its place, before it is known who calls, where finding that out costs something.
    *
-   * @throws GatewayError `rate_limit_exceeded`.
+   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded`.
    */
   countAddress(): Promise<void>;
   /**
@@ -56,11 +57,18 @@ export interface LimitCheck {
 }
 
 export interface Limiter {
-  /** @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered. */
-  startCheck(group: LimitGroup, clientIp: string): LimitCheck;
+  /**
+   * `findGrantId` tells the login that a request belongs to, which is then counted in place of its address.
+   *
+   * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered, unless the login counts.
+   */
+  startCheck(group: LimitGroup, clientIp: string, findGrantId?: FindGrantId): LimitCheck;
   /** Whom this process refuses until a time that it knows, for operators. */
   listRefusals(): readonly CurrentRefusal[];
 }
+
+/** Undefined for a request of no known login. */
+export type FindGrantId = () => Promise<string | undefined>;
 
 export interface LimiterDeps {
   readonly store: Store;
@@ -79,9 +87,9 @@ export function createLimiter(
   const admitInStore = createAdmitInStore(store, clock, log);
 
   return {
-    startCheck(group, clientIp) {
+    startCheck(group, clientIp, findGrantId) {
       const rule = rules[group];
-      const addressWindow = createAddressWindow(rule, clientIp);
+      let firstWindow = createAddressWindow(rule, clientIp);
       let addressVerdict: Verdict | undefined;
       let addressEntry: string | undefined;
       let isAddressCounted = false;
@@ -109,16 +117,20 @@ export function createLimiter(
       async function uncountAddress(): Promise<void> {
         if (addressEntry === undefined) return;
         // The window has room again, whatever was remembered of it.
-        refusals.forget(addressWindow.key);
+        refusals.forget(firstWindow.key);
         // If that fails, the entry leaves the window by itself.
-        await store.uncountRequest(addressWindow.key, addressEntry).catch(() => {});
+        await store.uncountRequest(firstWindow.key, addressEntry).catch(() => {});
       }
 
-      checkRemembered(addressWindow);
+      if (findGrantId === undefined) checkRemembered(firstWindow);
       return {
         async countAddress() {
           if (isAddressCounted) return;
-          const windows = [addressWindow];
+          if (findGrantId !== undefined) {
+            firstWindow = (await findGrantWindow(rule, findGrantId)) ?? firstWindow;
+            checkRemembered(firstWindow);
+          }
+          const windows = [firstWindow];
           const { verdict, entry } = await admitInStore(windows, undefined);
           if (verdict?.isAdmitted === false) return refuse(verdict, windows);
           isAddressCounted = true;
@@ -134,7 +146,7 @@ export function createLimiter(
           checkRemembered(createUserWindow(rule, caller), getSub(caller)),
         async admit(caller, access) {
           const callerWindows = createCallerWindows(rule, caller);
-          const windows = isAddressCounted ? callerWindows : [addressWindow, ...callerWindows];
+          const windows = isAddressCounted ? callerWindows : [firstWindow, ...callerWindows];
           const { verdict, session } = await admitInStore(windows, access);
           if (verdict?.isAdmitted === false) return refuse(verdict, windows, getSub(caller));
           if (!isAddressCounted) addressVerdict = verdict;
@@ -146,6 +158,15 @@ export function createLimiter(
     },
     listRefusals: refusals.list,
   };
+}
+
+async function findGrantWindow(
+  rule: LimitRule,
+  findGrantId: FindGrantId,
+): Promise<LimitWindow | undefined> {
+  // §8.4: where the store does not tell the login, the address is counted.
+  const grantId = await findGrantId().catch(() => undefined);
+  return grantId === undefined ? undefined : createGrantWindow(rule, grantId);
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid. */

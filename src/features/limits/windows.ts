@@ -15,6 +15,12 @@ export type Caller =
 export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
 
+/** In place of the address, where requests of the group are counted by login. */
+export function createGrantWindow(rule: LimitRule, grantId: string): LimitWindow | undefined {
+  const { grant: max } = rule.max;
+  return max === undefined ? undefined : createWindow(rule, 'grant', max, `grant:${grantId}`);
+}
+
 /** Undefined where users are not counted, and for callers that are none. */
 export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow | undefined {
   const { user: max } = rule.max;

@@ -71,10 +71,18 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
       { ...guarded, method: 'POST', body: 'json', judge: judgePost },
       { ...guarded, method: 'DELETE', judge: judgeDelete },
       sessionStreams === undefined
-        ? { ...place, kind: 'open', method: 'GET', isUnlisted: true, handle: refuseStream }
+        ? {
+            ...place,
+            kind: 'open',
+            method: 'GET',
+            hasFrontPage: true,
+            isUnlisted: true,
+            handle: refuseStream,
+          }
         : {
             ...guarded,
             method: 'GET',
+            hasFrontPage: true,
             judge: (call: ProtectedCall) => judgeGet(call, sessionStreams),
           },
     ];

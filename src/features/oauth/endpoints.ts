@@ -55,7 +55,9 @@ export function createOAuthEndpoints(
       ...FORM,
       method: 'POST',
       path: '/oauth/token',
+      errors: TOKEN_ERRORS,
       limit: 'token',
+      chooseLimit: oauth.chooseTokenLimit,
       judge: (request, body) => oauth.token(body, getAuthorization(request)),
     },
     {
@@ -73,6 +75,7 @@ export function createOAuthEndpoints(
       ...FORM,
       method: 'POST',
       path: '/oauth/revoke',
+      errors: TOKEN_ERRORS,
       limit: 'token',
       judge: (request, body) => oauth.revoke(body, getAuthorization(request)),
     },
@@ -80,6 +83,9 @@ export function createOAuthEndpoints(
 }
 
 const PUBLIC = { kind: 'public', errors: OAUTH } as const;
+
+/** RFC 6749 §5.2: clients read what they get here as an OAuth error, and take anything else for a login that is over. */
+const TOKEN_ERRORS: ErrorFormat = { ...OAUTH, limit: 'temporarily_unavailable' };
 
 const REGISTRATION_ERRORS: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
 

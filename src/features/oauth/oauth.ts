@@ -4,6 +4,7 @@ import type { Config } from '../../core/config/config.ts';
 import type { AdminConfig } from '../../core/config/groups/admin.ts';
 import type { BrokerConfig, ProxyConfig } from '../../core/config/groups/oauth.ts';
 import type { ServerConfig } from '../../core/config/groups/server.ts';
+import type { ChosenLimit } from '../../core/endpoint.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { PendingReply, RequestBody } from '../../core/message.ts';
@@ -32,6 +33,8 @@ import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
+import { chooseTokenLimit, type FindGrantId } from './refresh/choose-token-limit.ts';
+import { createRecentAnswers } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import type { OwnResources } from './request/resource-indicators.ts';
 
@@ -44,6 +47,8 @@ export interface OAuthHandlers {
   /** `cookie` is the Cookie header, `authorization` the Authorization header of the caller. */
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   token(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
+  /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
+  chooseTokenLimit(body: RequestBody): ChosenLimit;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
   revoke(body: RequestBody, authorization: string | undefined): Promise<PendingReply>;
   /** Undefined without a consent page. */
@@ -77,6 +82,7 @@ export interface OAuthDeps {
 
 /** What a mode does at the endpoints. */
 interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback'> {
+  readonly findGrantId: FindGrantId;
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -153,7 +159,7 @@ type Parts = ReturnType<typeof createParts>;
 /** What both modes stand on. */
 function createParts(
   config: WithBaseUrl<BrokerConfig | ProxyConfig>,
-  { store, clientDocuments, fetch, log, inspectToken }: OAuthDeps,
+  { store, clock, clientDocuments, fetch, log, inspectToken }: OAuthDeps,
   { renewal, unusedTtlSeconds, listScopes }: ClientPolicy,
 ) {
   const { baseUrl, registration, redirectUris, clientIdMetadata, consent } = config;
@@ -173,6 +179,7 @@ function createParts(
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
     api: createProviderApi(fetch),
+    recentAnswers: createRecentAnswers(store, clock),
     logLogin: createLoginLog({ log, inspectToken }),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),
@@ -192,6 +199,7 @@ function createHandlers(
     authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
     token: (body, authorization) =>
       logClient(findClientIdInBody(body), () => token(body, authorization)),
+    chooseTokenLimit: (body) => chooseTokenLimit(body, mode.findGrantId),
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,

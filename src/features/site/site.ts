@@ -15,6 +15,8 @@ export interface Site {
   findPage(path: string, ifNoneMatch?: string): Reply | undefined;
   /** The page for a path that leads nowhere; undefined without built pages. */
   getNotFoundPage(): Reply | undefined;
+  /** The front page, in place of an error with this status; undefined without built pages. */
+  getFrontPage(status: number): Reply | undefined;
 }
 
 export interface SiteOptions {
@@ -40,14 +42,15 @@ export async function createSite({
   folder = BUILT_PAGES,
 }: SiteOptions): Promise<Site> {
   const built = await readPages(folder);
-  const files = hasOperatorsPage ? built : built.filter(({ path }) => path !== OPERATORS_PATH);
+  const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
   if (files.length === 0) {
     log.info('There are no documentation pages to serve; npm run build makes them.');
   }
+  // Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL.
+  const basePath = new URL(baseUrl).pathname.replace(/\/+$/, '');
   const fillSlots = createFillSlots({
     base_url: baseUrl,
-    // Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL.
-    base_path: new URL(baseUrl).pathname.replace(/\/+$/, ''),
+    base_path: basePath,
     version: PACKAGE_VERSION,
   });
   const unfinished = new Map(files.map((file) => [file.path, file]));
@@ -63,6 +66,27 @@ export async function createSite({
     return finished.get(path);
   }
 
+  let frontPage: Reply | undefined;
+
+  /** Its scripts take the address for what is to be shown, so it begins with a script that changes that. */
+  function findFrontPage(): Reply | undefined {
+    const page = getPage(FRONT_PATH);
+    if (page === undefined) return undefined;
+    const script = `<script>history.replaceState(null, '', ${JSON.stringify(`${basePath}/`)})</script>`;
+    const body = page.reply.body.toString('utf8').replace('<head>', `<head>${script}`);
+    const policy = createPolicy(getPageKind(FRONT_PATH), body, logoOrigin);
+    return {
+      status: 200,
+      headers: {
+        'Content-Security-Policy': policy,
+        'Content-Type': HTML,
+        'Cache-Control': 'no-store',
+        Vary: 'Accept',
+      },
+      body,
+    };
+  }
+
   return {
     findPage(path, ifNoneMatch) {
       const page = path === NOT_FOUND_PATH ? undefined : getPage(path);
@@ -74,11 +98,17 @@ export async function createSite({
       const { ETag: _etag, 'Cache-Control': _caching, ...headers } = page.reply.headers;
       return { ...page.reply, status: 404, headers: { ...headers, Vary: 'Accept' } };
     },
+    getFrontPage(status) {
+      frontPage ??= findFrontPage();
+      return frontPage && { ...frontPage, status };
+    },
   };
 }
 
 const NOT_FOUND_PATH = '/404';
-const OPERATORS_PATH = '/admin';
+const FRONT_PATH = '/';
+/** The page, and what scripts of the not-found page would make it of at its path. */
+const OPERATORS_FILE = /^\/(admin|assets\/admin\.md\.[\w-]+(\.lean)?\.js)$/;
 const CALLBACK_PATH = '/playground/callback';
 
 /** Its address has a code, which nothing that it loads need be told. */
@@ -97,7 +127,7 @@ interface Page {
   /** Weak: the same whatever coding it is sent in. */
   readonly etag: string;
   readonly caching: ReplyHeaders;
-  readonly reply: Reply & { readonly headers: ReplyHeaders };
+  readonly reply: Reply & { readonly headers: ReplyHeaders; readonly body: Buffer };
 }
 
 function createPage(

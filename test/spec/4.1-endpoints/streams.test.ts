@@ -434,7 +434,11 @@ describe('what a stream sends', () => {
               judge: () => ({ access: undefined, run: () => streamed(source) }),
             },
           ],
-          { findPage: () => undefined, getNotFoundPage: () => undefined },
+          {
+            findPage: () => undefined,
+            getNotFoundPage: () => undefined,
+            getFrontPage: () => undefined,
+          },
         ),
         checkHost: () => {},
         getCorsHeaders: createGetCorsHeaders({ request: [], response: [] }),

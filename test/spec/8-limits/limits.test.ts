@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
+import { collectLog } from '../../support/gateway/log.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 
@@ -120,6 +121,28 @@ describe('the three groups', () => {
       ).toBe(0);
     },
   );
+
+  test.each(groups)('§8 $name: a refusal names the variable of its own group', async (group) => {
+    const { lines, log } = collectLog();
+    clock = manualClock(NOW);
+    gateway = closeAfterTest(
+      await startGateway({
+        env: {
+          OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize',
+          [`${group.prefix}_RATE_LIMIT_MAX`]: '1',
+        },
+        deps: { clock, log },
+      }),
+    );
+    await gateway.request(group.ask);
+    const { json } = await gateway.request(group.ask);
+    expect(json.error.data.details).toContain(`(${group.prefix}_RATE_LIMIT_MAX)`);
+    const named = lines
+      .filter(({ msg }) => msg.includes('429'))
+      .flatMap(({ msg }) => msg.match(/[A-Z]+_\w*RATE_LIMIT_MAX/g) ?? []);
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.every((variable) => variable.startsWith(`${group.prefix}_`))).toBe(true);
+  });
 
   test('§8 the defaults of the table', async () => {
     clock = manualClock(NOW);

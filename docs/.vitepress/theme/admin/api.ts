@@ -49,7 +49,12 @@ export interface Limits {
   readonly groups: readonly {
     readonly group: string;
     readonly windowMs: number;
-    readonly max: { readonly ip: number; readonly user?: number; readonly global: number };
+    readonly max: {
+      readonly ip: number;
+      readonly user?: number;
+      readonly grant?: number;
+      readonly global: number;
+    };
   }[];
   readonly refused: number;
   readonly refusals: readonly {

@@ -5,6 +5,7 @@ import { quote } from '../../../core/quote.ts';
 import { type Finding, failure, ok, unknown } from '../finding.ts';
 import { adviseOnToken } from '../token/advise.ts';
 import { describeRefusal, describeToken, readTokenParts } from '../token/describe.ts';
+import { judgeLifetime } from '../token/judge-lifetime.ts';
 import { reportMissingToken } from '../token/missing.ts';
 import { isDiscovered } from './check-discovery.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';
@@ -22,7 +23,10 @@ export async function checkToken(settings: SettingsAtHand): Promise<readonly Fin
       path: '/mcp',
       clientIp: 'unknown',
     });
-    return [ok('token', `The gateway would accept the token${describeToken(token, clock.now())}.`)];
+    return [
+      ok('token', `The gateway would accept the token${describeToken(token, clock.now())}.`),
+      ...judgeLifetime(token),
+    ];
   } catch (error) {
     return [explainRefusal(error, token, access)];
   }

@@ -7,6 +7,7 @@ import { checkClock } from './check-clock.ts';
 import { checkConfiguredClients } from './check-configured-clients.ts';
 import { checkDiscovery, checkKeySet } from './check-discovery.ts';
 import { checkDocuments } from './check-documents.ts';
+import { checkLimits } from './check-limits.ts';
 import { checkServers } from './check-servers.ts';
 import { checkStart } from './check-start.ts';
 import { checkStore } from './check-store.ts';
@@ -15,6 +16,7 @@ import type { SettingsAtHand } from './settings-at-hand.ts';
 
 export const SETTINGS_CHECKS: readonly Check<SettingsAtHand>[] = [
   { section: 'Settings', run: checkStart },
+  { section: 'Settings', run: checkLimits },
   { section: 'Identity provider', run: checkDiscovery },
   { section: 'Identity provider', run: checkKeySet },
   { section: 'Identity provider', run: checkClock },

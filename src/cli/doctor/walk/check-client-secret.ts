@@ -31,7 +31,7 @@ export async function checkClientSecret(walk: Walk): Promise<readonly Finding[]>
       unknown(
         CHECK,
         "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
-        adviseOnLimit(answer, 'OAUTH_TOKEN'),
+        adviseOnLimit(answer, 'OAUTH_REFRESH'),
       ),
     ];
   const said = readError(answer);

@@ -4,6 +4,7 @@ import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
 import type { Answer } from '../network/probe.ts';
 import { adviseOnToken } from '../token/advise.ts';
 import { describeRefusal, describeToken } from '../token/describe.ts';
+import { judgeLifetime } from '../token/judge-lifetime.ts';
 import { reportMissingToken } from '../token/missing.ts';
 import { adviseOnLimit } from './read-limit.ts';
 import { readErrorData, readReason } from './read-reason.ts';
@@ -30,6 +31,7 @@ export async function checkWalkToken(walk: Walk): Promise<readonly Finding[]> {
   if (session !== undefined) await endSession(walk, token, session);
   return [
     ok(CHECK, `The gateway accepts the token${describeToken(token, clock.now())}.`),
+    ...judgeLifetime(token),
     judgeTools(listed),
   ];
 }

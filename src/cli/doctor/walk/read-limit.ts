@@ -13,7 +13,9 @@ const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
 
 /** Of a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
 export function adviseOnLimit(answer: Answer, prefix: string): Advice {
-  const variable = VARIABLES.get(readReason(answer));
+  // §7.3: the token endpoint does not say which of its limits it was; for doctor it is that of the address.
+  const isOAuthError = answer.json?.error === 'temporarily_unavailable';
+  const variable = VARIABLES.get(isOAuthError ? 'rate_limit_exceeded' : readReason(answer));
   const wait = `try again ${describeWait(answer)}`;
   if (variable === undefined)
     return { remedy: `${wait}. It seems that a proxy in front refused, and not the gateway.` };

@@ -18,6 +18,8 @@ export interface LimitRule {
   readonly max: {
     readonly ip: number;
     readonly user: number | undefined;
+    /** Of a login that the request belongs to, in place of its address (undefined: none is known). */
+    readonly grant: number | undefined;
     readonly global: number;
   };
 }
@@ -32,6 +34,8 @@ interface LimitRow {
   readonly globalMax: number;
   /** Whether requests of a user can be limited, too. */
   readonly perUser?: true;
+  /** The most of one login, where requests belong to one. */
+  readonly grantMax?: number;
 }
 
 const GROUPS = [
@@ -71,10 +75,20 @@ const GROUPS = [
   {
     group: 'token',
     prefix: 'OAUTH_TOKEN',
-    what: 'calls of /oauth/token and /oauth/revoke',
+    what: 'calls of /oauth/token, refreshes aside, and of /oauth/revoke',
     windowMs: 60_000,
     max: 300,
     globalMax: 10_000,
+  },
+  {
+    group: 'refresh',
+    prefix: 'OAUTH_REFRESH',
+    what: 'refreshes at /oauth/token',
+    windowMs: 60_000,
+    max: 300,
+    globalMax: 100_000,
+    // Some clients refresh at every look at a session. All but a few of these cost the provider nothing.
+    grantMax: 3000,
   },
   {
     group: 'callback',
@@ -107,12 +121,23 @@ const defineWindow = ({ prefix, what, windowMs }: LimitRow) =>
     summary: `Length of the sliding window for ${what}, in milliseconds.`,
   });
 
-const defineMax = ({ prefix, what, max }: LimitRow) =>
+const defineMax = ({ prefix, what, max, grantMax }: LimitRow) =>
   defineSetting({
     variable: `${prefix}_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
     default: { value: max },
     summary: `The most ${what} per address and window.`,
+    ...(grantMax !== undefined && {
+      details: `Counts only those that the gateway cannot match with a login. For the others see ${prefix}_GRANT_RATE_LIMIT_MAX.`,
+    }),
+  });
+
+const defineGrantMax = ({ prefix, what }: LimitRow, grantMax: number) =>
+  defineSetting({
+    variable: `${prefix}_GRANT_RATE_LIMIT_MAX`,
+    rule: integer(1, MAX),
+    default: { value: grantMax },
+    summary: `The most ${what} per login and window, whatever address they come from.`,
   });
 
 const defineGlobalMax = ({ prefix, what, globalMax }: LimitRow) =>
@@ -144,6 +169,7 @@ const defineLimit = (row: LimitRow): readonly Setting<unknown>[] => [
   defineMax(row),
   defineGlobalMax(row),
   ...(row.perUser ? [defineUserMax(row)] : []),
+  ...(row.grantMax === undefined ? [] : [defineGrantMax(row, row.grantMax)]),
 ];
 
 export const limitSettings: readonly Setting<unknown>[] = [enabled, ...GROUPS.flatMap(defineLimit)];
@@ -163,9 +189,16 @@ const readRule = (row: LimitRow, group: LimitGroup, read: Read): LimitRule => ({
   max: {
     ip: read(defineMax(row)),
     user: row.perUser && read(defineUserMax(row)),
+    grant: row.grantMax === undefined ? undefined : read(defineGrantMax(row, row.grantMax)),
     global: read(defineGlobalMax(row)),
   },
 });
+
+/** The variable that sets a limit per user of this group; undefined where users are not counted. */
+export function findUserVariable(group: LimitGroup): string | undefined {
+  const row: LimitRow | undefined = GROUPS.find((one) => one.group === group);
+  return row?.perUser && `${row.prefix}_USER_RATE_LIMIT_MAX`;
+}
 
 const isComplete = (
   groups: Partial<Record<LimitGroup, LimitRule>>,

@@ -3,6 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { createSealedRecords, type RecordsDeps } from '../../../core/seal/sealed-records.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
@@ -10,6 +11,8 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
+import type { FindGrantId } from '../refresh/choose-token-limit.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from '../request/authorization-request.ts';
 import type { OwnResources } from '../request/resource-indicators.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
@@ -27,6 +30,7 @@ export type BrokerSettings = BrokerConfig & OwnResources;
 
 export interface BrokerDeps {
   readonly records: RecordsDeps;
+  readonly recentAnswers: RecentAnswers;
   readonly clock: Clock;
   readonly clients: Clients;
   readonly browsers: Browsers;
@@ -46,12 +50,13 @@ export interface Broker {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;
+  readonly findGrantId: FindGrantId;
   readonly token: ReturnType<typeof createBrokerToken>;
   readonly revoke: ReturnType<typeof createBrokerRevoke>;
 }
 
 export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
-  const { records, clock, clients, browsers, approvals, api, endpoints } = deps;
+  const { records, recentAnswers, clock, clients, browsers, approvals, api, endpoints } = deps;
   const { baseUrl, providerClient } = config;
   const logins = createSealedRecords<Login>(records, 'login', LOGIN_TTL_SECONDS);
   const codes = createSealedRecords<AuthorizationCode>(records, 'code', CODE_TTL_SECONDS);
@@ -66,15 +71,27 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       endpoints,
     }),
     callback: createCallback({ baseUrl, browsers, logins, codes, endpoints }),
+    async findGrantId(refreshToken, clientId) {
+      const { owner, grantId, isRevoked } = await refreshTokens.find(refreshToken);
+      return owner === clientId && !isRevoked ? (grantId ?? hashSha256(refreshToken)) : undefined;
+    },
     token: createBrokerToken({
       config,
       clients,
       api,
       codes,
       refreshTokens,
+      recentAnswers,
       runOnce: createSingleFlight(createFlightRecords(records), clock),
       obtainTokens,
     }),
-    revoke: createBrokerRevoke({ providerClient, clients, api, endpoints, refreshTokens }),
+    revoke: createBrokerRevoke({
+      providerClient,
+      clients,
+      api,
+      endpoints,
+      refreshTokens,
+      recentAnswers,
+    }),
   };
 }

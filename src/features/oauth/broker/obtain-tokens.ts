@@ -11,6 +11,7 @@ import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
+import type { AskedTokens, RecentAnswers } from '../refresh/recent-answers.ts';
 import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
@@ -23,6 +24,9 @@ export interface TokenRequest {
   readonly nonce: string | undefined;
   /** RFC 8707: what the tokens are asked for; a new refresh token inherits it. */
   readonly resources: readonly string[];
+  readonly grantId: string;
+  /** What the client sent. */
+  readonly asked: AskedTokens;
   /** Undefined when a code is redeemed. */
   readonly refresh: RefreshTokenUse | undefined;
 }
@@ -53,6 +57,7 @@ export interface ObtainTokensDeps {
   readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly refreshTokens: RefreshTokens;
+  readonly recentAnswers: RecentAnswers;
   readonly clients: Clients;
   /** What the gateway would say of an access token, its signature aside. */
   readonly inspectToken: (token: string) => TokenInspection;
@@ -61,16 +66,17 @@ export interface ObtainTokensDeps {
 }
 
 export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
-  const { config, api, endpoints, refreshTokens, clients, inspectToken, noteClient, logLogin } =
-    deps;
+  const { config, api, endpoints, refreshTokens, recentAnswers, clients } = deps;
+  const { inspectToken, noteClient, logLogin } = deps;
 
   return async function obtainTokens(request) {
-    const { client, form, refresh } = request;
+    const { client, form, refresh, asked, grantId } = request;
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(config.providerClient, { url, form }));
     failIfProviderClientRefused(response);
     if (response.status !== 200) {
       const { spentRefreshTokenError } = config.provider.quirks;
+      if (refresh) await recentAnswers.endAfterRefusal(refresh.held, response.status);
       return forwardRefusal(response, refresh && spentRefreshTokenError);
     }
     const providerTokens = parseObject(response.body) ?? failUnusable('is not a JSON object');
@@ -80,6 +86,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
       refresh && recordRefresh(refresh, tokens.refresh_token, request),
       clients.recordUse(client),
       noteClient(tokens.access_token, client.id),
+      recentAnswers.keep({ asked, grantId, used: refresh?.held, tokens }),
     ]);
     logLogin({
       clientId: client.id,
@@ -116,9 +123,9 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
   }
 
   /** What was gained must reach its asker: unbound, the token is adopted at its next use. */
-  async function bind(token: unknown, { client, resources }: TokenRequest) {
+  async function bind(token: unknown, { client, resources, grantId }: TokenRequest) {
     if (typeof token !== 'string') return;
-    await refreshTokens.bind(token, { clientId: client.id, resources }).catch(() => {});
+    await refreshTokens.bind(token, { clientId: client.id, resources, grantId }).catch(() => {});
   }
 
   /** What the client gets. @throws GatewayError when there is nothing that it could use. */

@@ -10,6 +10,8 @@ export interface RefreshGrant {
   readonly clientId: string;
   /** RFC 8707: what the provider was asked to make tokens for. */
   readonly resources: readonly string[];
+  /** Stays the same while one refresh token takes the place of another. */
+  readonly grantId: string;
 }
 
 export interface KnownRefreshToken {
@@ -17,6 +19,8 @@ export interface KnownRefreshToken {
   readonly owner: string | undefined;
   /** Undefined for a token from before this was noted. */
   readonly resources: readonly string[] | undefined;
+  /** Undefined for a token that is not known, or from before this was noted. */
+  readonly grantId: string | undefined;
   readonly isRevoked: boolean;
 }
 
@@ -68,10 +72,10 @@ export function createRefreshTokens(
         store.get(buildGrantKey(refreshToken)),
         isRevoked(refreshToken),
       ]);
-      return { owner, resources: readResources(grant), isRevoked: revoked };
+      return { owner, ...readGrant(grant), isRevoked: revoked };
     },
-    async bind(refreshToken, { clientId, resources }) {
-      const grant = JSON.stringify({ version: RECORD_VERSION, resources });
+    async bind(refreshToken, { clientId, resources, grantId }) {
+      const grant = JSON.stringify({ version: RECORD_VERSION, resources, grantId });
       await Promise.all([
         store.set(buildOwnerKey(refreshToken), clientId, ttlSeconds),
         store.set(buildGrantKey(refreshToken), grant, ttlSeconds),
@@ -96,7 +100,10 @@ export function createRefreshTokens(
   };
 }
 
-function readResources(text: string | undefined): readonly string[] | undefined {
-  const { resources } = (text === undefined ? undefined : parseObject(text)) ?? {};
-  return isStringArray(resources) ? resources : undefined;
+function readGrant(text: string | undefined): Pick<KnownRefreshToken, 'resources' | 'grantId'> {
+  const { resources, grantId } = (text === undefined ? undefined : parseObject(text)) ?? {};
+  return {
+    resources: isStringArray(resources) ? resources : undefined,
+    grantId: typeof grantId === 'string' ? grantId : undefined,
+  };
 }

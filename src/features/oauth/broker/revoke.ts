@@ -7,6 +7,7 @@ import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { parseBody } from '../request/parameters.ts';
 import { failIfProviderClientRefused } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
@@ -17,11 +18,12 @@ export interface BrokerRevokeDeps {
   readonly api: ProviderApi;
   readonly endpoints: ProviderEndpoints;
   readonly refreshTokens: RefreshTokens;
+  readonly recentAnswers: RecentAnswers;
 }
 
 export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
   async function revoke(body: RequestBody): Promise<PendingReply> {
-    const { providerClient, clients, api, endpoints, refreshTokens } = deps;
+    const { providerClient, clients, api, endpoints, refreshTokens, recentAnswers } = deps;
     const parameters = parseBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
@@ -47,7 +49,10 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
       failIfProviderClientRefused(response);
       if (response.status >= 200 && response.status < 300) {
         const wasBound = owner !== undefined;
-        await Promise.all([token, latest].map((one) => refreshTokens.revoke(one, wasBound)));
+        await Promise.all([
+          ...[token, latest].map((one) => refreshTokens.revoke(one, wasBound)),
+          recentAnswers.end(token),
+        ]);
       }
       return renderProviderResponse(response);
     };

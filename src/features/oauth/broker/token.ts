@@ -1,5 +1,6 @@
 // RFC 6749 §4.1.3, §6, RFC 7636 §4.6: the token endpoint of broker mode.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { SealedRecords } from '../../../core/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
@@ -10,6 +11,7 @@ import {
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
+import { type RecentAnswers, readAskedTokens } from '../refresh/recent-answers.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { verifyPkce } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
@@ -25,6 +27,7 @@ export interface BrokerTokenDeps {
   readonly api: ProviderApi;
   readonly codes: SealedRecords<AuthorizationCode>;
   readonly refreshTokens: RefreshTokens;
+  readonly recentAnswers: RecentAnswers;
   readonly runOnce: SingleFlight<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
 }
@@ -63,6 +66,8 @@ async function redeemCode(
       clientName: issued.clientName,
       nonce: issued.nonce,
       resources: issued.resources,
+      grantId: generateSecret(),
+      asked: readAskedTokens(parameters, clientId),
       refresh: undefined,
       form: [
         ['grant_type', 'authorization_code'],
@@ -79,11 +84,12 @@ async function refresh(
   parameters: RequestParameters,
   deps: BrokerTokenDeps,
 ): Promise<PendingReply> {
-  const { config, refreshTokens } = deps;
+  const { config, refreshTokens, recentAnswers } = deps;
   const refreshToken = parameters.require('refresh_token');
   const clientId = parameters.require('client_id');
-  const [known, client] = await Promise.all([
+  const [known, kept, client] = await Promise.all([
     refreshTokens.find(refreshToken),
+    recentAnswers.find(refreshToken, clientId),
     deps.clients.requireWithoutFetch(clientId),
   ]);
   if (known.isRevoked) failGrant('The refresh token has been revoked.');
@@ -95,6 +101,7 @@ async function refresh(
     failGrant('The refresh token was not issued to this client.');
   }
   const requested = readResourceIndicators(parameters, config);
+  const asked = readAskedTokens(parameters, clientId);
 
   async function refreshFor(resources: readonly string[]): Promise<TokenResponse> {
     const sent = (await refreshTokens.findSuccessor(refreshToken)) ?? refreshToken;
@@ -103,6 +110,8 @@ async function refresh(
       clientName: client.name,
       nonce: undefined,
       resources,
+      grantId: known.grantId ?? generateSecret(),
+      asked,
       refresh: { held: refreshToken, sent, isBound: known.owner !== undefined },
       form: [
         ['grant_type', 'refresh_token'],
@@ -129,7 +138,13 @@ async function refresh(
 
   // A provider that rotates refresh tokens takes a second use for theft, and logs the user out:
   // whatever else two requests ask for, the token is used once.
-  return () => deps.runOnce(JSON.stringify([clientId, refreshToken]), refreshAsGranted, isFinal);
+  const refreshOnce = () =>
+    deps.runOnce(JSON.stringify([clientId, refreshToken]), refreshAsGranted, isFinal);
+
+  return async function refreshOrRecall() {
+    const recalled = kept && (await recentAnswers.recall(refreshToken, kept, asked));
+    return recalled ?? refreshOnce();
+  };
 }
 
 /** Tokens, or the provider's word that there will be none. */

@@ -5,6 +5,8 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
+import type { FindGrantId } from '../refresh/choose-token-limit.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import {
   checkRequest,
   type ReadAuthorizationRequest,
@@ -17,6 +19,7 @@ import { createProxyToken } from './token.ts';
 export interface ProxyDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
+  readonly recentAnswers: RecentAnswers;
   readonly logLogin: LogLogin;
   readonly noteClient: NoteClient;
 }
@@ -24,12 +27,13 @@ export interface ProxyDeps {
 export interface ProxyHandlers {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
+  readonly findGrantId: FindGrantId;
   readonly token: ReturnType<typeof createProxyToken>;
   readonly revoke: ReturnType<typeof createProxyRevoke>;
 }
 
 export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers {
-  const { clients } = deps;
+  const { clients, recentAnswers } = deps;
   const rules = { requiresState: true, requiresPlainScope: config.consent.kind === 'page' };
   return {
     // Errors are never redirected: the provider answers the client.
@@ -39,6 +43,8 @@ export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers
       return request;
     },
     redirectToProvider: createProxyRedirect(config),
+    findGrantId: async (refreshToken, clientId) =>
+      (await recentAnswers.find(refreshToken, clientId))?.grantId,
     token: createProxyToken(config, deps),
     revoke: createProxyRevoke(config, deps),
   };

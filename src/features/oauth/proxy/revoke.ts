@@ -5,21 +5,26 @@ import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { parseBody } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 
 export interface ProxyRevokeDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
+  readonly recentAnswers: RecentAnswers;
 }
 
-export const createProxyRevoke = (config: ProxyConfig, { clients, api }: ProxyRevokeDeps) =>
+export const createProxyRevoke = (
+  config: ProxyConfig,
+  { clients, api, recentAnswers }: ProxyRevokeDeps,
+) =>
   async function revoke(
     body: RequestBody,
     authorization: string | undefined,
   ): Promise<PendingReply> {
     const parameters = parseBody(body);
-    parameters.require('token');
+    const token = parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
     const isKnownClient = clients.isKnownClient(clientId);
     if (isKnownClient) await clients.require(clientId, 'unauthenticated_client');
@@ -29,6 +34,8 @@ export const createProxyRevoke = (config: ProxyConfig, { clients, api }: ProxyRe
     }
     const request = { url, parameters, authorization, isKnownClient };
     return async function forward() {
-      return renderProviderResponse(await forwardToProvider(api, config.providerClient, request));
+      const response = await forwardToProvider(api, config.providerClient, request);
+      if (response.status < 300) await recentAnswers.end(token);
+      return renderProviderResponse(response);
     };
   };

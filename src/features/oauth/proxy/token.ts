@@ -1,6 +1,7 @@
 // §4.7, RFC 6749 §4.1.3 and §6: the token endpoint of proxy mode, forwarded to the provider.
 import type { ProxyConfig } from '../../../core/config/groups/oauth.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { generateSecret } from '../../../core/ids.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { Client, Clients } from '../clients/clients.ts';
@@ -8,6 +9,7 @@ import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
+import { type RecentAnswers, readAskedTokens } from '../refresh/recent-answers.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 
@@ -20,13 +22,14 @@ const REQUIRED = new Map<string, readonly string[]>([
 export interface ProxyTokenDeps {
   readonly clients: Clients;
   readonly api: ProviderApi;
+  readonly recentAnswers: RecentAnswers;
   readonly logLogin: LogLogin;
   readonly noteClient: NoteClient;
 }
 
 export const createProxyToken = (
   config: ProxyConfig,
-  { clients, api, logLogin, noteClient }: ProxyTokenDeps,
+  { clients, api, recentAnswers, logLogin, noteClient }: ProxyTokenDeps,
 ) =>
   async function token(
     body: RequestBody,
@@ -43,15 +46,29 @@ export const createProxyToken = (
     if (url === undefined) {
       fail('not_configured', { details: 'OAUTH_TOKEN_URL is not set on this gateway.' });
     }
+    const isRefresh = grantType === 'refresh_token';
+    const used = isRefresh ? parameters.require('refresh_token') : undefined;
+    const asked = readAskedTokens(parameters, clientId);
+    // A client of the provider may have credentials of its own there, which only the provider can check.
+    const canRecall = client !== undefined && client.kind !== 'own';
     return async function forward() {
+      const kept = used && canRecall ? await recentAnswers.find(used, clientId) : undefined;
+      const recalled = used && kept && (await recentAnswers.recall(used, kept, asked));
+      if (recalled) return recalled;
       const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
+      if (used !== undefined && response.status >= 400)
+        await recentAnswers.endAfterRefusal(used, response.status);
       if (response.status === 200) {
-        const accessToken = parseObject(response.body)?.access_token;
-        const isRefresh = grantType === 'refresh_token';
+        const tokens = parseObject(response.body) ?? {};
+        const { access_token: accessToken } = tokens;
         if (client) await clients.recordUse(client);
         // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
         if (client && !isRefresh) await noteClient(accessToken, client.id);
+        if (canRecall) {
+          const grantId = kept?.grantId ?? generateSecret();
+          await recentAnswers.keep({ asked, grantId, used, tokens });
+        }
         logLogin({ clientId, clientName: client?.name, accessToken, isRefresh });
       }
       return renderProviderResponse(response);

@@ -1,0 +1,126 @@
+// Many clients stand behind one address: a storm of one is not the others' affair.
+import { describe, expect, test } from 'vitest';
+import { seriesOf } from '../../support/gateway/metrics.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { type Broker, startBroker } from '../../support/oauth/broker.ts';
+import { REDIRECT } from '../../support/oauth/login-steps.ts';
+
+const LIMITS = {
+  OAUTH_TOKEN_RATE_LIMIT_MAX: '3',
+  OAUTH_REFRESH_RATE_LIMIT_MAX: '2',
+  OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '4',
+};
+
+describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
+  const start = async (env = {}) =>
+    closeAfterTest(await startBroker({ OAUTH_MODE: mode, ...LIMITS, ...env }));
+
+  async function redeem({ steps, sign, answer }: Broker, refreshToken: string) {
+    const client = await steps.register();
+    const back =
+      mode === 'broker' ? await steps.logIn(client) : new URL(`${REDIRECT}?code=provider-code`);
+    answer(200, {
+      access_token: await sign(),
+      token_type: 'Bearer',
+      expires_in: 300,
+      refresh_token: refreshToken,
+    });
+    return { client, reply: await steps.redeem(client, back) };
+  }
+
+  test('§8 refresh: a storm of one client fails no other client behind its address', async () => {
+    const broker = await start();
+    const { client } = await redeem(broker, 'r-1');
+    const other = await redeem(broker, 'r-2');
+    const statuses: number[] = [];
+    for (let n = 0; n < 6; n += 1) {
+      statuses.push((await broker.steps.refresh(client, 'r-1')).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+    expect((await broker.steps.refresh(other.client, 'r-2')).status).toBe(200);
+    expect((await redeem(broker, 'r-3')).reply.status).toBe(200);
+    expect(
+      await seriesOf(broker.gateway, 'rate_limit_hits_total', {
+        endpoint: 'refresh',
+        scope: 'grant',
+      }),
+    ).toBe(2);
+  });
+
+  test('§8 refresh: a login is counted on when its refresh token is replaced', async () => {
+    const broker = await start();
+    const { client } = await redeem(broker, 'r-0');
+    const statuses: number[] = [];
+    for (let n = 1; n < 6; n += 1) {
+      // Another scope each time: an answer of its own.
+      broker.answer(200, {
+        access_token: await broker.sign(),
+        expires_in: 300,
+        refresh_token: `r-${n}`,
+      });
+      const scope = `openid s${n}`;
+      statuses.push((await broker.steps.refresh(client, `r-${n - 1}`, { scope })).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 429]);
+  });
+
+  test('§8 refresh: tokens that are not known are counted by address, and use up nobody’s room', async () => {
+    const broker = await start();
+    const { client } = await redeem(broker, 'r-known');
+    broker.answer(400, { error: 'invalid_grant' });
+    const statuses: number[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      statuses.push((await broker.steps.refresh(client, `made-up-${n}`)).status);
+    }
+    expect(statuses).toEqual([400, 400, 429, 429]);
+    expect((await broker.steps.refresh(client, 'r-known')).status).toBe(200);
+    expect((await redeem(broker, 'r-next')).reply.status).toBe(200);
+  });
+
+  test('§7.3 token: what a limit refuses is an OAuth error', async () => {
+    const broker = await start();
+    const { client } = await redeem(broker, 'r-1');
+    const refusals = [];
+    for (let n = 0; n < 5; n += 1) refusals.push(await broker.steps.refresh(client, 'r-1'));
+    expect(refusals.at(-1)).toMatchObject({
+      status: 429,
+      json: {
+        error: 'temporarily_unavailable',
+        error_description:
+          'At most 4 requests per 60 s are allowed (OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX). Try again in 60 s.',
+      },
+      headers: { 'retry-after': '60', 'x-ratelimit-limit': '4', 'x-ratelimit-remaining': '0' },
+    });
+    for (let n = 0; n < 3; n += 1) refusals.push((await redeem(broker, `r-c${n}`)).reply);
+    expect(refusals.at(-1)).toMatchObject({
+      status: 429,
+      json: { error: 'temporarily_unavailable' },
+      headers: { 'retry-after': '60' },
+    });
+    const form = { token: 'r-1', client_id: client.id };
+    expect(await broker.steps.post('/oauth/revoke', form)).toMatchObject({
+      status: 429,
+      json: { error: 'temporarily_unavailable', error_description: expect.any(String) },
+    });
+  });
+
+  test('§7.3 token: so is what the limit of all callers refuses', async () => {
+    const broker = await start({ OAUTH_REFRESH_GLOBAL_RATE_LIMIT_MAX: '1' });
+    const { client } = await redeem(broker, 'r-1');
+    await broker.steps.refresh(client, 'r-1');
+    const { status, json } = await broker.steps.refresh(client, 'r-1');
+    expect([status, json.error]).toEqual([429, 'temporarily_unavailable']);
+  });
+
+  test('§7.2 register: what a limit refuses stays a JSON-RPC error', async () => {
+    const broker = await start({ DCR_RATE_LIMIT_MAX: '1' });
+    await broker.steps.register();
+    const body = { redirect_uris: [REDIRECT] };
+    const { status, json } = await broker.gateway.request({
+      method: 'POST',
+      path: '/oauth/register',
+      body,
+    });
+    expect([status, json.error.data.reason]).toEqual([429, 'rate_limit_exceeded']);
+  });
+});
