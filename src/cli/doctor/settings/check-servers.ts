@@ -1,6 +1,6 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
 import type { Config } from '../../../core/config/config.ts';
-import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { describeCause } from '../../../core/log.ts';
 import { hideSecretArguments } from '../../../core/secret-texts.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
@@ -19,6 +19,7 @@ import {
 } from '../../programs/check-program-users.ts';
 import { warnOfOwnUser } from '../../programs/warn-of-own-user.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { checkNames } from './check-names.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
@@ -45,13 +46,15 @@ export async function checkServers({
     const answers = await Promise.all(
       usable.map((server) =>
         needsUser(server) && user === undefined
-          ? unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
-              remedy: 'give an access token of a user: --token-file FILE.',
-            })
-          : checkServer(servers.openUpstream(server), caller, server),
+          ? [
+              unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
+                remedy: 'give an access token of a user: --token-file FILE.',
+              }),
+            ]
+          : checkServer(servers.openUpstream(server), caller, server, setup.file),
       ),
     );
-    return [...checkUsers(setup.file.servers, userProblems, config), ...answers];
+    return [...checkUsers(setup.file.servers, userProblems, config), ...answers.flat()];
   } finally {
     await servers.close();
   }
@@ -80,7 +83,8 @@ async function checkServer(
   upstream: Upstream,
   caller: UpstreamCaller,
   config: UpstreamConfig,
-): Promise<Finding> {
+  file: GatewayFile,
+): Promise<readonly Finding[]> {
   const { name } = config;
   const limit = AbortSignal.timeout(TIME_LIMIT_MS);
   const tooLate = new Promise<never>((_, reject) => {
@@ -88,21 +92,24 @@ async function checkServer(
     limit.addEventListener('abort', () => reject(late), { once: true });
   });
   try {
-    const { items } = await Promise.race([fetchList(upstream, 'tools', caller, limit), tooLate]);
-    return items.length === 0
-      ? warning(CHECK, `${name} answers, and has no tools.`)
-      : ok(
-          CHECK,
-          `${name} answers, and has ${items.length} ${items.length === 1 ? 'tool' : 'tools'}.`,
-        );
+    const tools = await Promise.race([fetchList(upstream, 'tools', caller, limit), tooLate]);
+    const count = tools.items.length;
+    return [
+      count === 0
+        ? warning(CHECK, `${name} answers, and has no tools.`)
+        : ok(CHECK, `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}.`),
+      ...checkNames(file, config, tools),
+    ];
   } catch (error) {
-    return failure(CHECK, `${name} cannot be used: ${describeCause(error)}.`, {
-      setting: 'POSTERN_CONFIG',
-      remedy:
-        config.kind === 'stdio'
-          ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
-          : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`,
-    });
+    return [
+      failure(CHECK, `${name} cannot be used: ${describeCause(error)}.`, {
+        setting: 'POSTERN_CONFIG',
+        remedy:
+          config.kind === 'stdio'
+            ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
+            : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`,
+      }),
+    ];
   } finally {
     await upstream.close(0);
   }
