@@ -161,8 +161,6 @@ describe('the JSON-RPC envelope', () => {
     expect(json).toMatchObject({ error: { code: -32602, message }, id: 1 });
     expect(json.error.data.details).toEqual(expect.any(String));
   });
-    expect(json.error.data.details).toEqual(expect.any(String));
-  });
 
   test('§4.4 ping answers an empty object, params may be left out', async () => {
     expect((await gateway.call(session, 'ping')).json.result).toEqual({});
