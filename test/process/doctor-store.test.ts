@@ -244,7 +244,9 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
     ['failure', 'missing'],
     ['unknown', 'whether'],
   ]);
-  expect(servers[0]?.what).toBe('wiki answers, and has 2 tools.');
+  expect(servers[0]?.what).toBe(
+    'wiki answers, and has 2 tools. It is spoken to with sessions (MCP 2025-11-25).',
+  );
 
   const broken = await diagnose({ wiki: { ulr: wiki.url } });
   expect([broken.code, broken.failures.length > 0]).toEqual([1, true]);

@@ -30,6 +30,8 @@ interface UpstreamConfigBase {
   readonly timeoutMs: number;
   /** Whether the gateway is ready only while the server can be reached. */
   readonly required: boolean;
+  /** Which era it is spoken to in; `auto` is the newest that it speaks. */
+  readonly era: 'auto' | 'session' | 'stateless';
   /** Whether it is told clients' roots; they may replace what it lets its callers read. */
   readonly roots: boolean;
   readonly tools: ToolSelection;

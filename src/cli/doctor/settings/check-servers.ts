@@ -96,8 +96,11 @@ async function checkServer(
     const count = tools.items.length;
     return [
       count === 0
-        ? warning(CHECK, `${name} answers, and has no tools.`)
-        : ok(CHECK, `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}.`),
+        ? warning(CHECK, `${name} answers, and has no tools. ${tellEra(upstream, caller)}`)
+        : ok(
+            CHECK,
+            `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}. ${tellEra(upstream, caller)}`,
+          ),
       ...checkNames(file, config, tools),
     ];
   } catch (error) {
@@ -113,4 +116,13 @@ async function checkServer(
   } finally {
     await upstream.close(0);
   }
+}
+
+/** What it is spoken to in, and whether the file demands that. */
+function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
+  const { config, era } = upstream;
+  const version = upstream.peekDescription(caller)?.protocolVersion;
+  const way = era === 'stateless' ? 'stateless' : 'with sessions';
+  const reason = config.era === 'auto' ? '' : `, as "era": "${config.era}" demands`;
+  return `It is spoken to ${way}${version === undefined ? '' : ` (MCP ${version})`}${reason}.`;
 }
