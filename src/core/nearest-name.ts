@@ -1,4 +1,5 @@
 // What somebody may have meant by a name that is not known.
+import { computeEditDistance } from './edit-distance.ts';
 
 /** Longer names are no typing mistakes, and comparing them costs the product of their lengths. */
 const MAX_LENGTH = 64;
@@ -8,44 +9,63 @@ const MAX_LENGTH = 64;
  * count (`max_results` is `maxResults`), then a third of the characters may be wrong.
  */
 export function findNearestName(name: string, knownNames: readonly string[]): string | undefined {
+  const judge = createJudgeLikeness(name);
+  let nearest: string | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const candidate of judge === undefined ? [] : knownNames) {
+    const distance = judge?.(candidate, least) ?? least;
+    if (distance >= least) continue;
+    nearest = candidate;
+    least = distance;
+  }
+  return nearest;
+}
+
+/** How many characters have to change; Infinity where the two are not alike, or no nearer than `least`. */
+export type JudgeLikeness = (candidate: string, least: number) => number;
+
+/** Undefined for a name that nothing is like. */
+export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   if (name.length > MAX_LENGTH) return undefined;
   const wanted = normalize(name);
-  let nearest: { readonly name: string; readonly distance: number } | undefined;
-  for (const candidate of knownNames) {
-    if (candidate.length > MAX_LENGTH) continue;
+  const countShared = createCountShared(wanted);
+  return function judgeLikeness(candidate, least) {
+    if (candidate.length > MAX_LENGTH) return Number.POSITIVE_INFINITY;
     const normalized = normalize(candidate);
-    const distance = computeEditDistance(wanted, normalized);
     const allowed = Math.max(wanted.length, normalized.length) / 3;
-    if (distance <= allowed && (nearest === undefined || distance < nearest.distance)) {
-      nearest = { name: candidate, distance };
-    }
-  }
-  return nearest?.name;
+    const most = Math.min(allowed, least);
+    // What they have in common, in whatever order, says so of nearly all names of a long list.
+    const atLeast = Math.max(wanted.length, normalized.length) - countShared(normalized);
+    return atLeast > most
+      ? Number.POSITIVE_INFINITY
+      : computeEditDistance(wanted, normalized, most);
+  };
 }
 
 const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 
-/** Damerau–Levenshtein, restricted: letters added, left out, replaced, or two neighbours swapped. */
-export function computeEditDistance(one: string, other: string): number {
-  let rowBeforeLast: number[] = [];
-  let lastRow = Array.from({ length: other.length + 1 }, (_, at) => at);
-  for (let i = 1; i <= one.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= other.length; j += 1) {
-      const isSame = one[i - 1] === other[j - 1];
-      const isSwapped =
-        i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
-      row.push(
-        Math.min(
-          (lastRow[j] ?? 0) + 1,
-          (row[j - 1] ?? 0) + 1,
-          (lastRow[j - 1] ?? 0) + (isSame ? 0 : 1),
-          isSwapped ? (rowBeforeLast[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
-        ),
-      );
-    }
-    rowBeforeLast = lastRow;
-    lastRow = row;
+/** Letters that share a place are taken for the same one: then it is no more than a guess that is too high. */
+const PLACES = 256;
+
+/** How many letters of a text are in `wanted`, too, or more. */
+function createCountShared(wanted: string): (text: string) => number {
+  const counts = new Uint8Array(PLACES);
+  for (let index = 0; index < wanted.length; index += 1) {
+    const place = wanted.charCodeAt(index) % PLACES;
+    counts[place] = (counts[place] ?? 0) + 1;
   }
-  return lastRow[other.length] ?? 0;
+  const left = new Uint8Array(PLACES);
+
+  return function countShared(text) {
+    left.set(counts);
+    let shared = 0;
+    for (let index = 0; index < text.length; index += 1) {
+      const place = text.charCodeAt(index) % PLACES;
+      const count = left[place] ?? 0;
+      if (count === 0) continue;
+      left[place] = count - 1;
+      shared += 1;
+    }
+    return shared;
+  };
 }

@@ -275,7 +275,9 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
     ['failure', 'missing'],
     ['unknown', 'whether'],
   ]);
-  expect(servers[0]?.what).toBe('wiki answers, and has 2 tools.');
+  expect(servers[0]?.what).toBe(
+    'wiki answers, and has 2 tools. It is spoken to with sessions (MCP 2025-11-25).',
+  );
   expect(servers[3]).toMatchObject({
     what: 'missing cannot be used: its command could not be started.',
     remedy: expect.stringMatching(/^The command no-such-program-here was not found\. Install it/),
@@ -293,4 +295,37 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
   const broken = await diagnose({ wiki: { ulr: wiki.url } });
   expect([broken.code, broken.failures.length > 0]).toEqual([1, true]);
   expect(broken.find('settings').what).toContain('mcp.json');
+});
+
+test('§20.2 doctor: names of tools that clients change, and the member of the file that prevents it', async () => {
+  const long = 'l'.repeat(50);
+  const server = closeAfterTest(
+    await startListingServer({ tools: [long, 'repo.read', 'fine'].map((name) => buildTool(name)) }),
+  );
+  const cwd = await makeFolder();
+  const findNames = async (members: object) => {
+    await writeFile(
+      join(cwd, 'mcp.json'),
+      JSON.stringify({ ...members, mcpServers: { it: { url: server.url } } }),
+    );
+    const { findings } = await runDoctor(undefined, {
+      env: settings({}),
+      args: ['--config', 'mcp.json'],
+      cwd,
+    });
+    return findings.filter(({ check }) => check === 'server.names');
+  };
+  expect(await findNames({})).toMatchObject([
+    {
+      status: 'warning',
+      what: `Names of tools of it over 48 characters: it__${long}.`,
+      remedy: expect.stringContaining('"maxNameLength": 48'),
+    },
+    {
+      status: 'warning',
+      what: 'Names of tools of it with a dot: it__repo.read.',
+      remedy: expect.stringContaining('"names": "strict"'),
+    },
+  ]);
+  expect(await findNames({ maxNameLength: 48, names: 'strict' })).toEqual([]);
 });

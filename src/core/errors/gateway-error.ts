@@ -1,6 +1,8 @@
 import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
 
 export interface Failure {
+  /** In place of the row's short text in JSON-RPC, which programs do not read. As `details`. */
+  readonly message?: string;
   /** In place of the row's sentence. Shown to the caller: never a secret, never a stack. */
   readonly details?: string;
   /** In place of all that the row says as JSON-RPC: the error of a server behind the gateway, as it was. */

@@ -56,7 +56,7 @@ export function toJsonRpcError({ row, message, failure }: GatewayError): JsonRpc
   const { code, message: title, reason } = row.jsonrpc ?? { code: -32000, message: 'Error' };
   return {
     code,
-    message: title,
+    message: failure.message ?? title,
     data: { ...(reason && { reason }), details: message, ...failure.data },
   };
 }

@@ -1,6 +1,7 @@
 // What servers must not be together, and what the settings of the gateway rule out.
 import { X509Certificate } from 'node:crypto';
 import type {
+  GatewayFile,
   HttpUpstreamConfig,
   ProgramUser,
   StdioUpstreamConfig,
@@ -15,11 +16,11 @@ import type { MemberReader } from './shapes/object.ts';
 /** The servers with what their paths lead to. Reports at each what is wrong. */
 export async function checkServers(
   servers: readonly PlacedServer[],
-  separator: string,
+  naming: Pick<GatewayFile, 'separator' | 'names'>,
   options: ParseOptions,
 ): Promise<readonly UpstreamConfig[]> {
   servers.forEach((server, index) => {
-    checkName(server, separator, servers.slice(0, index));
+    checkName(server, naming, servers.slice(0, index));
   });
   const users = await findUsers(servers, options);
   return servers.map((server) => completeServer(server, options, users));
@@ -44,7 +45,7 @@ async function findUsers(
 
 function checkName(
   { config, givenName, members }: PlacedServer,
-  separator: string,
+  { separator, names }: Pick<GatewayFile, 'separator' | 'names'>,
   earlier: readonly PlacedServer[],
 ): void {
   const { name, prefix } = config;
@@ -56,6 +57,8 @@ function checkName(
     );
   else if (prefix.includes(separator))
     members.report(`A prefix cannot contain the separator (${separator}).`, commonMembers.prefix);
+  else if (names === 'strict' && prefix.includes('.'))
+    members.report('With "names": "strict" a prefix has no dot. Use _ or -.', commonMembers.prefix);
   const namesake = earlier.find((other) => other.config.name === name);
   const rival = earlier.find((other) => overlap(other.config.prefix, prefix, separator));
   if (namesake !== undefined)

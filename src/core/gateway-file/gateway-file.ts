@@ -6,6 +6,10 @@ export interface GatewayFile {
   readonly builtIn: boolean;
   /** Between a server's prefix and a name of its own; `__` unless given. */
   readonly separator: string;
+  /** Characters of a name of a tool or prompt; longer ones are cut. 32 to 128. */
+  readonly maxNameLength: number;
+  /** `strict`: letters, digits, `_` and `-` alone; all else becomes `_`. */
+  readonly names: 'own' | 'strict';
   /** In the file's order, which decides who wins where names collide. */
   readonly servers: readonly UpstreamConfig[];
   /** Without any, everybody may use everything. */
@@ -26,6 +30,8 @@ interface UpstreamConfigBase {
   readonly timeoutMs: number;
   /** Whether the gateway is ready only while the server can be reached. */
   readonly required: boolean;
+  /** Which era it is spoken to in; `auto` is the newest that it speaks. */
+  readonly era: 'auto' | 'session' | 'stateless';
   /** Whether it is told clients' roots; they may replace what it lets its callers read. */
   readonly roots: boolean;
   readonly tools: ToolSelection;
@@ -113,6 +119,8 @@ export interface RuleSubject {
 export const NO_GATEWAY_FILE: GatewayFile = {
   builtIn: true,
   separator: '__',
+  maxNameLength: 64,
+  names: 'own',
   servers: [],
   rules: [],
   meansNoRules: false,

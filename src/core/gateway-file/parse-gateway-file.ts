@@ -60,7 +60,7 @@ export async function parseGatewayFile(
 }
 
 async function completeFile(
-  { builtIn, separator, servers, rules, meansNoRules }: FileContent,
+  { servers, rules, ...content }: FileContent,
   context: ReadContext,
   options: ParseOptions,
 ): Promise<GatewayFile> {
@@ -74,11 +74,9 @@ async function completeFile(
     for (const { message } of own) context.report(line, path, message);
   });
   return {
-    builtIn,
-    separator,
-    servers: await checkServers(servers, separator, options),
+    ...content,
+    servers: await checkServers(servers, content, options),
     rules: placedRules,
-    meansNoRules,
   };
 }
 

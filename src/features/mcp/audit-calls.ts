@@ -133,8 +133,8 @@ interface Target {
 
 const noteServer = (client: CallClient, target: Target): CallClient => ({
   ...client,
-  createRelay: (...args) => ({
-    ...client.createRelay(...args),
+  createRelay: (call) => ({
+    ...client.createRelay(call),
     noteServer(server) {
       target.server = server;
     },

@@ -117,6 +117,7 @@ const serverOf = (auth: UpstreamAuth): UpstreamConfig => ({
   required: false,
   tools: { include: ['*'], exclude: [], describe: {} },
   kind: 'http',
+  era: 'auto',
   roots: true,
   url: 'https://wiki.example/mcp',
   transport: 'streamable-http',

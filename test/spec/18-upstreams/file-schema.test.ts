@@ -18,6 +18,8 @@ const EVERYTHING = {
   $schema: './postern.schema.json',
   builtIn: false,
   separator: '--',
+  maxNameLength: 48,
+  names: 'strict',
   inputs: [],
   mcpServers: {
     GitHub: {
@@ -26,6 +28,7 @@ const EVERYTHING = {
       headers: { Authorization: 'Bearer ${TOKEN:-x}' },
       prefix: 'gh',
       timeout: 1000,
+      era: 'session',
       required: true,
       tools: { include: ['*'], exclude: ['delete_*'], describe: { search: 'Searches.' } },
       autoApprove: ['search'],

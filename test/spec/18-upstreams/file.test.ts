@@ -13,6 +13,7 @@ const HTTP_DEFAULTS = {
   ca: undefined,
   auth: { type: 'none' },
   roots: false,
+  era: 'auto',
   timeoutMs: 60_000,
   required: false,
   tools: { include: ['*'], exclude: [], describe: {} },
@@ -31,6 +32,7 @@ const STDIO_DEFAULTS = {
   maxProcesses: 20,
   idleSeconds: 300,
   roots: false,
+  era: 'auto',
   timeoutMs: 60_000,
   required: false,
   tools: { include: ['*'], exclude: [], describe: {} },
@@ -42,6 +44,8 @@ test('§18.1 file: an empty object serves the built-in catalogue and nothing els
   expect(await readFile({})).toEqual({
     builtIn: true,
     separator: '__',
+    maxNameLength: 64,
+    names: 'own',
     servers: [],
     rules: [],
     meansNoRules: false,
@@ -267,6 +271,8 @@ rules:
     builtIn: true,
     meansNoRules: false,
     separator: '__',
+    maxNameLength: 64,
+    names: 'own',
     servers: [HTTP_DEFAULTS, { ...HTTP_DEFAULTS, name: 'other', prefix: 'other' }],
     rules: [{ who: 'everyone', when: undefined, may: ['*'], place: 'mcp.yaml:8, rules[0]' }],
   });
@@ -304,6 +310,8 @@ test('§18.1 file: builtIn and separator are read', async () => {
   ).toEqual({
     builtIn: false,
     separator: '.',
+    maxNameLength: 64,
+    names: 'own',
     servers: [],
     rules: [],
     meansNoRules: false,

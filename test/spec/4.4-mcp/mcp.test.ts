@@ -141,7 +141,6 @@ describe('the JSON-RPC envelope', () => {
     { method: 'tools/list', params: null },
     { method: 'tools/call', params: undefined },
     { method: 'tools/call', params: { name: 5 } },
-    { method: 'tools/call', params: { name: 'unknown' } },
     { method: 'tools/call', params: { name: 'service_ping', arguments: [] } },
     { method: 'tools/call', params: { name: 'service_ping', arguments: null } },
     { method: 'prompts/get', params: {} },
@@ -152,6 +151,14 @@ describe('the JSON-RPC envelope', () => {
     const { status, json } = await gateway.call(session, method, params);
     expect(status).toBe(200);
     expect(json).toMatchObject({ error: { code: -32602, message: 'Invalid params' }, id: 1 });
+    expect(json.error.data.details).toEqual(expect.any(String));
+  });
+
+  test('§7.1 an unknown tool: HTTP 200, -32602 with a message that names it', async () => {
+    const { status, json } = await gateway.call(session, 'tools/call', { name: 'servicePong' });
+    expect(status).toBe(200);
+    const message = 'Unknown tool: servicePong. Did you mean service_ping?';
+    expect(json).toMatchObject({ error: { code: -32602, message }, id: 1 });
     expect(json.error.data.details).toEqual(expect.any(String));
   });
 

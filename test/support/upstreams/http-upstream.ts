@@ -113,5 +113,6 @@ export const HTTP_DEFAULTS = {
   headers: {},
   ca: undefined,
   auth: { type: 'none' },
+  era: 'auto',
   roots: true,
 } as const;

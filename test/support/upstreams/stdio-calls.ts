@@ -32,6 +32,7 @@ export const STDIO_DEFAULTS: StdioUpstreamConfig = {
   isolation: 'shared',
   maxProcesses: 20,
   idleSeconds: 300,
+  era: 'auto',
   roots: false,
 };
 

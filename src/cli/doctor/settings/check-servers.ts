@@ -1,6 +1,6 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
 import type { Config } from '../../../core/config/config.ts';
-import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { describeCause } from '../../../core/log.ts';
 import { hideSecretArguments } from '../../../core/secret-texts.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
@@ -20,6 +20,7 @@ import {
 import { warnOfOwnUser } from '../../programs/warn-of-own-user.ts';
 import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { checkNames } from './check-names.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
@@ -46,13 +47,18 @@ export async function checkServers({
     const answers = await Promise.all(
       usable.map((server) =>
         needsUser(server) && user === undefined
-          ? unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
-              remedy: 'give an access token of a user: --token-file FILE.',
-            })
-          : checkServer(servers.openUpstream(server), caller, entries),
+          ? [
+              unknown(CHECK, `whether ${server.name} can be used: it answers users only.`, {
+                remedy: 'give an access token of a user: --token-file FILE.',
+              }),
+            ]
+          : checkServer(servers.openUpstream(server), caller, {
+              file: setup.file,
+              logged: entries,
+            }),
       ),
     );
-    return [...checkUsers(setup.file.servers, userProblems, config), ...answers];
+    return [...checkUsers(setup.file.servers, userProblems, config), ...answers.flat()];
   } finally {
     await servers.close();
   }
@@ -80,24 +86,29 @@ function checkUsers(
 async function checkServer(
   upstream: Upstream,
   caller: UpstreamCaller,
-  logged: readonly LogEntry[],
-): Promise<Finding> {
-  const { name } = upstream.config;
+  { file, logged }: { readonly file: GatewayFile; readonly logged: readonly LogEntry[] },
+): Promise<readonly Finding[]> {
+  const { config } = upstream;
+  const { name } = config;
   const limit = AbortSignal.timeout(TIME_LIMIT_MS);
   const tooLate = new Promise<never>((_, reject) => {
     const late = new Error(`it did not answer within ${TIME_LIMIT_MS / 1000} s`);
     limit.addEventListener('abort', () => reject(late), { once: true });
   });
   try {
-    const { items } = await Promise.race([fetchList(upstream, 'tools', caller, limit), tooLate]);
-    return items.length === 0
-      ? warning(CHECK, `${name} answers, and has no tools.`)
-      : ok(
-          CHECK,
-          `${name} answers, and has ${items.length} ${items.length === 1 ? 'tool' : 'tools'}.`,
-        );
+    const tools = await Promise.race([fetchList(upstream, 'tools', caller, limit), tooLate]);
+    const count = tools.items.length;
+    return [
+      count === 0
+        ? warning(CHECK, `${name} answers, and has no tools. ${tellEra(upstream, caller)}`)
+        : ok(
+            CHECK,
+            `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}. ${tellEra(upstream, caller)}`,
+          ),
+      ...checkNames(file, config, tools),
+    ];
   } catch (error) {
-    return describeFailure(upstream.config, error, logged);
+    return [describeFailure(config, error, logged)];
   } finally {
     await upstream.close(0);
   }
@@ -133,3 +144,12 @@ const adviseOnServer = (config: UpstreamConfig): string =>
   config.kind === 'stdio'
     ? `check the command, its arguments and its environment: ${hideSecretArguments(config.command)}.`
     : `check its url, its credentials and that it runs: ${new URL(config.url).origin}.`;
+
+/** What it is spoken to in, and whether the file demands that. */
+function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
+  const { config, era } = upstream;
+  const version = upstream.peekDescription(caller)?.protocolVersion;
+  const way = era === 'stateless' ? 'stateless' : 'with sessions';
+  const reason = config.era === 'auto' ? '' : `, as "era": "${config.era}" demands`;
+  return `It is spoken to ${way}${version === undefined ? '' : ` (MCP ${version})`}${reason}.`;
+}

@@ -1,8 +1,9 @@
 // The members of the configuration file.
-import { NO_GATEWAY_FILE, type RuleConfig } from '../gateway-file.ts';
+import { integer, oneOf } from '../../config/rules.ts';
+import { type GatewayFile, NO_GATEWAY_FILE, type RuleConfig } from '../gateway-file.ts';
 import { list } from '../shapes/collection.ts';
-import { defineMember, object } from '../shapes/object.ts';
-import { freeText, text, trueOrFalse } from '../shapes/scalar.ts';
+import { defineMember, type MemberReader, object } from '../shapes/object.ts';
+import { freeText, text, trueOrFalse, wholeNumber } from '../shapes/scalar.ts';
 import type { Shape } from '../shapes/shape.ts';
 import { IGNORED_FILE_MEMBERS, REPLACED_FILE_MEMBERS } from './foreign-members.ts';
 import { ruleShape } from './rule-members.ts';
@@ -10,6 +11,9 @@ import { serverShape } from './server-shape.ts';
 import { type PlacedServer, SERVER_DEFINITION, serversShape } from './servers-shape.ts';
 
 const SEPARATOR_PATTERN = '^[_.-]{1,8}$';
+/** A shorter name keeps nothing of the tool beside its server's and the hash; a longer one no tool has (§18.2). */
+const NAME_LENGTH = { min: 32, max: 128 } as const;
+const NAMES = ['own', 'strict'] as const;
 
 export interface PlacedRule {
   readonly rule: Omit<RuleConfig, 'place'>;
@@ -73,6 +77,18 @@ const fileMembers = {
     ),
     summary: 'What stands between a server’s prefix and a name of its own. The default is __.',
   }),
+  maxNameLength: defineMember({
+    name: 'maxNameLength',
+    shape: wholeNumber(integer(NAME_LENGTH.min, NAME_LENGTH.max), NAME_LENGTH.min, NAME_LENGTH.max),
+    summary:
+      'The most characters of the names of tools and prompts; longer ones are cut. The default is 64; 48 suits clients that put a name of theirs in front.',
+  }),
+  names: defineMember({
+    name: 'names',
+    shape: text(oneOf(...NAMES), { schema: { enum: NAMES } }),
+    summary:
+      'strict: names of tools and prompts have letters, digits, _ and - alone. own, the default, leaves them as the servers write them.',
+  }),
   rules: defineMember({
     name: 'rules',
     shape: rulesShape,
@@ -82,9 +98,8 @@ const fileMembers = {
 };
 
 /** What the file says; what its servers mean to each other is not looked at yet. */
-export interface FileContent {
-  readonly builtIn: boolean;
-  readonly separator: string;
+export interface FileContent
+  extends Pick<GatewayFile, 'builtIn' | 'separator' | 'maxNameLength' | 'names'> {
   readonly servers: readonly PlacedServer[];
   readonly rules: readonly PlacedRule[];
   readonly meansNoRules: boolean;
@@ -96,15 +111,28 @@ export const fileShape: Shape<FileContent> = object({
   ignored: IGNORED_FILE_MEMBERS,
   replaced: REPLACED_FILE_MEMBERS,
   schema: { definitions: { [SERVER_DEFINITION]: serverShape.schema } },
-  build({ read }) {
+  build(members) {
+    const { read } = members;
     read(fileMembers.$schema);
     const rules = read(fileMembers.rules) ?? [];
     return {
       builtIn: read(fileMembers.builtIn) ?? NO_GATEWAY_FILE.builtIn,
-      separator: read(fileMembers.separator) ?? NO_GATEWAY_FILE.separator,
+      ...readNaming(members),
       servers: [...(read(fileMembers.mcpServers) ?? []), ...(read(fileMembers.servers) ?? [])],
       rules: rules === EVERYONE ? [] : rules,
       meansNoRules: rules === EVERYONE,
     };
   },
 });
+
+function readNaming({
+  read,
+  report,
+}: MemberReader): Pick<FileContent, 'separator' | 'maxNameLength' | 'names'> {
+  const separator = read(fileMembers.separator) ?? NO_GATEWAY_FILE.separator;
+  const names = read(fileMembers.names) ?? NO_GATEWAY_FILE.names;
+  if (names === 'strict' && separator.includes('.'))
+    report('With "names": "strict" the separator has no dot. Use _ or -.', fileMembers.separator);
+  const maxNameLength = read(fileMembers.maxNameLength) ?? NO_GATEWAY_FILE.maxNameLength;
+  return { separator, maxNameLength, names };
+}

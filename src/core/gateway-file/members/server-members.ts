@@ -11,6 +11,7 @@ import { timeoutRule } from './timeout-rule.ts';
 import { toolsShape } from './tools-members.ts';
 
 const TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
+const ERAS = ['auto', 'session', 'stateless'] as const;
 const ISOLATIONS = ['shared', 'user', 'session'] as const;
 
 const EXAMPLE = 'https://wiki.example.com/mcp';
@@ -150,6 +151,12 @@ export const commonMembers = {
     name: 'required',
     shape: trueOrFalse,
     summary: 'Whether the gateway is ready only while the server can be reached.',
+  }),
+  era: defineMember({
+    name: 'era',
+    shape: text(oneOf(...ERAS), { schema: { enum: ERAS } }),
+    summary:
+      'How the gateway speaks to it: with sessions (MCP up to 2025-11-25), stateless (2026-07-28), or, as auto, stateless where it can. session helps with a server of both whose tools ask only in sessions.',
   }),
   roots: defineMember({
     name: 'roots',

@@ -92,6 +92,7 @@ function readCommon({ read }: MemberReader) {
     prefix: read(commonMembers.prefix),
     timeoutMs: read(commonMembers.timeout) ?? DEFAULT_TIMEOUT_MS,
     required: read(commonMembers.required) ?? false,
+    era: read(commonMembers.era) ?? 'auto',
     tools: read(commonMembers.tools) ?? ALL_TOOLS,
   };
 }
@@ -105,6 +106,8 @@ function buildHttp(members: MemberReader): UnnamedServer | undefined {
       '"stdio" is for a server with command. With url it is "http" or "sse".',
       commonMembers.type,
     );
+  if (type === 'sse' && common.era === 'stateless')
+    report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
   const [address = httpMembers.url] = addressMembers.filter(members.has);
   const url = read(address);
   const headers = readHeaders(members);

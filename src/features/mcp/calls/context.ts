@@ -6,6 +6,7 @@ import type { SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
+import { readForeignMeta } from '../protocol/foreign-meta.ts';
 import { isRequestId, isShortId, readMeta } from '../protocol/json-rpc.ts';
 import { readTraceContext } from '../protocol/trace-context.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
@@ -17,7 +18,7 @@ export interface CallClient {
   readonly logLevel: LogSeverity | undefined;
   readonly ask: Ask;
   /** For catalogues that pass calls on. */
-  createRelay(wantsProgress: boolean, signal: CancelSignal): Relay;
+  createRelay(call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'>): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
 }
@@ -53,6 +54,7 @@ export function createContext(
   let askedKeys: Set<string> | undefined;
   let relay: Relay | undefined;
   const { progressToken } = meta;
+  const foreignMeta = readForeignMeta(meta);
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
     fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
   }
@@ -78,7 +80,8 @@ export function createContext(
     getCapabilities: capabilities,
     getSignal: abortSignal,
     getRelay() {
-      relay ??= createRelay(stream.isAccepted && isRequestId(progressToken), signal());
+      const wantsProgress = stream.isAccepted && isRequestId(progressToken);
+      relay ??= createRelay({ wantsProgress, signal: signal(), meta: foreignMeta });
       return relay;
     },
     user,

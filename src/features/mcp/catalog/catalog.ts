@@ -183,6 +183,8 @@ interface RelayBase {
   readonly wantsProgress: boolean;
   /** Least severe log message that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
+  /** Members of `_meta` of the request that are for whoever answers it. */
+  readonly meta: JsonObject | undefined;
   /** Where it is to be known, it is told which server the call goes to. */
   noteServer?(server: string): void;
 }

@@ -25,6 +25,7 @@ export const LISTING_CONTEXT: Context = {
     signal: NEVER,
     wantsProgress: false,
     logLevel: undefined,
+    meta: undefined,
     ask: failToAsk,
     completeElicitation() {},
   },

@@ -167,10 +167,11 @@ function createRespondToRequest(deps: RequestDeps) {
       capabilities: () => readStoredCapabilities(session.clientCapabilities),
       logLevel,
       ask: (requests) => questions.ask(call, session, requests),
-      createRelay: (wantsProgress, signal) => ({
+      createRelay: ({ wantsProgress, signal, meta }) => ({
         era: 'session',
         signal,
         wantsProgress,
+        meta,
         logLevel,
         ask: (request, cancelled) => questions.askRaw(call, session, request, cancelled),
         completeElicitation: (elicitationId) =>

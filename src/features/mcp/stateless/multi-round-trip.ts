@@ -57,10 +57,11 @@ export async function startRound(
       throw new InputRequired();
     },
 
-    createRelay: (wantsProgress, signal) => ({
+    createRelay: ({ wantsProgress, signal, meta }) => ({
       era: 'stateless',
       signal,
       wantsProgress,
+      meta,
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {

@@ -1,7 +1,7 @@
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+import { failUnknown } from '../../../core/errors/fail-unknown.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { quote } from '../../../core/quote.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
 import type { Turns } from '../../../core/turns.ts';
 import type { Rules } from '../../rules/rules.ts';
@@ -13,20 +13,15 @@ export interface Access {
   /** Before many entries are asked about. */
   prepareFor(who: Who, work: Turns): Promise<void>;
   /** What only a scope is missing for is listed. */
-  mayList(kind: ListKind, entry: Pick<Entry, 'name' | 'server' | 'annotations'>, who: Who): boolean;
-  /** @throws GatewayError as for what is unknown, or `insufficient_scope`. */
-  checkUse(kind: ListKind, item: UsedItem, who: Who, args?: JsonObject): void;
+  mayList(kind: ListKind, entry: UsedItem, who: Who): boolean;
+  /** What may not be used is unknown to its caller. @throws GatewayError `insufficient_scope`. */
+  mayUse(kind: ListKind, item: UsedItem, who: Who, args?: JsonObject): boolean;
   /** Whether its changes may be told. */
   mayRead(found: FoundResource, who: Who): boolean;
 }
 
-/** `asked` is the name or URI in the client's words. */
-export interface UsedItem {
-  readonly asked: string;
-  readonly name: string;
-  readonly server: string;
-  readonly annotations: JsonObject;
-}
+/** By the name that clients of `/mcp` see. */
+export type UsedItem = Pick<Entry, 'name' | 'server' | 'annotations'>;
 
 export function createAccess(getRules: () => Rules | undefined): Access {
   return {
@@ -35,13 +30,13 @@ export function createAccess(getRules: () => Rules | undefined): Access {
       const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args: undefined };
       return getRules()?.decide(item, who.rule).kind !== 'denied';
     },
-    checkUse(kind, { asked, name, server, annotations }, who, args) {
+    mayUse(kind, { name, server, annotations }, who, args) {
       const rules = getRules();
-      if (rules === undefined) return;
+      if (rules === undefined) return true;
       const item = { kind: LIST_KINDS[kind].ruled, name, server, annotations, args };
       const decision = rules.decide(item, who.rule);
-      if (decision.kind === 'denied') failUnknown(kind, asked, { deniedBy: 'rules', server });
       if (decision.kind === 'scopes_missing') failForScopes(decision.scopes, server);
+      return decision.kind !== 'denied';
     },
     mayRead(found, who) {
       const { server, annotations } = found;
@@ -57,27 +52,24 @@ export function createAccess(getRules: () => Rules | undefined): Access {
   };
 }
 
-export const toUsedResource = (asked: string, found: FoundResource): UsedItem => ({
-  asked,
+export const toUsedResource = (found: FoundResource): UsedItem => ({
   name: found.uri,
   server: found.server,
   annotations: found.annotations,
 });
 
-/** Characters of a name that an error shows. */
-const MAX_NAME = 200;
-
 /** As the built-in catalogue says it: what is denied looks the same, but in the log. */
-export function failUnknown(
+export function failUnknownItem(
   kind: ListKind,
   name: string,
-  facts?: { readonly deniedBy: 'rules'; readonly server: string },
+  { deniedAt, nearest }: { readonly deniedAt?: string; readonly nearest?: string | undefined } = {},
 ): never {
-  const shown = LIST_KINDS[kind].ruled === 'resource' ? stripUri(name) : name;
-  return fail('invalid_params', {
-    ...(facts && { facts }),
-    // The log has the details, too.
-    details: `Unknown ${LIST_KINDS[kind].noun} ${quote(shown, MAX_NAME)}`,
+  const { ruled, noun } = LIST_KINDS[kind];
+  return failUnknown({
+    noun,
+    name: ruled === 'resource' ? stripUri(name) : name,
+    nearest,
+    ...(deniedAt !== undefined && { facts: { deniedBy: 'rules', server: deniedAt } }),
     ...(kind === 'resources' && { data: { uri: name } }),
   });
 }

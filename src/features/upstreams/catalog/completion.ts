@@ -8,7 +8,7 @@ import type {
   Context,
   RawResult,
 } from '../../mcp/catalog/catalog.ts';
-import { failUnknown } from './access.ts';
+import { failUnknownItem } from './access.ts';
 import type { FindItem } from './find-item.ts';
 import type { PassOn } from './pass-on.ts';
 import type { View, Who } from './view.ts';
@@ -69,7 +69,7 @@ async function findReference(
 /** What is unknown is told in the same words as a template that is denied: nobody finds out by them what there is. */
 function failAsTemplate(thrown: unknown, uri: string): never {
   const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
-  if (isUnknown) failUnknown('templates', uri);
+  if (isUnknown) failUnknownItem('templates', uri);
   throw thrown;
 }
 

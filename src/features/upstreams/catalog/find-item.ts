@@ -2,12 +2,13 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
-import { type Access, failUnknown, toUsedResource } from './access.ts';
+import { failUnknownItem, toUsedResource } from './access.ts';
 import type { Entry } from './entry.ts';
 import type { ListKind } from './list-kinds.ts';
 import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
-import type { Found, FoundResource, View, Who } from './view.ts';
+import { createSuggestName, type SuggestNameDeps } from './suggest-name.ts';
+import type { Found, FoundResource, Who } from './view.ts';
 
 /** @throws GatewayError for what the caller does not see, or may not use. */
 export interface FindItem {
@@ -21,22 +22,25 @@ export interface FindItem {
   findResource(uri: string, who: Who, context: Context): Promise<FoundResource>;
 }
 
-export function createFindItem(
-  view: View,
-  access: Access,
-  resolveResource: ResolveResource,
-): FindItem {
+export interface FindItemDeps extends SuggestNameDeps {
+  readonly resolveResource: ResolveResource;
+}
+
+export function createFindItem(deps: FindItemDeps): FindItem {
+  const { view, access, resolveResource } = deps;
+  const suggestName = createSuggestName(deps);
+
   return {
     findEntry(kind, name, who, context, args) {
       const finding = view.find(kind, name, who, context);
-      const check = (found: Found | undefined) => checkEntry(found, kind, name, who, args);
+      const check = (found: Found | undefined) => checkEntry(found, kind, name, who, context, args);
       return finding instanceof Promise ? finding.then(check) : check(finding);
     },
     async findResource(uri, who, context) {
       const found = await resolveResource(uri, who, context);
-      if (found === undefined) return failUnknown('resources', uri);
-      access.checkUse('resources', toUsedResource(uri, found), who);
-      return found;
+      if (found === undefined) return failUnknownItem('resources', uri);
+      if (access.mayUse('resources', toUsedResource(found), who)) return found;
+      return failUnknownItem('resources', uri, { deniedAt: found.server });
     },
   };
 
@@ -45,18 +49,32 @@ export function createFindItem(
     kind: ListKind,
     name: string,
     who: Who,
+    context: Context,
     args: JsonObject | undefined,
-  ): Entry {
-    if (found === undefined) return failUnknown(kind, name);
+  ): Entry | Promise<never> {
+    if (found === undefined) return refuse(kind, name, who, context, undefined);
     if (found.kind === 'entry') {
       const { entry } = found;
-      const { server, annotations } = entry;
-      access.checkUse(kind, { asked: name, name: entry.name, server, annotations }, who, args);
-      return entry;
+      return access.mayUse(kind, entry, who, args)
+        ? entry
+        : refuse(kind, name, who, context, entry.server);
     }
     const server = found.server.name;
-    access.checkUse(kind, { asked: name, name: found.name, server, annotations: {} }, who, args);
-    return failAbsent(found.server, who);
+    const item = { name: found.name, server, annotations: {} };
+    return access.mayUse(kind, item, who, args)
+      ? failAbsent(found.server, who)
+      : refuse(kind, name, who, context, server);
+  }
+
+  async function refuse(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    context: Context,
+    deniedAt: string | undefined,
+  ): Promise<never> {
+    const nearest = await suggestName(kind, name, who, context);
+    return failUnknownItem(kind, name, { nearest, ...(deniedAt !== undefined && { deniedAt }) });
   }
 }
 

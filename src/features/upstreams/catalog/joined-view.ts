@@ -195,6 +195,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   return {
     path: '',
     list,
+    listAtHand: async (kind, who, context) => (await joinAtHand(kind, who, context)).entries,
     find,
     findOwner,
     findListed,

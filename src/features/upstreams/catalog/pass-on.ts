@@ -1,5 +1,6 @@
 // §18.3: a call goes to its server; what its result links to is remembered.
 import { fail } from '../../../core/errors/gateway-error.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
 import type { RelayCall, RelayedRequest } from '../relay/relayed-call.ts';
 import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
@@ -39,12 +40,19 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
 
   return function passOn(server, who, request, context) {
     const { use } = view.findServer(server) ?? failGone(server);
-    context.relay.noteServer?.(server);
-    return use((upstream) => relayCall(upstream, who.upstream, request, context)).then((result) =>
+    const { relay } = context;
+    relay.noteServer?.(server);
+    const passed = relay.meta === undefined ? request : addMeta(request, relay.meta);
+    return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
       keepLinks(server, result, who, context),
     );
   };
 }
+
+const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
+  ...request,
+  params: { ...request.params, _meta: meta },
+});
 
 /** The configuration has changed since it was found. */
 const failGone = (server: string): never =>

@@ -59,6 +59,13 @@ function prepare(
       continue;
     }
     const entry = createEntry(kind, raw, ownName, selected, deps);
+    const namesake = byName.get(entry.name);
+    if (namesake !== undefined) {
+      // At the server's own path, too: rules are about the names of /mcp, where it has none.
+      const shown = showName(namesake.ownName);
+      warn(config.name, kind, ownName, `is hidden: ${shown} is called ${entry.name}, too`);
+      continue;
+    }
     const { lookAlike } = cleanItem(raw);
     if (lookAlike !== undefined) {
       const shown = showName(lookAlike);
@@ -70,7 +77,7 @@ function prepare(
       );
     }
     byOwnName.set(ownName, entry);
-    if (!byName.has(entry.name)) byName.set(entry.name, entry);
+    byName.set(entry.name, entry);
   }
   return { entries: [...byOwnName.values()], byOwnName, byName };
 }

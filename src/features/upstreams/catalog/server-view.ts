@@ -44,6 +44,14 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     return { ...indexEntries(own, getOwnName), ttlMs, isPersonal };
   }
 
+  const listAtHand: View['listAtHand'] = async (kind, who, context) => {
+    const planned = findPlanned();
+    if (planned === undefined) return [];
+    if (!dependsOnJoined(kind)) return peekPrepared(planned, kind, who)?.entries ?? [];
+    const entries = await joined.listAtHand(kind, who, context);
+    return entries.filter(({ server }) => server === name);
+  };
+
   function toOwnList(prepared: PreparedList): JoinedList {
     const known = ownLists.get(prepared) ?? indexEntries(prepared.entries, getOwnName);
     ownLists.set(prepared, known);
@@ -161,6 +169,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   return {
     path: name,
     list,
+    listAtHand,
     find,
     findOwner: () => name,
     findListed,

@@ -35,7 +35,7 @@ export interface ViewCatalogDeps {
 export function createViewCatalog(deps: ViewCatalogDeps): Catalog {
   const { view, access, identify, links, getPlan } = deps;
   const resolveResource = createResolveResource(view, deps.joined, links);
-  const { findEntry, findResource } = createFindItem(view, access, resolveResource);
+  const { findEntry, findResource } = createFindItem({ ...deps, resolveResource });
   const passOn = createPassOn(view, deps.relayCall, links);
   const watching = createWatching({ ...deps, resolveResource });
   const listPage = createListPage({ ...deps, hasRules: () => getPlan().rules !== undefined });

@@ -18,6 +18,8 @@ export interface View {
   readonly path: string;
   /** Those of servers that are down, too. */
   list(kind: ListKind, who: Who, context: Context): Promise<ListView>;
+  /** What `list` would say, as far as it is known without waiting for a server. */
+  listAtHand(kind: ListKind, who: Who, context: Context): Promise<readonly Entry[]>;
   /** By the name, or the template, that clients see here. */
   find(
     kind: ListKind,

@@ -1,6 +1,8 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 import type { Clock } from '../../../core/clock.ts';
+import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { Era } from '../../mcp/protocol/revisions.ts';
+import { NOT_STATELESS } from '../messages/demanded-era.ts';
 import { readDiscoverResult } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
 import type { NameAudience } from '../transport/name-audience.ts';
@@ -17,6 +19,8 @@ export interface EraMemory {
   find(caller: UpstreamCaller): Era | undefined;
   /** Asks the server; once for all who are told the same, and ask at the same time. */
   detect(caller: UpstreamCaller): Promise<Era>;
+  /** Whether it answers at all, whatever it says. @throws UpstreamError */
+  reach(caller: UpstreamCaller): Promise<void>;
   /** Whether it is no longer the one that a request was sent in: asks again, unless that was just done. */
   hasChanged(caller: UpstreamCaller, before: Era): Promise<boolean>;
 }
@@ -26,6 +30,8 @@ export interface EraMemoryDeps {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly nameAudience: NameAudience;
+  /** Which era the configuration file demands. */
+  readonly demanded: UpstreamConfig['era'];
   /** Called with what each `server/discover` said. */
   onDescription(caller: UpstreamCaller, description: UpstreamDescription): void;
 }
@@ -60,13 +66,18 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
+    era.current = deps.demanded === 'session' ? 'session' : await askServer(caller, era);
+    last = era.current;
+    return era.current;
+  }
+
+  async function askServer(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
     const outcome = await discover(caller);
     era.askedAt = clock.monotonic();
     const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
     if (description) onDescription(caller, description);
-    era.current = description ? 'stateless' : 'session';
-    last = era.current;
-    return era.current;
+    else if (deps.demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    return description ? 'stateless' : 'session';
   }
 
   /** Undefined for an answer that makes no sense: an older server may say anything. */
@@ -98,6 +109,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
   }
 
   return {
+    reach: async (caller) => void (await discover(caller)),
     get last() {
       return last;
     },

@@ -39,7 +39,14 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
   const introductions = new Map<string, Promise<unknown>>();
   const onDescription = descriptions.note;
 
-  const era = createEraMemory({ connection, clock, timeoutMs, nameAudience, onDescription });
+  const era = createEraMemory({
+    connection,
+    clock,
+    timeoutMs,
+    nameAudience,
+    demanded: config.era,
+    onDescription,
+  });
   const listeners = createListeners({
     clock,
     open: openStream,
@@ -63,6 +70,7 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     records: createSessionRecords(identity, recordDeps),
     subscriptions,
     clock,
+    demanded: config.era,
     onDescription,
     hasChangedEra: (caller) => era.hasChanged(caller, 'session'),
   });
@@ -162,6 +170,8 @@ export function createProtocol(config: HttpUpstreamConfig, deps: ProtocolDeps): 
     async probe() {
       const found = await era.detect(GATEWAY_CALLER);
       if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
+      // To find out the era nothing was sent.
+      else if (config.era === 'session') await era.reach(GATEWAY_CALLER);
     },
 
     async endSession(caller) {

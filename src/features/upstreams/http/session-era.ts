@@ -1,6 +1,8 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 import type { Clock } from '../../../core/clock.ts';
+import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { NO_SESSIONS } from '../messages/demanded-era.ts';
 import { readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
@@ -49,6 +51,8 @@ export interface SessionEraDeps {
   readonly subscriptions: SubscriptionMemory;
   readonly clock: Clock;
   readonly timeoutMs: number;
+  /** Which era the configuration file demands. */
+  readonly demanded: UpstreamConfig['era'];
   /** A notification that belongs to no request. */
   onNotification(caller: UpstreamCaller, message: ServerNotification): void;
   /** Called with what each `initialize` said. */
@@ -57,6 +61,7 @@ export interface SessionEraDeps {
   hasChangedEra(caller: UpstreamCaller): Promise<boolean>;
 }
 
+const REFUSAL = 'it refuses to begin (initialize)';
 /** Longer than a server should take to begin; a first call waits for it. */
 const HANDSHAKE_MS = 15_000;
 
@@ -78,7 +83,8 @@ export function createSessionEra(deps: SessionEraDeps): SessionEra {
       isHandshake: true,
     });
     if (findError(outcome) !== undefined) {
-      throw new UpstreamError('unavailable', 'it refuses to begin (initialize)');
+      const isDemanded = deps.demanded === 'session';
+      throw new UpstreamError('unavailable', isDemanded ? NO_SESSIONS : REFUSAL);
     }
     const description = readInitializeResult(getResult(outcome));
     if (description === undefined) {

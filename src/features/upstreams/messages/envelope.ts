@@ -1,5 +1,6 @@
 // What the gateway adds to a request: progress token, trace, and in 2026-07-28 what each request says of itself.
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import { isOfOneHop } from '../../../core/one-hop-meta.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../../core/version.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { UpstreamRequest } from '../upstream.ts';
@@ -33,10 +34,6 @@ function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities)
   if (!elicitationUrl) return elicitation ? { elicitation: {} } : {};
   return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
 }
-
-const PREFIX = 'io.modelcontextprotocol/';
-/** `baggage` is nobody's: no server is told any. */
-const NAMED_BY_TRANSPORT = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
 
 /** The params of a request of the session era. */
 export function toSessionParams(request: UpstreamRequest, token: number): JsonObject {
@@ -75,11 +72,7 @@ export function toStatelessParams(
 /** `_meta` of the client without what belongs to its own hop. */
 const selectOwnMeta = (meta: unknown): JsonObject =>
   isObject(meta)
-    ? Object.fromEntries(
-        Object.entries(meta).filter(
-          ([key]) => !key.startsWith(PREFIX) && !NAMED_BY_TRANSPORT.includes(key),
-        ),
-      )
+    ? Object.fromEntries(Object.entries(meta).filter(([key]) => !isOfOneHop(key)))
     : {};
 
 function describeCall(

@@ -17,7 +17,7 @@ export type RelayCall = (
 
 export interface RelayedRequest {
   readonly method: 'tools/call' | 'prompts/get' | 'resources/read' | 'completion/complete';
-  /** With the server's own names and URIs; without `_meta`. */
+  /** With the server's own names and URIs; `_meta` has what the client wrote there for the server. */
   readonly params: JsonObject;
   /** The server's own name or URI that the request is about. */
   readonly name?: string;

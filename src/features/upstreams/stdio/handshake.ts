@@ -1,6 +1,9 @@
 // §18.3: which era a process speaks, and what it says of itself.
+import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { Era } from '../../mcp/protocol/revisions.ts';
+import { NO_SESSIONS, NOT_STATELESS } from '../messages/demanded-era.ts';
 import { readDiscoverResult, readInitializeResult } from '../messages/description.ts';
 import {
   CLIENT_INFO,
@@ -24,7 +27,9 @@ export async function shakeHands(
   connection: Connection,
   first: FirstRequest,
   capabilities: ClientCapabilities,
+  demanded: UpstreamConfig['era'],
 ): Promise<UpstreamDescription> {
+  if (demanded !== 'auto') return shakeHandsIn(demanded, connection, capabilities);
   if (first === 'server/discover') {
     return (await discover(connection)) ?? initialize(connection, capabilities);
   }
@@ -36,6 +41,21 @@ export async function shakeHands(
     if (description === undefined) throw error;
     return description;
   }
+}
+
+async function shakeHandsIn(
+  era: Era,
+  connection: Connection,
+  capabilities: ClientCapabilities,
+): Promise<UpstreamDescription> {
+  if (era === 'session') {
+    return initialize(connection, capabilities).catch((error: unknown) => {
+      throw isRefusal(error) ? new UpstreamError('invalid', NO_SESSIONS) : error;
+    });
+  }
+  const description = await discover(connection);
+  if (description === undefined) throw new UpstreamError('invalid', NOT_STATELESS);
+  return description;
 }
 
 const isRefusal = (error: unknown): boolean =>

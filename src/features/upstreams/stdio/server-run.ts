@@ -113,7 +113,12 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
 
   async function connect(): Promise<void> {
     try {
-      const description = await shakeHands(connection, options.first, options.capabilities);
+      const description = await shakeHands(
+        connection,
+        options.first,
+        options.capabilities,
+        config.era,
+      );
       if (hasEnded) return;
       readyAt = clock.monotonic();
       options.onReady({ description, connection });
@@ -131,7 +136,7 @@ function explainHandshake(error: unknown): EndReason {
   if (!(error instanceof UpstreamError)) return { what: 'it could not be connected to' };
   const { failure, message } = error;
   return {
-    what: EXPLANATIONS[failure],
+    what: failure === 'invalid' ? message : EXPLANATIONS[failure],
     ...(failure === 'error' && { advice: `The server said: ${quote(message)}` }),
   };
 }
@@ -139,7 +144,6 @@ function explainHandshake(error: unknown): EndReason {
 const EXPLANATIONS = {
   unavailable: 'it does not read what is sent to it',
   timeout: 'it did not answer initialize in time',
-  invalid: 'it speaks no revision of MCP that the gateway knows',
   aborted: 'it was ended',
   overloaded: 'its answers take too much memory',
   error: 'it refused initialize',

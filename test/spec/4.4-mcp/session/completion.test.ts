@@ -150,11 +150,20 @@ describe('completion/complete', () => {
   const argument = { name: 'country', value: '' };
 
   test.each([
-    { params: { ref: { type: 'ref/prompt', name: 'unknown' }, argument }, names: 'unknown' },
-    { params: { ref: { type: 'ref/prompt', name: 'toString' }, argument }, names: 'toString' },
+    {
+      params: { ref: { type: 'ref/prompt', name: 'travle' }, argument },
+      names: 'travle',
+      message: 'Unknown prompt: travle. Did you mean travel?',
+    },
+    {
+      params: { ref: { type: 'ref/prompt', name: 'toString' }, argument },
+      names: 'toString',
+      message: 'Unknown prompt: toString.',
+    },
     {
       params: { ref: { type: 'ref/resource', uri: 'city://Italy/Roma' }, argument },
       names: 'city',
+      message: 'Unknown resource template: city://Italy/Roma.',
     },
     { params: { ref: { type: 'ref/prompt', uri: 'travel' }, argument }, names: 'ref' },
     { params: { ref: { type: 'ref/prompt', name: 1 }, argument }, names: 'ref' },
@@ -168,10 +177,10 @@ describe('completion/complete', () => {
     { params: {}, names: 'ref' },
     { params: undefined, names: 'ref' },
     { params: [TRAVEL], names: 'object' },
-  ])('§4.4 $params is -32602', async ({ params, names }) => {
+  ])('§4.4 $params is -32602', async ({ params, names, message = 'Invalid params' }) => {
     const { error, id } = await complete(params);
     expect(id).toBe(1);
-    expect(error).toMatchObject({ code: -32602, message: 'Invalid params' });
+    expect(error).toMatchObject({ code: -32602, message });
     expect(error.data.details).toContain(names);
   });
 

@@ -157,7 +157,7 @@ describe('templated reads', () => {
     expect(id).toBe(1);
     expect(error).toEqual({
       code: -32602,
-      message: 'Invalid params',
+      message: expect.stringMatching(/^Unknown resource: .+\.$/),
       data: { details: expect.stringContaining('Unknown resource'), uri },
     });
   });

@@ -113,18 +113,14 @@ describe('the methods, with the specification’s catalogue', () => {
   });
 
   test.each([
-    { method: 'tools/call', params: { name: 'nope' }, named: 'nope' },
-    { method: 'tools/call', params: { name: '__proto__' }, named: '__proto__' },
     { method: 'tools/call', params: { name: 'service_ping', arguments: [] }, named: 'arguments' },
     { method: 'tools/call', params: { name: 'service_ping', arguments: null }, named: 'arguments' },
-    { method: 'prompts/get', params: { name: 'nope' }, named: 'nope' },
     { method: 'prompts/get', params: { name: 'greeting' }, named: 'name' },
     {
       method: 'prompts/get',
       params: { name: 'greeting', arguments: { name: 'Ada', style: 'rude' } },
       named: 'style',
     },
-    { method: 'resources/read', params: { uri: 'test://nope' }, named: 'test://nope' },
     { method: 'tools/list', params: { cursor: 5 }, named: 'cursor' },
     { method: 'tools/list', params: { cursor: 'nope' }, named: 'cursor' },
   ])('§7.1 $method with $params: 200 -32602 that names it', async ({ method, params, named }) => {
@@ -132,6 +128,21 @@ describe('the methods, with the specification’s catalogue', () => {
     expect(status).toBe(200);
     expect(json).toMatchObject({ error: { code: -32602, message: 'Invalid params' }, id: 'mine' });
     expect(json.error.data.details).toContain(named);
+  });
+
+  test.each([
+    { method: 'tools/call', params: { name: 'nope' }, message: 'Unknown tool: nope.' },
+    { method: 'tools/call', params: { name: '__proto__' }, message: 'Unknown tool: __proto__.' },
+    { method: 'prompts/get', params: { name: 'nope' }, message: 'Unknown prompt: nope.' },
+    {
+      method: 'resources/read',
+      params: { uri: 'test://nope' },
+      message: 'Unknown resource: test://nope.',
+    },
+  ])('§7.1 $method with $params: 200 -32602 $message', async ({ method, params, message }) => {
+    const { status, json } = await stateless(gateway, method, params, { id: 'mine' });
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ error: { code: -32602, message }, id: 'mine' });
     if ('uri' in params) expect(json.error.data.uri).toBe(params.uri);
   });
 

@@ -1,6 +1,7 @@
 // §2.4–§2.7: tools, prompts and resources defined in this process.
+import { failUnknown } from '../../../../core/errors/fail-unknown.ts';
 import { fail } from '../../../../core/errors/gateway-error.ts';
-import { quote } from '../../../../core/quote.ts';
+import { findNearestName } from '../../../../core/nearest-name.ts';
 import { stripUri } from '../../../../core/strip-uri.ts';
 import type { Catalog, Completion, Context } from '../catalog.ts';
 import { checkMembers } from './check-members.ts';
@@ -27,9 +28,6 @@ const PAGE_SIZE = 250;
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_COMPLETIONS = 100;
-
-/** Characters of a name that an error shows. */
-const MAX_NAME = 200;
 
 const MEMBERS = {
   tools: 'any',
@@ -78,7 +76,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
 
     listTools: createPager(tools, pageSize),
     async callTool(name, args, context) {
-      const tool = tools.get(name) ?? failUnknown('tool', name);
+      const tool = tools.get(name) ?? failUnknownName('tool', name, tools);
       const problem = tool.findProblem(args);
       if (problem !== undefined) fail('invalid_tool_input', { details: problem });
       return tool.run(args, context);
@@ -86,7 +84,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
 
     listPrompts: createPager(prompts, pageSize),
     async getPrompt(name, args, context) {
-      const prompt = prompts.get(name) ?? failUnknown('prompt', name);
+      const prompt = prompts.get(name) ?? failUnknownName('prompt', name, prompts);
       const problem = prompt.findProblem(args);
       if (problem !== undefined) fail('invalid_params', { details: problem });
       return prompt.get(args, context);
@@ -97,8 +95,9 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
     async complete({ ref, argument, known }, context) {
       const entry =
         ref.type === 'ref/prompt'
-          ? (prompts.get(ref.name) ?? failUnknown('prompt', ref.name))
-          : (templates.get(ref.uri) ?? failUnknown('resource template', stripUri(ref.uri)));
+          ? (prompts.get(ref.name) ?? failUnknownName('prompt', ref.name, prompts))
+          : (templates.get(ref.uri) ??
+            failUnknown({ noun: 'resource template', name: stripUri(ref.uri) }));
       const complete = entry.completers.get(argument.name);
       return toCompletion(complete && (await complete(argument.value, known, context)));
     },
@@ -168,12 +167,19 @@ function toCompletion(values: readonly string[] = []): Completion {
 const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
   mimeType === undefined ? {} : { mimeType };
 
-const failUnknown = (kind: string, name: string): never =>
-  fail('invalid_params', { details: `Unknown ${kind} ${quote(name, MAX_NAME)}` });
+/** Of a longer list the rest is not compared: nobody else has a turn meanwhile. */
+const MAX_COMPARED = 1_000;
 
-/** The log has the details, too. */
+/** Everybody who is served by this catalogue alone may see all of it. */
+const failUnknownName = (
+  noun: string,
+  name: string,
+  entries: ReadonlyMap<string, unknown>,
+): never => {
+  const nearest = findNearestName(name, [...entries.keys()].slice(0, MAX_COMPARED));
+  return failUnknown({ noun, name, nearest });
+};
+
+/** The log has the name, too. */
 const failUnknownResource = (uri: string): never =>
-  fail('invalid_params', {
-    details: `Unknown resource ${quote(stripUri(uri), MAX_NAME)}`,
-    data: { uri },
-  });
+  failUnknown({ noun: 'resource', name: stripUri(uri), data: { uri } });

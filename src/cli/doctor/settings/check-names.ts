@@ -1,0 +1,58 @@
+// Names of tools that clients would change (docs/clients.md): their models then call what nobody has, or never see it.
+import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { FetchedList } from '../../../features/upstreams/catalog/fetch-list.ts';
+import { createNaming } from '../../../features/upstreams/catalog/naming.ts';
+import { createPrepareList } from '../../../features/upstreams/catalog/prepare-list.ts';
+import { NO_LOCK } from '../../../features/upstreams/lock/lock.ts';
+import { type Finding, warning } from '../finding.ts';
+
+const CHECK = 'server.names';
+/** What all clients that were tried take, with the name of the gateway that some put in front. */
+const SAFE_LENGTH = 48;
+const SHOWN_NAMES = 5;
+
+/** `tools` is what the server listed. */
+export function checkNames(
+  file: GatewayFile,
+  config: UpstreamConfig,
+  tools: FetchedList,
+): readonly Finding[] {
+  const prepareList = createPrepareList({
+    config,
+    naming: createNaming(file),
+    lock: NO_LOCK,
+    warn: () => {},
+  });
+  const names = [...prepareList('tools', tools).byName.keys()];
+  return [
+    ...warnOfNames(config, names.filter(isLong), {
+      why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
+      remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
+      problem: `over ${SAFE_LENGTH} characters`,
+    }),
+    ...warnOfNames(config, names.filter(isReplaced), {
+      why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
+      remedy: 'write "names": "strict" at the top of the configuration file.',
+      problem: 'with a dot',
+    }),
+  ];
+}
+
+const isLong = (name: string): boolean => name.length > SAFE_LENGTH;
+const isReplaced = (name: string): boolean => name.includes('.');
+
+function warnOfNames(
+  { name }: UpstreamConfig,
+  names: readonly string[],
+  { problem, ...advice }: { problem: string; why: string; remedy: string },
+): readonly Finding[] {
+  if (names.length === 0) return [];
+  const more = names.length - SHOWN_NAMES;
+  const shown = [...names.slice(0, SHOWN_NAMES), ...(more > 0 ? [`${more} more`] : [])].join(', ');
+  return [
+    warning(CHECK, `Names of tools of ${name} ${problem}: ${shown}.`, {
+      ...advice,
+      setting: 'POSTERN_CONFIG',
+    }),
+  ];
+}

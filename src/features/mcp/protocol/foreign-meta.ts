@@ -1,0 +1,28 @@
+// What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
+import type { JsonObject } from '../../../core/json.ts';
+import { isOfOneHop } from '../../../core/one-hop-meta.ts';
+
+/** It is kept for as long as its call goes on, beside the arguments. */
+const MAX_BYTES = 8_192;
+const MAX_LEVELS = 16;
+
+/** Undefined where there is none; and where there is too much, as no part of it means anything by itself. */
+export function readForeignMeta(meta: JsonObject): JsonObject | undefined {
+  let foreign: [string, unknown][] | undefined;
+  for (const key of Object.keys(meta)) {
+    if (isOfOneHop(key)) continue;
+    foreign ??= [];
+    foreign.push([key, meta[key]]);
+  }
+  if (foreign === undefined || !foreign.every(([, value]) => hasLevels(value, MAX_LEVELS))) {
+    return undefined;
+  }
+  const members = Object.fromEntries(foreign);
+  return Buffer.byteLength(JSON.stringify(members)) > MAX_BYTES ? undefined : members;
+}
+
+/** Whether that many levels are enough for it. */
+function hasLevels(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return levels > 0 && Object.values(value).every((member) => hasLevels(member, levels - 1));
+}

@@ -1,0 +1,50 @@
+// §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
+import type { Clock } from '../../../core/clock.ts';
+import { createJudgeLikeness } from '../../../core/nearest-name.ts';
+import { createTurns } from '../../../core/turns.ts';
+import type { Context } from '../../mcp/catalog/catalog.ts';
+import type { Access } from './access.ts';
+import type { Entry } from './entry.ts';
+import { LIST_KINDS, type ListKind } from './list-kinds.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
+import type { View, Who } from './view.ts';
+
+export interface SuggestNameDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+}
+
+/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
+export type SuggestName = (
+  kind: ListKind,
+  name: string,
+  who: Who,
+  context: Context,
+) => Promise<string | undefined>;
+
+export function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestName {
+  const isVisible = (kind: ListKind, entry: Entry, who: Who) =>
+    view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
+
+  return async function suggestName(kind, name, who, context) {
+    // URIs are copied and not remembered; and they may hold what only one call was given.
+    if (LIST_KINDS[kind].ruled === 'resource') return undefined;
+    const judge = createJudgeLikeness(name);
+    if (judge === undefined) return undefined;
+    const work = createTurns(clock);
+    const entries = await view.listAtHand(kind, who, context);
+    await access.prepareFor(who, work);
+    let nearest: Entry | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const [place, entry] of entries.entries()) {
+      if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      // Models leave the prefix out, or write that of another gateway.
+      const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
+      if (distance >= least || !isVisible(kind, entry, who)) continue;
+      nearest = entry;
+      least = distance;
+    }
+    return view.shown === 'own' ? nearest?.ownName : nearest?.name;
+  };
+}
