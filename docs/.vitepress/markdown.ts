@@ -8,6 +8,9 @@ export function configureMarkdown(md: MarkdownRenderer): void {
     state.src = openSlots(state.src);
   });
   labelCells(md);
+  // A wide table may scroll in its own frame; the keyboard must reach it.
+  md.renderer.rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
+  md.renderer.rules.table_close = () => '</table></div>\n';
 }
 
 /** `${version}` is an example's own: nothing is to be filled in there. */

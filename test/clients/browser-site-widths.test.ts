@@ -1,4 +1,4 @@
-// The documentation pages on a phone, a laptop and a large screen: nothing is cut, and tables can be read.
+// The documentation pages on a phone, a tablet, a laptop and a large screen: nothing is cut, and tables can be read.
 import { expect, test } from 'vitest';
 import { useShared } from '../support/lifetimes.ts';
 import { DOCUMENTATION } from '../support/site/documentation.ts';
@@ -7,7 +7,7 @@ import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const own = useShared(startSiteBrowser, INSTALLATION_MS);
 
-const [PHONE, LAPTOP, LARGE] = [390, 1280, 1920] as const;
+const [PHONE, TABLET, LAPTOP, LARGE] = [390, 834, 1280, 1920] as const;
 
 /** Functions for the page: each returns what is wrong with it. */
 const CHECKS = {
@@ -54,7 +54,7 @@ const findings = useShared(async () => {
   for (const path of DOCUMENTATION) {
     await page.goto(own.service.baseUrl + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    for (const width of [PHONE, LAPTOP, LARGE]) {
+    for (const width of [PHONE, TABLET, LAPTOP, LARGE]) {
       await page.setViewportSize({ width, height: 900 });
       for (const [check, code] of Object.entries(CHECKS)) {
         const here: readonly string[] = await page.evaluate(`(${code})()`);
@@ -66,14 +66,14 @@ const findings = useShared(async () => {
   return { get: (check: Check, width: number) => found.get(`${check} ${width}`) };
 }, INSTALLATION_MS);
 
-test.each([PHONE, LAPTOP, LARGE])(
+test.each([PHONE, TABLET, LAPTOP, LARGE])(
   '§4.1 pages: none is wider than a screen of %d px',
   async (width) => {
     expect(findings.get('page', width)).toEqual([]);
   },
 );
 
-test.each([PHONE, LAPTOP, LARGE])(
+test.each([PHONE, TABLET, LAPTOP, LARGE])(
   '§4.1 pages: every table is shown whole on a screen of %d px',
   async (width) => {
     expect(findings.get('tables', width)).toEqual([]);
@@ -87,9 +87,12 @@ test.each([LAPTOP, LARGE])(
   },
 );
 
-test('§4.1 pages: on a phone each cell of a table has the name of its column above it', async () => {
-  expect(findings.get('labels', PHONE)).toEqual([]);
-});
+test.each([PHONE, TABLET])(
+  '§4.1 pages: each cell of a table has the name of its column above it on a screen of %d px',
+  async (width) => {
+    expect(findings.get('labels', width)).toEqual([]);
+  },
+);
 
 test('§4.1 pages: the headings of a page can be chosen on a large screen, too', async () => {
   const { page } = await own.open('/settings', { viewport: { width: LARGE, height: 900 } });
