@@ -26,31 +26,31 @@ const QUALITY = 80;
 /** Nobody is asked for it: no screenshot shows the tool that would. */
 const ROTA_URL = 'http://127.0.0.1:9';
 
-const PICTURES: Readonly<Record<string, (own: SiteBrowser) => Promise<Page>>> = {
-  'front-page': async (own) => {
-    const { page } = await own.open('/', { viewport: SCREEN });
+const PICTURES: Readonly<Record<string, (site: SiteBrowser) => Promise<Page>>> = {
+  'front-page': async (site) => {
+    const { page } = await site.open('/', { viewport: SCREEN });
     await page.getByRole('tab').first().waitFor();
     return page;
   },
-  consent: async (own) => {
-    const { page } = await own.open('/playground', { viewport: { width: 720, height: 820 } });
+  consent: async (site) => {
+    const { page } = await site.open('/playground', { viewport: { width: 720, height: 820 } });
     await page.getByRole('button', { name: 'Log in', exact: true }).click();
     await page.waitForURL(/\/oauth\/authorize\?/);
     await showChoice(page);
     return page;
   },
-  playground: async (own) => {
-    const { page } = await own.open('/playground', { viewport: { ...SCREEN, height: 900 } });
+  playground: async (site) => {
+    const { page } = await site.open('/playground', { viewport: { ...SCREEN, height: 900 } });
     await logInToPlayground(page);
     await callTool(page, 'deployed_version', { service: 'checkout' });
     await page.getByText(/^Done in/).waitFor();
     return page;
   },
-  operators: async (own) => {
-    const user = await own.open('/playground');
+  operators: async (site) => {
+    const user = await site.open('/playground');
     await logInToPlayground(user.page);
     await user.page.getByText('deployed_version').first().waitFor();
-    const { page } = await own.open('/admin', { viewport: SCREEN });
+    const { page } = await site.open('/admin', { viewport: SCREEN });
     await logInToPlayground(page);
     await page.getByRole('button', { name: 'End session' }).first().waitFor();
     return page;
