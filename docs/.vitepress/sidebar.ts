@@ -1,4 +1,4 @@
-// What the pages are for, in the order in which a newcomer needs them.
+// What the pages are for, in the order in which a newcomer needs them: what only operators look up is folded.
 import type { DefaultTheme } from 'vitepress';
 
 export const SIDEBAR: DefaultTheme.SidebarItem[] = [
@@ -10,6 +10,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Clients', link: '/clients' },
       { text: 'Playground', link: '/playground' },
       { text: 'When something fails', link: '/errors' },
+      { text: 'How it works', link: '/how-it-works' },
     ],
   },
   {
@@ -48,13 +49,13 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
     items: [{ text: 'Your own tools', link: '/authors' }],
   },
   {
-    text: 'How it works',
+    text: 'For operators',
+    collapsed: true,
     items: [
-      { text: 'Overview', link: '/how-it-works' },
       { text: 'Protocol', link: '/protocol' },
-      { text: 'Architecture', link: '/architecture' },
       { text: 'Threat model', link: '/threat-model' },
       { text: 'Benchmarks', link: '/benchmarks' },
+      { text: 'Architecture', link: '/architecture' },
       { text: 'Reference', link: '/reference' },
     ],
   },

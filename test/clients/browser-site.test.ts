@@ -128,6 +128,20 @@ const RULES = { rules: { 'label-content-name-mismatch': { enabled: false } } };
 describe('pages for everybody', () => {
   const own = useShared(() => serve(''), INSTALLATION_MS);
 
+  test('§4.1 pages: the list of pages begins with how to use the gateway, and folds what is for operators', async () => {
+    const page = await own.browser.newPage({ viewport: { width: 1280, height: 900 } });
+    await page.goto(`${own.url}/guide`);
+    await isLoaded(page);
+    const list = page.getByRole('navigation', { name: 'Sidebar Navigation' });
+    expect((await list.getByRole('heading', { level: 2 }).allInnerTexts())[0]).toBe('Use it');
+    const model = list.getByRole('link', { name: 'Threat model' });
+    expect(await model.isVisible()).toBe(false);
+    await list.getByRole('heading', { name: 'For operators' }).click();
+    await model.click();
+    await page.getByRole('heading', { level: 1, name: 'Threat model' }).waitFor();
+    expect(await model.isVisible()).toBe(true);
+  });
+
   test('§4.1 pages: light or dark as the system, until the user says otherwise', async () => {
     const page = await own.browser.newPage({ colorScheme: 'dark' });
     const troubles = watchTroubles(page, own.url);
