@@ -10,7 +10,6 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Clients', link: '/clients' },
       { text: 'Playground', link: '/playground' },
       { text: 'When something fails', link: '/errors' },
-      { text: 'How it works', link: '/how-it-works' },
     ],
   },
   {
@@ -50,6 +49,8 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
   },
   {
     text: 'For operators',
+    // Without one of its own the theme nests a button in a button, which assistive technology cannot reach.
+    link: '/how-it-works',
     collapsed: true,
     items: [
       { text: 'Protocol', link: '/protocol' },

@@ -136,7 +136,8 @@ describe('pages for everybody', () => {
     expect((await list.getByRole('heading', { level: 2 }).allInnerTexts())[0]).toBe('Use it');
     const model = list.getByRole('link', { name: 'Threat model' });
     expect(await model.isVisible()).toBe(false);
-    await list.getByRole('heading', { name: 'For operators' }).click();
+    await list.getByRole('link', { name: 'For operators' }).click();
+    await page.getByRole('heading', { level: 1, name: 'How it works' }).waitFor();
     await model.click();
     await page.getByRole('heading', { level: 1, name: 'Threat model' }).waitFor();
     expect(await model.isVisible()).toBe(true);
