@@ -46,6 +46,8 @@ export default defineConfig({
       { text: 'Reference', link: '/reference' },
     ],
     sidebar: SIDEBAR,
+    // Every page has tables or code, which need the room: the headings are listed in the bar at the top.
+    aside: false,
     outline: { level: [2, 3], label: 'On this page' },
     search: { provider: 'local' },
   },

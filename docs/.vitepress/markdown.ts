@@ -1,12 +1,14 @@
 // What the pages need beside VitePress's own Markdown, so that they also read well on a forge.
 import type { MarkdownRenderer } from 'vitepress';
 import { SLOTS } from '../../src/features/site/slots.ts';
+import { labelCells } from './label-cells.ts';
 
 export function configureMarkdown(md: MarkdownRenderer): void {
   md.core.ruler.before('normalize', 'slots', (state) => {
     state.src = openSlots(state.src);
   });
-  // A wide table scrolls in its own frame; the keyboard must reach it.
+  labelCells(md);
+  // A wide table may scroll in its own frame; the keyboard must reach it.
   md.renderer.rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
   md.renderer.rules.table_close = () => '</table></div>\n';
 }

@@ -1,20 +1,13 @@
 // The documentation pages in a browser, as they were built: what they load, what the policy lets them do, who can
 // read them.
-import { readdirSync } from 'node:fs';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { type PathProxy, startPathProxy } from '../support/gateway/path-proxy.ts';
 import { type Service, startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
+import { DOCUMENTATION } from '../support/site/documentation.ts';
 import { INSTALLATION_MS, openBrowser, type TestBrowser } from '../support/tools/chromium.ts';
-
-/** All that are documentation; what is `index` or has an app has tests of its own. */
-const DOCUMENTATION = readdirSync(new URL('../../docs/', import.meta.url))
-  .filter(
-    (name) => name.endsWith('.md') && !['index.md', 'playground.md', 'admin.md'].includes(name),
-  )
-  .map((name) => `/${name.replace('.md', '')}`);
 
 interface Served {
   readonly url: string;
@@ -135,16 +128,19 @@ const RULES = { rules: { 'label-content-name-mismatch': { enabled: false } } };
 describe('pages for everybody', () => {
   const own = useShared(() => serve(''), INSTALLATION_MS);
 
-  test('§4.1 pages: none is wider than a phone', async () => {
-    const page = await own.browser.newPage({ viewport: { width: 390, height: 844 } });
-    const wide: string[] = [];
-    for (const name of [...DOCUMENTATION, '/nowhere']) {
-      await page.goto(`${own.url}${name}`);
-      await isLoaded(page);
-      const width = await page.evaluate('document.documentElement.scrollWidth');
-      if (width !== 390) wide.push(`${name}: ${width}`);
-    }
-    expect(wide).toEqual([]);
+  test('§4.1 pages: the list of pages begins with how to use the gateway, and folds what is for operators', async () => {
+    const page = await own.browser.newPage({ viewport: { width: 1280, height: 900 } });
+    await page.goto(`${own.url}/guide`);
+    await isLoaded(page);
+    const list = page.getByRole('navigation', { name: 'Sidebar Navigation' });
+    expect((await list.getByRole('heading', { level: 2 }).allInnerTexts())[0]).toBe('Use it');
+    const model = list.getByRole('link', { name: 'Threat model' });
+    expect(await model.isVisible()).toBe(false);
+    await list.getByRole('link', { name: 'For operators' }).click();
+    await page.getByRole('heading', { level: 1, name: 'How it works' }).waitFor();
+    await model.click();
+    await page.getByRole('heading', { level: 1, name: 'Threat model' }).waitFor();
+    expect(await model.isVisible()).toBe(true);
   });
 
   test('§4.1 pages: light or dark as the system, until the user says otherwise', async () => {

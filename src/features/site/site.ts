@@ -121,7 +121,7 @@ const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
  * BASE_URL, is not in it.
  */
 const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' } as const;
-const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css)$/;
+const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css|webp)$/;
 
 interface Page {
   /** Weak: the same whatever coding it is sent in. */

@@ -229,6 +229,17 @@ describe('documentation pages', () => {
     expect(site.findPage('/assets/icon.svg')?.status).toBe(200);
   });
 
+  test('§4.1 a screenshot is an image, which is kept for ever', () => {
+    const [, src = ''] =
+      /<img src="([^"]*\.webp)"/.exec(textOf(site.findPage('/front-page'))) ?? [];
+    const reply = site.findPage(src);
+    expect(reply?.headers).toMatchObject({
+      'Content-Type': 'image/webp',
+      'Cache-Control': 'public, max-age=31536000, immutable',
+    });
+    expect(Buffer.from(reply?.body ?? '').toString('latin1')).toMatch(/^RIFF.{4}WEBP/s);
+  });
+
   test('§4.1 /favicon.ico is an icon, which every page names', () => {
     const icon = site.findPage('/favicon.ico');
     expect(icon).toMatchObject({ status: 200, headers: { 'Content-Type': 'image/x-icon' } });
