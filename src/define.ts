@@ -72,6 +72,7 @@ export {
   type ToolDefinition,
   type ToolFailure,
 } from './features/mcp/catalog/define/tool.ts';
+export { ToolError } from './features/mcp/catalog/define/tool-error.ts';
 export type {
   ObjectSchema,
   PromptDescription,

@@ -35,5 +35,8 @@ export const generateClientId = (): string =>
 /** True for what could be a registered client's id at all. */
 export const isRegisteredClientId = (value: string): boolean => REGISTERED_CLIENT_ID.test(value);
 
+/** By which somebody who was told of a failure finds it in the log. */
+export const generateReference = (): string => randomBytes(4).toString('hex');
+
 /** 256 bits that nobody can guess, as base64url. */
 export const generateSecret = (): string => randomBytes(32).toString('base64url');

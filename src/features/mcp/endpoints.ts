@@ -240,8 +240,11 @@ function addSessionHeaders(
   return headers;
 }
 
-const toOutcomeLogMembers = (outcome: CallOutcome | undefined) =>
-  outcome !== undefined && 'error' in outcome ? toLogMembers(outcome.error) : {};
+function toOutcomeLogMembers(outcome: CallOutcome | undefined): Pick<Reply, 'error' | 'facts'> {
+  if (outcome === undefined) return {};
+  const error = 'error' in outcome ? outcome.error : outcome.failure;
+  return error === undefined ? {} : toLogMembers(error);
+}
 
 /** What a message is about, for the log: `tools/call` of `service_ping`. */
 function describeMessage(message: JsonRpcMessage): Readonly<Record<string, unknown>> {

@@ -95,14 +95,14 @@ describe.each([
       'promised',
       'run returned a string; it must return { structuredContent: { … } }, as its outputSchema says',
     ],
-  ])('§4.4 tools/call: what %s forgot is said', async (name, details) => {
+  ])('§4.4 tools/call: what %s forgot stands in the log', async (name, details) => {
     const { status, json } = await ask('tools/call', { name });
     expect(status).toBe(200);
-    expect(json.error).toEqual({
-      code: -32603,
-      message: 'Tool execution failed',
-      data: { details },
+    expect(json.result).toMatchObject({
+      content: [{ text: expect.stringMatching(`^${name} failed; reference `) }],
+      isError: true,
     });
+    expect(gateway.log.findLast(({ error }) => error === 'tool_failed')?.cause).toBe(details);
   });
 
   test.each([
@@ -160,10 +160,10 @@ describe.each([
 test('§4.4 a key that is asked twice in one run is an error of the tool, and names the key', async () => {
   const inputResponses = { q: { action: 'accept', content: {} } };
   const { json } = await answeringCall(gateway, 'same-key', { inputResponses });
-  expect(json.error).toMatchObject({
-    code: -32603,
-    data: { details: '"q" was asked twice; each question needs a key of its own' },
-  });
+  expect(json.result.isError).toBe(true);
+  expect(gateway.log.findLast(({ error }) => error === 'tool_failed')?.cause).toBe(
+    '"q" was asked twice; each question needs a key of its own',
+  );
 });
 
 test.each([

@@ -7,6 +7,7 @@ import {
   defineResource,
   defineTool,
   requireUser,
+  ToolError,
 } from '../../../src/index.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
@@ -46,6 +47,14 @@ const catalog = createLocalCatalog({
       description: 'Fails unexpectedly and later.',
       inputSchema: { type: 'object' },
       run: () => Promise.reject('no error object'),
+    }),
+    defineTool({
+      name: 'tells',
+      description: 'Fails for a reason that the model should know.',
+      inputSchema: { type: 'object' },
+      run: () => {
+        throw new ToolError('There is no shelf 7. Shelves are 1 to 6.');
+      },
     }),
     defineTool({
       name: 'mine',
@@ -128,27 +137,81 @@ test('§4.4 an expected failure is a result with isError', async () => {
   expect(json.result).toEqual({ content: [{ type: 'text', text: 'out of stock' }], isError: true });
 });
 
-test.each([
-  { name: 'throws', details: 'the warehouse is on fire' },
-  { name: 'rejects', details: 'no error object' },
-])('§4.4 an unexpected failure of a tool ($name) is -32603 Tool execution failed', async (row) => {
-  const { status, json, text } = await callTool(row.name);
-  expect(status).toBe(200);
-  expect(json).toEqual({
-    jsonrpc: '2.0',
-    error: { code: -32603, message: 'Tool execution failed', data: { details: row.details } },
-    id: 1,
-  });
-  expect(text).not.toContain('.ts:');
-  const line = gateway.log.findLast(({ error }) => error === 'tool_failed');
-  expect(line).toMatchObject({
+async function openVersion(protocolVersion: string): Promise<string> {
+  const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+  const { headers } = await gateway.rpc({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
+  return String(headers['mcp-session-id']);
+}
+
+const FAILURES = [
+  { name: 'throws', cause: 'the warehouse is on fire' },
+  { name: 'rejects', cause: 'no error object' },
+];
+
+/** The log has what was thrown, under the reference that the caller got. */
+function expectLogged(name: string, cause: string, said: string) {
+  const [, reference] = new RegExp(`^${name} failed; reference ([0-9a-f]{8})\\.$`).exec(said) ?? [];
+  expect(reference).toBeDefined();
+  expect(gateway.log.findLast(({ error }) => error === 'tool_failed')).toMatchObject({
     level: 'error',
     msg: 'Failed.',
     rpc: 'tools/call',
-    of: row.name,
-    cause: row.details,
+    of: name,
+    cause,
+    reference,
   });
-});
+}
+
+test.each(FAILURES)(
+  '§4.4 a tool that fails ($name) gives a result with isError and a reference',
+  async (row) => {
+    const { status, json, text } = await callTool(row.name);
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      jsonrpc: '2.0',
+      result: { content: [{ type: 'text', text: expect.any(String) }], isError: true },
+      id: 1,
+    });
+    expect(text).not.toContain('.ts:');
+    expect(text).not.toContain(row.cause);
+    expectLogged(row.name, row.cause, json.result.content[0].text);
+  },
+);
+
+test.each(FAILURES)(
+  '§4.4 before 2025-11-25 a tool that fails ($name) is -32603, with the reference',
+  async (row) => {
+    const older = await openVersion('2025-06-18');
+    const params = { name: row.name, arguments: {} };
+    const { status, json, text } = await gateway.call(older, 'tools/call', params);
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      jsonrpc: '2.0',
+      error: {
+        code: -32603,
+        message: 'Tool execution failed',
+        data: { details: expect.any(String) },
+      },
+      id: 1,
+    });
+    expect(text).not.toContain(row.cause);
+    expectLogged(row.name, row.cause, json.error.data.details);
+  },
+);
+
+test.each(['2025-11-25', '2025-06-18', '2024-11-05'])(
+  '§4.4 the message of a ToolError is for the model (%s)',
+  async (protocolVersion) => {
+    const own = await openVersion(protocolVersion);
+    const before = gateway.log.length;
+    const { json } = await gateway.call(own, 'tools/call', { name: 'tells', arguments: {} });
+    expect(json.result).toEqual({
+      content: [{ type: 'text', text: 'There is no shelf 7. Shelves are 1 to 6.' }],
+      isError: true,
+    });
+    expect(gateway.log.slice(before).filter(({ level }) => level === 'error')).toEqual([]);
+  },
+);
 
 test('§7.1 an unexpected failure of a prompt is -32603 without its message, which is logged', async () => {
   const { json, text } = await gateway.call(session, 'prompts/get', { name: 'broken' });

@@ -164,7 +164,6 @@ test.each(
   (
     [
       [tool('nobody'), -32_602],
-      [tool('throws'), -32_603],
       [prompt('nobody'), -32_602],
       [prompt('every_kind', { mood: 'bad' }), -32_602],
       [prompt('throws'), -32_603],
@@ -184,6 +183,20 @@ test.each(
   expect(answer.json.error.code).toBe(code);
   expectFitting(revision, method, answer);
 });
+
+test.each(REVISIONS)(
+  '§7 schemas: in %s a tool that fails is told of as the revision asks',
+  async (revision) => {
+    const { ask } = await openRevisionClient(gateways.rich, revision);
+    const [method, params] = tool('throws');
+    const answer = await ask(method, params);
+    const { error, result } = answer.json;
+    expect(revision >= '2025-11-25' ? result.isError : error.code).toBe(
+      revision >= '2025-11-25' ? true : -32_603,
+    );
+    expectFitting(revision, method, answer);
+  },
+);
 
 test.each([
   { why: 'another method in the header', headers: { 'mcp-method': 'ping' }, code: -32_020 },

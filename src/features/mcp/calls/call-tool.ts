@@ -2,9 +2,11 @@
 import type { Clock } from '../../../core/clock.ts';
 import { catalogue } from '../../../core/errors/catalogue.ts';
 import { fail, GatewayError, getStackFacts } from '../../../core/errors/gateway-error.ts';
+import { generateReference } from '../../../core/ids.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { Arguments, Catalog, RawResult } from '../catalog/catalog.ts';
 import type { ToolResult } from '../catalog/content.ts';
+import { isToolError } from '../catalog/define/tool-error.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CallContext } from './context.ts';
 
@@ -32,15 +34,21 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       record(result.isError === true ? 'error' : 'success');
       return result;
     };
-    const failCall = (cause: unknown): never => {
+    const failCall = (cause: unknown): ToolResult => {
       if (cause instanceof GatewayError || cause instanceof InputRequired) throw cause;
       // Nobody waits for it any more, and most tools end so when they are told.
       if (context.signal.aborted) throw cause;
+      if (isToolError(cause)) {
+        record('error');
+        return toErrorResult(cause.message);
+      }
       record('exception');
+      // The message may have secrets, such as an address with a password: it is for the log alone.
+      const reference = generateReference();
       return fail('tool_failed', {
-        details: getErrorMessage(cause),
+        details: `${name} failed; reference ${reference}.`,
         cause,
-        facts: getStackFacts(cause),
+        facts: { ...getStackFacts(cause), reference },
       });
     };
     // Not awaited here: that would keep the arguments until the tool ends.
@@ -52,21 +60,20 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
 const startCall = async (catalog: Catalog, ...call: Parameters<CallTool>): ReturnType<CallTool> =>
   catalog.callTool(...call);
 
-/** One line for the caller's model to act on: the message, never the stack. */
-const getErrorMessage = (thrown: unknown): string =>
-  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, 500);
-
 /**
- * The result for arguments that do not fit: the model reads it and can mend them, while a JSON-RPC
- * error would end at its client (MCP 2025-11-25 "Error Handling").
- *
- * @throws what was thrown, when it is anything else.
+ * The result for arguments that do not fit, and for a tool that failed: the model reads it and can act on it, while a
+ * JSON-RPC error would end at its client (MCP 2025-11-25 "Error Handling"). Undefined for any other error.
  */
-export function toInputErrorResult(thrown: unknown) {
-  if (!(thrown instanceof GatewayError) || thrown.key !== 'invalid_tool_input') throw thrown;
-  const text = `${catalogue.invalid_tool_input.details}\n${thrown.message}`;
-  return { content: [{ type: 'text', text }], isError: true } as const;
+export function toFailureResult({ key, message }: GatewayError): ErrorResult | undefined {
+  if (key === 'tool_failed') return toErrorResult(message);
+  if (key !== 'invalid_tool_input') return undefined;
+  return toErrorResult(`${catalogue.invalid_tool_input.details}\n${message}`);
 }
+
+type ErrorResult = ReturnType<typeof toErrorResult>;
+
+const toErrorResult = (text: string) =>
+  ({ content: [{ type: 'text', text }], isError: true }) as const;
 
 /** Ends a run in the stateless era: it starts again when the client has answered (MCP, MRTR). */
 export class InputRequired extends Error {

@@ -6,20 +6,32 @@ import { toJsonRpcError } from '../../../core/errors/render.ts';
 import type { ReplyStream } from '../../../core/message.ts';
 import type { RequestId } from './json-rpc.ts';
 
-/** How a request ends: the `result` or the `error` of its JSON-RPC response. */
-export type CallOutcome = { readonly result: object } | { readonly error: GatewayError };
+/**
+ * How a request ends: the `result` or the `error` of its JSON-RPC response. `failure` is for the log, of a result that
+ * tells of it.
+ */
+export type CallOutcome =
+  | { readonly result: object; readonly failure?: GatewayError }
+  | { readonly error: GatewayError };
 
 /**
- * The result, or the error for what was thrown. Never rejects. `work` is a promise and no function:
+ * The result, or the error for what was thrown; `toResult` gives the results that tell of errors. Never rejects. `work` is a promise and no function:
  * what began it, such as the params, is not kept until it ends.
  */
 export const toOutcome = (
   work: Promise<object>,
   signal: () => CancelSignal,
+  toResult?: (error: GatewayError) => object | undefined,
 ): Promise<CallOutcome> =>
   work.then(
     (result) => ({ result }),
-    (thrown: unknown) => ({ error: toMethodError(thrown, signal) }),
+    (thrown: unknown) => {
+      const error = toMethodError(thrown, signal);
+      const result = toResult?.(error);
+      if (result === undefined) return { error };
+      // What a caller did wrong is no failure of the gateway's.
+      return error.key === 'tool_failed' ? { result, failure: error } : { result };
+    },
   );
 
 /** What a method throws beside GatewayErrors is unexpected: -32603, its cause in the log. */
@@ -71,7 +83,7 @@ export const toErrorResponse = (thrown: unknown): JsonResponse => ({
   outcome: { error: toGatewayError(thrown) },
 });
 
-/** The JSON-RPC response as text, and the error that it tells. */
+/** The JSON-RPC response as text, and the error that it tells of. */
 export interface RenderedResponse {
   readonly text: string;
   readonly error?: GatewayError;
@@ -84,7 +96,8 @@ export function renderResponse(outcome: CallOutcome, id: RequestId | null): Rend
     return { text: JSON.stringify({ jsonrpc: '2.0', error: toJsonRpcError(error), id }), error };
   }
   try {
-    return { text: JSON.stringify({ jsonrpc: '2.0', result: outcome.result, id }) };
+    const text = JSON.stringify({ jsonrpc: '2.0', result: outcome.result, id });
+    return outcome.failure === undefined ? { text } : { text, error: outcome.failure };
   } catch (cause) {
     const error = new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
     return renderResponse({ error }, id);

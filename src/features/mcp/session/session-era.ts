@@ -5,7 +5,7 @@ import { isObject } from '../../../core/json.ts';
 import { isLogSeverity, type LogSeverity } from '../../../core/log-severity.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
-import { toInputErrorResult } from '../calls/call-tool.ts';
+import { toFailureResult } from '../calls/call-tool.ts';
 import type { CallClient } from '../calls/context.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
 import type { RunMethod } from '../calls/run-method.ts';
@@ -150,11 +150,12 @@ function createRespondToRequest(deps: RequestDeps) {
   ): Promise<McpResponse> {
     const method =
       call.view.methods.session.get(name) ?? failUnknownMethod('method_not_found', name);
-    const work = runMethod(call, toClient(call, session), method, params).then(
-      ({ result }) => adaptContent(session.protocolVersion, result),
-      (thrown: unknown) => toResultOfFailure(session.protocolVersion, thrown),
+    const { protocolVersion } = session;
+    const work = runMethod(call, toClient(call, session), method, params).then(({ result }) =>
+      adaptContent(protocolVersion, result),
     );
-    const outcome = toOutcome(work, call.signal);
+    const hasFailureResults = protocolVersion >= FAILURE_RESULTS;
+    const outcome = toOutcome(work, call.signal, hasFailureResults ? toFailureResult : undefined);
     return call.stream.respond(
       cancellations.raceCancellation(call, session.sessionId, id, outcome),
     );
@@ -193,13 +194,8 @@ async function runSessionMethod(
   return toResultResponse({});
 }
 
-/** The revision that asks for results where arguments do not fit. Versions compare as text. */
-const INPUT_ERROR_RESULTS = '2025-11-25';
-
-function toResultOfFailure(version: string, thrown: unknown): object {
-  if (version >= INPUT_ERROR_RESULTS) return toInputErrorResult(thrown);
-  throw thrown;
-}
+/** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
+const FAILURE_RESULTS = '2025-11-25';
 
 /** MCP, logging: until the client says more, the server decides. */
 const readLogLevel = (stored: string | undefined): LogSeverity =>

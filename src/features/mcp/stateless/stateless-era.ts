@@ -1,9 +1,9 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
-import { fail } from '../../../core/errors/gateway-error.ts';
+import { fail, type GatewayError } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
-import { toInputErrorResult } from '../calls/call-tool.ts';
+import { toFailureResult } from '../calls/call-tool.ts';
 import {
   failUnknownMethod,
   listCapabilities,
@@ -77,9 +77,14 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
       const mirroredParams = mirrored instanceof Promise ? await mirrored : mirrored;
       checkParamHeaders(call.request, mirroredParams, message.params);
       const work = runCall(call, message, method, envelope);
-      return call.stream.respond(toOutcome(work, call.signal));
+      return call.stream.respond(toOutcome(work, call.signal, toCompleteFailure));
     },
   };
+
+  function toCompleteFailure(error: GatewayError): JsonObject | undefined {
+    const result = toFailureResult(error);
+    return result && withServerInfo(toCompleteResult({ result }));
+  }
 
   function listMirroredParams(
     call: Call,
@@ -150,5 +155,7 @@ const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
 const settle = (work: Promise<MethodResult>): Promise<() => MethodResult> =>
   work.then(
     (value) => () => value,
-    (thrown: unknown) => () => ({ result: toInputErrorResult(thrown) }),
+    (thrown: unknown) => () => {
+      throw thrown;
+    },
   );

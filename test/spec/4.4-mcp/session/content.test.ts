@@ -170,15 +170,17 @@ describe('structured results', () => {
       names: 'count',
     },
   ])(
-    '§2.5 $returns does not fit the outputSchema: -32603, not sent',
+    '§2.5 $returns does not fit the outputSchema: the tool failed, nothing of it is sent',
     async ({ returns, names }) => {
-      const { error, result } = await structured(returns);
-      expect(result).toBeUndefined();
-      expect(error).toMatchObject({ code: -32603, message: 'Tool execution failed' });
-      expect(error.data.details).toContain(names);
+      const { result } = await structured(returns);
+      expect(result).toEqual({
+        content: [{ type: 'text', text: expect.stringContaining('structured failed; reference ') }],
+        isError: true,
+      });
       expect(gateway.log.findLast((line) => line.error === 'tool_failed')).toMatchObject({
         level: 'error',
         of: 'structured',
+        cause: expect.stringContaining(names),
       });
     },
   );

@@ -107,10 +107,11 @@ test('§7.1 a failure after the first event is the last event, and stands in the
     expect.objectContaining({ method: 'notifications/message' }),
     {
       jsonrpc: '2.0',
-      error: {
-        code: -32603,
-        message: 'Tool execution failed',
-        data: { details: 'the warehouse is on fire' },
+      result: {
+        content: [
+          { type: 'text', text: expect.stringMatching(/^fails-late failed; reference \w{8}\.$/) },
+        ],
+        isError: true,
       },
       id: 'late one',
     },

@@ -110,7 +110,7 @@ describe('catalogues other than the default', () => {
     }
   });
 
-  test('§15 a tool that throws: -32603 with its message', async () => {
+  test('§15 a tool that throws: a result with isError and a reference', async () => {
     await serve({ tools: [tool] });
     const { status, json } = await stateless(
       gateway,
@@ -119,14 +119,21 @@ describe('catalogues other than the default', () => {
       { id: 'x' },
     );
     expect(status).toBe(200);
-    expect(json).toEqual({
+    expect(json).toMatchObject({
       jsonrpc: '2.0',
-      error: {
-        code: -32603,
-        message: 'Tool execution failed',
-        data: { details: 'the disk is full' },
+      result: {
+        resultType: 'complete',
+        isError: true,
+        content: [
+          { type: 'text', text: expect.stringMatching(/^throws failed; reference [0-9a-f]{8}\.$/) },
+        ],
       },
       id: 'x',
+    });
+    const [, reference] = /reference (\w+)/.exec(json.result.content[0].text) ?? [];
+    expect(gateway.log.findLast(({ error }) => error === 'tool_failed')).toMatchObject({
+      cause: 'the disk is full',
+      reference,
     });
   });
 
