@@ -190,7 +190,6 @@ describe.each([
     const gateway = await startGateway({
       env: {
         OIDC_ISSUER: url,
-        OAUTH_MODE: 'proxy',
         OAUTH_TOKEN_URL: `${url}:9000/token?tenant=1`,
         HTTP_PROXY: proxy.url,
       },

@@ -24,9 +24,7 @@ const LITERAL: Env = { OAUTH_MODE: 'proxy' };
 
 async function warningsOf(env: Env): Promise<readonly string[]> {
   const never = () => new Promise<never>(() => {});
-  gateway = closeAfterTest(
-    await startGateway({ env: { ...LITERAL, ...env }, deps: { fetch: never } }),
-  );
+  gateway = closeAfterTest(await startGateway({ env, deps: { fetch: never } }));
   return gateway.log.flatMap(({ level, msg }) => (level === 'warn' ? [msg] : []));
 }
 
