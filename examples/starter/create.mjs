@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // npm create postern FOLDER: a project with Postern in it, which postern init then fills.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -32,16 +32,39 @@ function main() {
   }
   const postern =
     values.postern === undefined ? version : `file:${relative(folder, resolve(values.postern))}`;
-  mkdirSync(folder, { recursive: true });
-  writeManifest(folder, postern);
+  const made = mkdirSync(folder, { recursive: true });
+  // Without a listener Ctrl+C would end this process at once, and leave half a project.
+  process.on('SIGINT', () => {});
   console.log(`Installing Postern in ${name} …`);
+  try {
+    fill(folder, postern, values.yes);
+  } catch (error) {
+    removeProject(folder, made);
+    end(
+      error instanceof Stopped ? 130 : 1,
+      `${error.message} What was made in ${name} is removed again.`,
+    );
+  }
+  console.log(`\nAll of it in the folder: cd ${name.includes(' ') ? `'${name}'` : name}`);
+}
+
+function fill(folder, postern, isYes) {
+  writeManifest(folder, postern);
   run(folder, 'npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']);
-  const asks = !values.yes && process.stdin.isTTY && process.stdout.isTTY;
+  const asks = !isYes && process.stdin.isTTY && process.stdout.isTTY;
   const init = [join(folder, 'node_modules', 'postern', 'dist', 'cli', 'main.js'), 'init'];
   run(folder, process.execPath, [...init, ...(asks ? [] : ['--yes'])]);
   // Now it is known what there is to serve.
   writeManifest(folder, postern);
-  console.log(`\nAll of it in the folder: cd ${name.includes(' ') ? `'${name}'` : name}`);
+}
+
+/** The user pressed Ctrl+C. */
+class Stopped extends Error {}
+
+/** All that was made, and not the empty folder that may have been there before. */
+function removeProject(folder, made) {
+  const paths = made === undefined ? readdirSync(folder).map((file) => join(folder, file)) : [made];
+  for (const path of paths) rmSync(path, { recursive: true, force: true });
 }
 
 function readArguments() {
@@ -82,9 +105,14 @@ function writeManifest(folder, postern) {
 }
 
 function run(cwd, command, args) {
-  const { status, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });
-  if (status !== 0) end(1, error === undefined ? `${command} failed: see above.` : error.message);
+  const { status, signal, error } = spawnSync(command, args, { cwd, stdio: 'inherit' });
+  if (status === 0) return;
+  if (signal === 'SIGINT' || status === STOPPED) throw new Stopped('Stopped.');
+  throw new Error(error === undefined ? `${command} failed: see above.` : `${error.message}.`);
 }
+
+/** How npm, and questions of postern init, end by Ctrl+C. */
+const STOPPED = 130;
 
 function end(code, message) {
   console.error(message);

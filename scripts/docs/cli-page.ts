@@ -1,4 +1,9 @@
-import { type Command, type OptionRow, toFlag } from '../../src/cli/command-line/command.ts';
+import {
+  type Command,
+  type CommandArgument,
+  type OptionRow,
+  toFlag,
+} from '../../src/cli/command-line/command.ts';
 import { COMMANDS, DEFAULT_COMMAND } from '../../src/cli/commands/all.ts';
 import { renderTable } from './table.ts';
 
@@ -26,7 +31,7 @@ and \`rules test\` leave it empty where the reason why they fail is on stderr.
 ${COMMANDS.map(renderCommand).join('\n')}`;
 
 function renderCommand(command: Command): string {
-  const { name, summary, description, argument, options, examples, exitCode1 } = command;
+  const { name, summary, description, operands = [], options, examples, exitCode1 } = command;
   const rows = Object.entries(options).map(([key, row]) => [
     `\`${describeOption(toFlag(key), row)}\``,
     describeSummary(row),
@@ -34,7 +39,7 @@ function renderCommand(command: Command): string {
   return [
     `## ${name}`,
     [toSentence(summary), ...description].map(markUrls).join('\n\n'),
-    ...(argument === undefined ? [] : [describeArgument(argument)]),
+    ...operands.map(describeArgument),
     ...(rows.length === 0 ? [] : [renderTable(['Option', 'What it does'], rows).trimEnd()]),
     ...(exitCode1 === undefined ? [] : [`Exit code 1: ${exitCode1}.`]),
     examples
@@ -54,7 +59,7 @@ const describeOption = (flag: string, row: OptionRow): string => {
 const describeSummary = (row: OptionRow): string =>
   row.kind === 'choice' ? `${row.summary}: ${row.choices.join(', ')}` : row.summary;
 
-function describeArgument({ name, summary, choices }: NonNullable<Command['argument']>): string {
+function describeArgument({ name, summary, choices }: CommandArgument): string {
   const allowed = choices === undefined ? '' : `: ${choices.map((one) => `\`${one}\``).join(', ')}`;
   return `\`${name}\` is ${markUrls(summary)}${allowed}.`;
 }

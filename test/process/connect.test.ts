@@ -41,6 +41,25 @@ test.each([
   expect(stdout).toContain(`"postern": {\n        "url": "${url}"`);
 });
 
+test('§20.3 connect: the address may stand behind the client', async () => {
+  const { code, stdout } = await connect(['cursor', 'https://c.example'], {
+    BASE_URL: 'https://a.example',
+  });
+  expect([code, stdout]).toEqual([0, expect.stringContaining('"url": "https://c.example/mcp"')]);
+});
+
+test.each([
+  { args: ['cursor', 'c.example'], says: 'URL: "c.example" is not ' },
+  {
+    args: ['cursor', 'https://c.example', '--url', 'https://d.example'],
+    says: 'The address is given twice',
+  },
+  { args: ['cursor', 'https://c.example', 'now'], says: 'Too many arguments: now.' },
+])('§20.3 connect: $args is refused: $says', async ({ args, says }) => {
+  const { code, stderr } = await connect(args);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(says)]);
+});
+
 test('§20.3 connect: the address follows from .env', async () => {
   const cwd = await makeFolder();
   await writeFileIn(cwd, '.env', 'BASE_URL=https://b.example\n');

@@ -15,7 +15,7 @@ import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
 const issuer = useShared(startIssuer);
 let env: Env;
 beforeAll(() => {
-  env = { OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE };
+  env = { OIDC_ISSUER: issuer.url, OIDC_AUDIENCE: AUDIENCE, OAUTH_MODE: 'proxy' };
 });
 afterEach(endPosterns);
 

@@ -1,6 +1,8 @@
 // examples/starter: npm create makes a folder, whose own tests and scripts work with the package.
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -105,4 +107,36 @@ test.each([
   await expect(
     promisify(execFile)(process.execPath, [main, ...args], { cwd: place }),
   ).rejects.toThrow(problem);
+});
+
+test.each([
+  { what: 'a folder of its own', folder: 'new', isThere: false },
+  { what: 'what it put into an empty folder', folder: 'empty', isThere: true },
+])('§9 starter: Ctrl+C takes $what away again', async ({ folder, isThere }) => {
+  const bin = join(place, 'bin');
+  await mkdir(bin, { recursive: true });
+  await writeFile(join(bin, 'npm'), '#!/bin/sh\necho installing\nexec sleep 60\n', { mode: 0o755 });
+  if (isThere) await mkdir(join(place, folder));
+  const main = join(ROOT, 'examples', 'starter', 'create.mjs');
+  // As a terminal does it: the signal is for the whole group.
+  const created = spawn(process.execPath, [main, folder], {
+    cwd: place,
+    env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  for (const output of [created.stdout, created.stderr])
+    output.setEncoding('utf8').on('data', (piece: string) => {
+      printed += piece;
+    });
+  await expect.poll(() => printed).toContain('installing');
+  process.kill(-Number(created.pid), 'SIGINT');
+  const [code] = await once(created, 'close');
+  expect([code, printed]).toEqual([
+    130,
+    expect.stringContaining(`Stopped. What was made in ${folder} is removed`),
+  ]);
+  expect(existsSync(join(place, folder))).toBe(isThere);
+  if (isThere) expect(await readdir(join(place, folder))).toEqual([]);
 });

@@ -85,7 +85,8 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   readonly summary: string;
   /** More, for its own help and page: sentences, one paragraph each. */
   readonly description: readonly string[];
-  readonly argument?: CommandArgument;
+  /** In their order. */
+  readonly operands?: readonly CommandArgument[];
   readonly options: Rows;
   readonly examples: readonly Example[];
   /** What its exit code 1 means, where that is more than "it failed". */
@@ -93,7 +94,7 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   /** Loads what it needs by itself: `start` needs nothing of `dev`. */
   run(
     values: OptionValues<Rows>,
-    argument: string | undefined,
+    operands: readonly string[],
     commands: readonly Command[],
   ): Promise<void> | void;
 }

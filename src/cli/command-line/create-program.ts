@@ -63,20 +63,19 @@ export function createProgram({ commands, groups }: ProgramOptions): Program {
 const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind a login.';
 
 function addCommand(parent: Program, row: Command, commands: readonly Command[]): void {
-  const { name, summary, description, argument, options, examples, exitCode1 } = row;
+  const { name, summary, description, operands = [], options, examples, exitCode1 } = row;
   const program = parent
     .command(name.split(' ').at(-1) ?? name)
     .summary(summary)
     .description([toSentence(summary), ...description].join('\n\n'))
     .helpOption('-h, --help', 'print this');
-  if (argument !== undefined) program.addArgument(createArgument(argument));
+  for (const operand of operands) program.addArgument(createArgument(operand));
   for (const [key, option] of Object.entries(options)) addOption(program, toFlag(key), option);
   program.addHelpText('after', `${renderExamples(examples)}${renderExitCodes(exitCode1)}`);
   throwUsageErrors(program, commands);
   program.action(async () => {
-    const [given] = program.args;
     try {
-      await row.run(program.opts(), given, commands);
+      await row.run(program.opts(), program.args, commands);
     } catch (error) {
       throw error instanceof UsageError ? new UsageError(error.message, name) : error;
     }

@@ -69,7 +69,7 @@ function describeMissingValue(written: string, parsed: ParsedSoFar): string {
 
 /** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
 function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
-  const { argument, options } = findRow(parsed) ?? {};
+  const { operands: [argument] = [], options } = findRow(parsed) ?? {};
   const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
   const [, row] = Object.entries(options ?? {}).find(([name]) => toFlag(name) === flag) ?? [];
@@ -79,14 +79,14 @@ function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
 }
 
 function describeMissingArgument(parsed: ParsedSoFar): string {
-  const { argument } = findRow(parsed) ?? {};
+  const { operands: [argument] = [] } = findRow(parsed) ?? {};
   const choices = argument?.choices === undefined ? '' : `: ${argument.choices.join(', ')}`;
   return `${[PACKAGE_NAME, ...parsed.path].join(' ')} needs ${argument?.name}${choices}.`;
 }
 
 function describeExcess(parsed: ParsedSoFar): string {
   const { operands, commands } = parsed;
-  const excess = operands.slice(findRow(parsed)?.argument === undefined ? 0 : 1);
+  const excess = operands.slice(findRow(parsed)?.operands?.length ?? 0);
   const [first = ''] = excess;
   const says = `Too many arguments: ${excess.join(' ')}.`;
   if (commands.some(({ name }) => name === excess.join(' ')))

@@ -4,12 +4,14 @@ export const completionCommand = defineCommand({
   name: 'completion',
   summary: 'print a script by which the shell completes commands and options',
   description: ['The script itself runs nothing of postern. Print it again after an update.'],
-  argument: {
-    name: 'SHELL',
-    summary: 'the shell',
-    isRequired: true,
-    choices: ['bash', 'zsh', 'fish'],
-  },
+  operands: [
+    {
+      name: 'SHELL',
+      summary: 'the shell',
+      isRequired: true,
+      choices: ['bash', 'zsh', 'fish'],
+    },
+  ],
   options: {},
   examples: [
     {
@@ -25,7 +27,7 @@ export const completionCommand = defineCommand({
       does: 'for fish',
     },
   ],
-  async run(_options, shell, commands) {
+  async run(_options, [shell], commands) {
     const { renderCompletion } = await import('../completion/render-completion.ts');
     console.log(renderCompletion(shell, commands));
   },

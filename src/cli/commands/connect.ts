@@ -2,29 +2,39 @@ import { ALL_CLIENT_SETUPS } from '../../core/client-setups.ts';
 import { baseUrl } from '../../core/config/rules.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
+import { UsageError } from '../command-line/usage-error.ts';
+
+const findProblem = (url: string): string | undefined =>
+  baseUrl.parse(url) === undefined
+    ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
+    : undefined;
 
 export const connectCommand = defineCommand({
   name: 'connect',
   summary: 'print how to add the gateway to an MCP client',
   description: [
-    'Without CLIENT it lists the clients. The address is that of --url, or BASE_URL of the environment or .env, or http://localhost:3000.',
+    'Without CLIENT it lists the clients. The address is URL (or --url), or BASE_URL of the environment or .env, or http://localhost:3000.',
   ],
-  argument: {
-    name: 'CLIENT',
-    summary: 'the client',
-    isRequired: false,
-    choices: ALL_CLIENT_SETUPS.map(({ id }) => id),
-  },
+  operands: [
+    {
+      name: 'CLIENT',
+      summary: 'the client',
+      isRequired: false,
+      choices: ALL_CLIENT_SETUPS.map(({ id }) => id),
+    },
+    {
+      name: 'URL',
+      summary: 'the public address of the gateway, as --url gives it',
+      isRequired: false,
+    },
+  ],
   options: {
     url: {
       kind: 'text',
       value: 'URL',
       summary: 'the public address of the gateway, instead of BASE_URL',
       example: '--url https://mcp.example.com',
-      findProblem: (url) =>
-        baseUrl.parse(url) === undefined
-          ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
-          : undefined,
+      findProblem,
     },
     name: {
       kind: 'text',
@@ -41,10 +51,16 @@ export const connectCommand = defineCommand({
   examples: [
     { command: 'postern connect cursor', does: 'what to put into which file of Cursor' },
     {
-      command: 'postern connect claude-code --url https://mcp.example.com',
+      command: 'postern connect claude-code https://mcp.example.com',
       does: 'the commands for a gateway elsewhere',
     },
   ],
-  run: async (options, client) =>
-    (await import('../connect/connect.ts')).connect({ ...options, client }),
+  async run(options, [client, address]) {
+    const problem = address === undefined ? undefined : findProblem(address);
+    if (problem !== undefined) throw new UsageError(`URL: ${problem}`);
+    if (address !== undefined && options.url !== undefined)
+      throw new UsageError('The address is given twice: as URL, and by --url. Keep one.');
+    const { connect } = await import('../connect/connect.ts');
+    connect({ ...options, client, url: address ?? options.url });
+  },
 });

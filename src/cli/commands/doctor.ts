@@ -8,11 +8,13 @@ export const doctorCommand = defineCommand({
     'With a URL, it checks a running gateway as a client sees it, up to the login page of the provider: name and TLS, metadata, browsers, registration, the redirect URI, the client secret. It registers a client of its own, which has no rights and is forgotten by itself.',
     'Without one, it checks the settings at hand (environment, .env, configuration file): the provider, the client and its secret, the store, the servers behind the gateway; and the gateway as well, where it runs.',
   ],
-  argument: {
-    name: 'URL',
-    summary: 'of a running gateway, such as https://mcp.example.com',
-    isRequired: false,
-  },
+  operands: [
+    {
+      name: 'URL',
+      summary: 'of a running gateway, such as https://mcp.example.com',
+      isRequired: false,
+    },
+  ],
   options: {
     token: {
       ...TOKEN,
@@ -40,5 +42,5 @@ export const doctorCommand = defineCommand({
     },
   ],
   exitCode1: 'something does not work (a line with ✗)',
-  run: async (options, url) => (await import('../doctor/doctor.ts')).doctor(url, options),
+  run: async (options, [url]) => (await import('../doctor/doctor.ts')).doctor(url, options),
 });

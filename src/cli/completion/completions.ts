@@ -50,9 +50,13 @@ function completeGroup(word: string, commands: readonly Command[]): readonly Com
   return words.length === 0 ? [] : [{ name: word, words, options: [HELP] }];
 }
 
-const completeCommand = ({ name, argument, options }: Command): CommandCompletions => ({
+const completeCommand = ({
   name,
-  words: (argument?.choices ?? []).map((text) => ({ text, summary: argument?.summary ?? '' })),
+  operands: [first] = [],
+  options,
+}: Command): CommandCompletions => ({
+  name,
+  words: (first?.choices ?? []).map((text) => ({ text, summary: first?.summary ?? '' })),
   options: [...Object.entries(options).flatMap(([key, row]) => completeOption(key, row)), HELP],
 });
 

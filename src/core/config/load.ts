@@ -7,6 +7,7 @@ import { readHttpConfig } from './groups/http.ts';
 import { readLimitsConfig } from './groups/limits.ts';
 import { readMcpConfig } from './groups/mcp.ts';
 import { readOAuthConfig } from './groups/oauth.ts';
+import { mode } from './groups/oauth-mode.ts';
 import { readOutboundConfig } from './groups/outbound.ts';
 import { readProviderConfig } from './groups/provider.ts';
 import { readServerConfig, serverSettings } from './groups/server.ts';
@@ -38,7 +39,11 @@ export function loadConfig(env: Env): Config {
     store,
     mcp: readMcpConfig(read),
     auth: readAuthConfig(read, provider),
-    oauth: readOAuthConfig(read, provider, store),
+    oauth: readOAuthConfig(read, {
+      provider,
+      store,
+      isModeSet: findVariable(mode, env) !== undefined,
+    }),
     limits: readLimitsConfig(read),
     outbound: readOutboundConfig(read),
     upstreams: readUpstreamsConfig(read),

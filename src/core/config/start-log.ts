@@ -136,7 +136,7 @@ const PUBLIC_RISKS: readonly Risk[] = [
 const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
   registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
 
-/** At info: a service that only checks tokens from elsewhere is as it should be. */
+/** At info what is meant: who sets OAUTH_MODE=proxy may have a service that only checks tokens from elsewhere. */
 function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   const needed = {
     OAUTH_AUTHORIZATION_URL: oauth.endpoints.authorizationUrl,
@@ -147,8 +147,8 @@ function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
     value === undefined ? [name] : [],
   );
   if (missing.length > 0) {
-    log.info(
-      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. Without it, the service only accepts tokens that clients got elsewhere.`,
+    log[oauth.isModeSet ? 'info' : 'warn'](
+      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. If it is only to accept tokens that clients got elsewhere, set OAUTH_MODE=proxy: this is then no warning.`,
       { missing },
     );
   } else if (oauth.metadataIssuer === 'upstream') {

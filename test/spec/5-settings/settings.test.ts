@@ -105,6 +105,7 @@ describe('defaults', () => {
       },
       oauth: {
         mode: 'proxy',
+        isModeSet: false,
         providerClient: { id: undefined, secret: undefined, authMethod: 'post' },
         registration: { ttlSeconds: 2_592_000 },
         consent: { kind: 'off' },
@@ -168,7 +169,8 @@ describe('defaults', () => {
     const shown = parseEnv(text.replace(/^#(?=[A-Z_]+=.)/gm, ''));
     expect(Object.keys(shown).length).toBeGreaterThan(40);
     expect(loadConfig({ ...shown, OIDC_ISSUER: ISSUER })).toEqual(
-      loadConfig({ OIDC_ISSUER: ISSUER }),
+      // The mode is the same, and now it is meant.
+      loadConfig({ OIDC_ISSUER: ISSUER, OAUTH_MODE: 'proxy' }),
     );
   });
 

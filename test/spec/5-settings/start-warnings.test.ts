@@ -93,7 +93,12 @@ describe('warnings about risky settings', () => {
     { env: { ...HEALTHY, TRUST_PROXY: '' }, begins: 'TRUST_PROXY=all' },
     { env: { ...HEALTHY, ...LITERAL }, begins: 'OAUTH_MODE=proxy with open registration' },
     {
-      env: { ...HEALTHY, OAUTH_MODE: '', OAUTH_CLIENT_ID: '' },
+      env: {
+        ...HEALTHY,
+        OAUTH_MODE: '',
+        OAUTH_AUTHORIZATION_URL: 'https://idp.example/authorize',
+        OAUTH_TOKEN_URL: 'https://idp.example/token',
+      },
       begins: 'OAUTH_MODE=proxy with open registration',
     },
     {
@@ -123,6 +128,14 @@ describe('warnings about risky settings', () => {
     expect(more).toEqual([]);
     expect(line?.level).toBe('info');
     expect(line?.msg).toMatch(/needs OAUTH_AUTHORIZATION_URL\. Set OAUTH_MODE=broker/);
+  });
+
+  test('§10 that nobody can log in is a warning where nothing says that it is meant', async () => {
+    const env = { OIDC_ISSUER: 'http://localhost:8080', OAUTH_MODE: '' };
+    const [line, ...more] = await warningsOf(env);
+    expect(more).toEqual([]);
+    expect(line).toMatch(/^Nobody can log in through this service: .* Set OAUTH_MODE=broker/);
+    expect(await warningsOf({ ...env, ...LITERAL })).toEqual([]);
   });
 
   test('§10 each risk has a line of its own', async () => {

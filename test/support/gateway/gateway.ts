@@ -95,6 +95,8 @@ export async function startGateway({
     MCP_RATE_LIMIT_MAX: '10000',
     OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '10000',
     DCR_RATE_LIMIT_MAX: '10000',
+    // The default, and meant: nobody has to be able to log in.
+    OAUTH_MODE: 'proxy',
     ...env,
   });
   let listening: Promise<number> | undefined;

@@ -42,6 +42,8 @@ interface ProxyBase extends CommonConfig {
 }
 
 interface CommonConfig extends ClientsConfig {
+  /** Whether `OAUTH_MODE` is set, and the mode not merely the default. */
+  readonly isModeSet: boolean;
   readonly providerClient: ProviderClientConfig;
   readonly endpoints: ProviderEndpointsConfig;
   /** Whether web clients may log in through a popup. */
@@ -67,16 +69,22 @@ export const loginSettings = {
   metadataIssuer,
 };
 
+interface OAuthFacts {
+  readonly provider: ProviderConfig | undefined;
+  readonly store: StoreConfig;
+  readonly isModeSet: boolean;
+}
+
 export function readOAuthConfig(
   read: Read,
-  provider: ProviderConfig | undefined,
-  store: StoreConfig,
+  { provider, store, isModeSet }: OAuthFacts,
 ): OAuthConfig {
   const kind = read(consentSettings.kind);
   const ttlSeconds = read(consentSettings.ttlSeconds);
   const stateSecret = readStateSecret(read, store);
   const common = {
     ...readClientsConfig(read),
+    isModeSet,
     providerClient: readProviderClient(read),
     endpoints: readProviderEndpoints(read),
     popups: read(consentSettings.popups),
