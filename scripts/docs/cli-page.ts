@@ -10,8 +10,8 @@ import { renderTable } from './table.ts';
 /** `docs/cli.md`, from the rows of the commands. */
 export const renderCliPage = (): string => `# Command line
 
-\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. Where the package is installed in a project, type
-\`npx postern\`; in a checkout that has been built, \`node dist/cli/main.js\`. In any other folder \`npx postern\` would run whatever has that name
+\`postern COMMAND [options]\`; without a command it is \`postern ${DEFAULT_COMMAND}\`. Where the package is installed in a project, and
+in a checkout, type \`npx postern\`. In any other folder \`npx postern\` would run whatever has that name
 in the npm registry: Postern is not there. \`postern COMMAND --help\` prints what stands here.
 
 Settings are variables of the environment, and \`.env\` in the current folder fills in what the environment does not set

@@ -17,6 +17,7 @@ import { loadOrCreateProviderKeys } from './dev-provider/keys.ts';
 import { listenOnFreePort } from './dev-provider/listen-on-free-port.ts';
 import { createDevProvider, type DevProviderOptions } from './dev-provider/provider.ts';
 import { prepareEnvironment } from './env-file.ts';
+import { endWithNpx } from './process-end.ts';
 import { serve } from './serve.ts';
 import type { StartOptions } from './start.ts';
 import { StartError } from './start-error.ts';
@@ -68,6 +69,7 @@ interface DevSetup {
  */
 export async function dev(options: StartOptions): Promise<void> {
   exitWithWatcher();
+  endWithNpx();
   const envFile = prepareEnvironment(options);
   if (process.env.NODE_ENV === 'production') {
     throw new StartError([

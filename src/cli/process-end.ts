@@ -4,6 +4,7 @@ import { systemClock } from '../core/clock.ts';
 import { getStackFacts } from '../core/errors/gateway-error.ts';
 import { standardOutput } from '../core/line-output.ts';
 import type { Log } from '../core/log.ts';
+import { isRunByNpx } from './invocation.ts';
 
 /**
  * Ctrl+C reaches npm and the service alike, and npm passes its own on: an interrupt that follows
@@ -38,6 +39,19 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   process.on('SIGINT', onSignal);
   handleStandardOutput();
   handleUncaughtErrors(log);
+}
+
+const LOOK_FOR_NPX_MS = 1000;
+
+/** npx hands no signal on: once it is gone, what it ran has to end, or it would keep the port unnoticed. */
+export function endWithNpx(): void {
+  if (!isRunByNpx()) return;
+  const npx = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === npx) return;
+    clearInterval(timer);
+    process.kill(process.pid, 'SIGTERM');
+  }, LOOK_FOR_NPX_MS).unref();
 }
 
 /**

@@ -3,6 +3,7 @@ import { loadCatalog } from './catalog-file/load-catalog.ts';
 import { openConfigFile } from './config-file/open-config-file.ts';
 import { countWorkers } from './count-workers.ts';
 import { prepareEnvironment } from './env-file.ts';
+import { endWithNpx } from './process-end.ts';
 
 export interface StartOptions {
   /** In place of POSTERN_CATALOG. */
@@ -15,6 +16,7 @@ export interface StartOptions {
 
 /** `postern start`: the service, configured by environment variables. */
 export async function start(options: StartOptions): Promise<void> {
+  endWithNpx();
   const envFile = prepareEnvironment(options);
   const config = loadConfig(process.env);
   const configFile = await openConfigFile(config);

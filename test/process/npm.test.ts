@@ -1,12 +1,19 @@
 // §17: npm start and npm run dev hand signals on and leave nothing behind.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { cp, mkdir } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
-import { endPosterns, isGroupAlive, makeFolder, startPostern } from '../support/gateway/process.ts';
+import { freePort } from '../support/gateway/ports.ts';
+import {
+  endPosterns,
+  isGroupAlive,
+  linkCheckout,
+  makeFolder,
+  startPostern,
+} from '../support/gateway/process.ts';
 import { checkSession, isRefused, openSession } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
@@ -66,6 +73,30 @@ test.each([
     // What it held is free: the next one has the same folder.
     const next = await startPostern({ ...ANONYMOUS, DATA_DIR: npm.dataDir });
     expect(await checkSession(next.url, { session: await openSession(next.url) })).toBe(200);
+  },
+);
+
+test.each(['start', 'dev'])(
+  '§4.3 npx: postern %s ends once npx was ended',
+  SLOW,
+  async (command) => {
+    const port = await freePort();
+    const cwd = linkCheckout();
+    const npx = spawn('npx', ['postern', command, '--port', String(port)], {
+      cwd,
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        HOST: '127.0.0.1',
+        DATA_DIR: await makeFolder(),
+        ...ANONYMOUS,
+      },
+      stdio: 'ignore',
+    });
+    onTestFinished(() => void npx.kill('SIGKILL'));
+    await expect.poll(() => isRefused(port), { timeout: 30_000 }).toBe(false);
+    npx.kill('SIGTERM');
+    await expect.poll(() => isRefused(port), { timeout: 20_000 }).toBe(true);
   },
 );
 

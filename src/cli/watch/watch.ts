@@ -5,6 +5,7 @@ import { getErrorCode } from '../../core/errors/error-code.ts';
 import { computeStamp, watchFile } from '../config-file/watch-file.ts';
 import { endWithError } from '../end-with-error.ts';
 import { findSetting } from '../env-file.ts';
+import { endWithNpx } from '../process-end.ts';
 import { showSpinner } from '../spinner.ts';
 import { type Announcement, createAnnouncer } from './announcement.ts';
 import { buildCheckout, type DevProcess, startDevProcess } from './dev-process.ts';
@@ -29,6 +30,7 @@ const LONG_MS = 2 ** 30;
  * @throws UsageError when `--watch` has nothing to watch.
  */
 export async function watch(args: readonly string[], options: WatchOptions): Promise<void> {
+  endWithNpx();
   const devArgs = [...args.filter((arg) => arg !== '--watch'), '--no-watch'];
   const hasKeys = hasKeyboard();
   const announcer = createAnnouncer(console.log, hasKeys);

@@ -73,7 +73,7 @@ const BARE: Env = Object.fromEntries(
 
 /** Starts it and does not wait. */
 export function launch(env: Env, how: LaunchOptions = {}): Postern {
-  const { args = ['start'], npm, main = MAIN, cwd = npm ? checkout() : emptyFolder() } = how;
+  const { args = ['start'], npm, main = MAIN, cwd = npm ? linkCheckout() : emptyFolder() } = how;
   const leadsGroup = npm === true || how.leadsGroup === true;
   const [command, ...rest] = npm ? ['npm', 'run', ...args] : [process.execPath, main, ...args];
   const child = spawn(command, rest, {
@@ -151,7 +151,7 @@ export async function runPostern(env: Env, how: LaunchOptions = {}): Promise<Pos
 export const makeFolder = async (): Promise<string> => emptyFolder();
 
 /** This checkout without what a developer may have put into its `.env`. */
-function checkout(): string {
+export function linkCheckout(): string {
   const path = emptyFolder();
   for (const name of readdirSync(ROOT).filter((entry) => !entry.startsWith('.'))) {
     symlinkSync(join(ROOT, name), join(path, name));

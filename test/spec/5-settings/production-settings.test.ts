@@ -1,0 +1,27 @@
+// The settings that the README and the page about deployment ask for: one list, which the gateway accepts.
+import { readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
+
+const findSettings = (page: string) =>
+  codeBlocks(page, 'sh').find((block) => block.startsWith('NODE_ENV=production\n'));
+
+const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+
+test('§5 production: the README and the page about deployment have one list of settings', () => {
+  expect(findSettings(readPage('deploy'))).toBe(findSettings(readme));
+});
+
+test('§5 production: the list is one that the gateway starts with', () => {
+  const environment = parseEnv(findSettings(readme) ?? '');
+  const secret = 'c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ=';
+  const config = loadConfig({
+    ...environment,
+    OAUTH_CLIENT_SECRET: secret,
+    OAUTH_STATE_SECRET: secret,
+  });
+  expect(config.oauth.mode).toBe('broker');
+  expect(config.limits).toMatchObject({ groups: { mcp: { max: { user: 300 } } } });
+});
