@@ -217,6 +217,7 @@ export async function createGateway(
     getPublicTools: site.getPublicTools,
     tunnel: outbound.openTunnel,
     audit,
+    tracing,
     getTraceId,
     noteFailure: loginFailures?.note,
   });

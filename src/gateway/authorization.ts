@@ -13,6 +13,7 @@ import { warnOfForeignSecrets } from '../core/seal/login-seal.ts';
 import type { Seal } from '../core/seal/seal.ts';
 import type { ServerUrls } from '../core/server-urls.ts';
 import type { Store } from '../core/store/store.ts';
+import type { Tracing } from '../core/tracing/tracing.ts';
 import type { NoteLoginFailure } from '../features/admin/login-failures.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import { createDiscoveryEndpoints } from '../features/discovery/endpoints.ts';
@@ -50,6 +51,8 @@ export interface AuthorizationParts {
   readonly tunnel: OpenTunnel;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
+  /** Undefined where nothing is traced. */
+  readonly tracing: Tracing | undefined;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** Undefined without an operators' page. */
   readonly noteFailure: NoteLoginFailure | undefined;
@@ -94,6 +97,7 @@ export function createAuthorizationEndpoints(
     needsClients: parts.needsClients,
     getPublicTools: parts.getPublicTools,
     serverUrls: parts.serverUrls,
+    tracing: parts.tracing,
     log,
   });
   const ownEndpoints = createOAuthEndpoints(handlers, { popups: oauth.popups });

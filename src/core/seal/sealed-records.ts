@@ -4,6 +4,7 @@ import { hashSha256 } from '../sha256.ts';
 import { buildOAuthKey } from '../store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../store/record-version.ts';
 import type { Store } from '../store/store.ts';
+import type { TraceParent, Tracing } from '../tracing/tracing.ts';
 import type { Seal } from './seal.ts';
 
 export interface SealedRecords<Value> {
@@ -17,22 +18,37 @@ export interface SealedRecords<Value> {
 export interface RecordsDeps {
   readonly store: Store;
   readonly seal: Seal;
+  /** §21.2: the requests of one login are told as such. Undefined where nothing is traced. */
+  readonly tracing?: Pick<Tracing, 'getActiveSpan'> | undefined;
+}
+
+/** What each record has beside its value. */
+interface Envelope {
+  readonly version?: number;
+  /** Of the request that wrote it. */
+  readonly trace?: TraceParent | undefined;
 }
 
 /** `name` is the key's second part; records live for `ttlSeconds`. */
 export function createSealedRecords<Value extends object>(
-  { store, seal }: RecordsDeps,
+  { store, seal, tracing }: RecordsDeps,
   name: string,
   ttlSeconds: number,
 ): SealedRecords<Value> {
   const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
 
+  const createEnvelope = (): Envelope => ({
+    version: RECORD_VERSION,
+    trace: tracing?.getActiveSpan()?.getContext(),
+  });
+
   function read(key: string, sealed: string | undefined): Value | undefined {
     const text = sealed === undefined ? undefined : seal.open(key, sealed);
     if (text === undefined) return undefined;
     // What opens was written by this code: no other check of its shape is needed.
-    const record = JSON.parse(text) as Value & { readonly version?: number };
+    const record = JSON.parse(text) as Value & Envelope;
     checkRecordVersion(record.version, 'A record of a login');
+    if (record.trace !== undefined) tracing?.getActiveSpan()?.link(record.trace);
     return record;
   }
 
@@ -42,7 +58,7 @@ export function createSealedRecords<Value extends object>(
       const key = buildKey(secret);
       await store.set(
         key,
-        seal.seal(key, JSON.stringify({ version: RECORD_VERSION, ...value })),
+        seal.seal(key, JSON.stringify({ ...createEnvelope(), ...value })),
         ttlSeconds,
       );
       return secret;

@@ -107,6 +107,12 @@ const toSpan = (span: ApiSpan): Span => ({
   setAttributes(attributes) {
     span.setAttributes(attributes);
   },
+  link(other) {
+    const linked = trace.getSpanContext(readParent(other));
+    if (linked === undefined || getLinks(span).has(linked.spanId)) return;
+    getLinks(span).add(linked.spanId);
+    span.addLink({ context: linked });
+  },
   fail(type, message) {
     span.setAttributes({ 'error.type': type });
     span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) });
@@ -114,6 +120,15 @@ const toSpan = (span: ApiSpan): Span => ({
   // By the same clock as its start.
   end: () => span.end(systemClock.monotonic()),
 });
+
+/** Ids of the spans that each span has a link to. */
+const links = new WeakMap<ApiSpan, Set<string>>();
+
+function getLinks(span: ApiSpan): Set<string> {
+  const known = links.get(span) ?? new Set();
+  links.set(span, known);
+  return known;
+}
 
 function readParent({ traceparent, tracestate }: TraceParent): Context {
   if (traceparent === undefined) return ROOT_CONTEXT;

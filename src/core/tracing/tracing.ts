@@ -37,6 +37,8 @@ export interface Span {
   /** It is the active one for what the work starts. */
   run<Result>(work: () => Result): Result;
   setAttributes(attributes: Attributes): void;
+  /** Another request that led to this one, perhaps of another trace; once for each. */
+  link(context: TraceParent): void;
   /** `type` is one of few (`error.type`). */
   fail(type: string, message?: string): void;
   end(): void;

@@ -15,6 +15,7 @@ import type { Seal } from '../../core/seal/seal.ts';
 import type { RecordsDeps } from '../../core/seal/sealed-records.ts';
 import type { ServerUrls } from '../../core/server-urls.ts';
 import type { Store } from '../../core/store/store.ts';
+import type { Tracing } from '../../core/tracing/tracing.ts';
 import type { TokenInspection } from '../auth/token-verifier.ts';
 import type { GetPublicTools } from '../site/public-tools.ts';
 import { createBroker } from './broker/broker.ts';
@@ -77,6 +78,8 @@ export interface OAuthDeps {
   readonly needsClients: () => boolean;
   /** The tools that everybody may see; undefined where strangers see none. */
   readonly getPublicTools?: GetPublicTools | undefined;
+  /** Undefined where nothing is traced. */
+  readonly tracing?: Tracing | undefined;
   readonly log: Log;
 }
 
@@ -242,7 +245,7 @@ function createAuthorize(
   };
 }
 
-function requireRecords({ store, seal }: OAuthDeps, what: string): RecordsDeps {
+function requireRecords({ store, seal, tracing }: OAuthDeps, what: string): RecordsDeps {
   if (seal === undefined) throw new Error(`${what} needs a seal for its records`);
-  return { store, seal };
+  return { store, seal, tracing };
 }

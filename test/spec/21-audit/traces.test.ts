@@ -208,8 +208,16 @@ test('§21.2 traces: a login in broker mode has the requests to the provider bel
   const client = await broker.steps.register();
   broker.answer(200, { access_token: await broker.sign() });
   expect((await broker.steps.redeem(client, await broker.steps.logIn(client))).status).toBe(200);
+  // Another login, whose requests belong to it alone.
+  const other = await broker.steps.logIn(client);
   await broker.close();
+  expect(other).not.toBe('');
   const token = collector.only('POST /oauth/token');
+  const named = (name: string) => collector.spans().filter((span) => span.name === name);
+  const idOf = (name: string) => named(name)[0]?.spanId;
+  expect(named('POST /oauth/consent')[0]?.links).toEqual([idOf('GET /oauth/authorize')]);
+  expect(named('GET /oauth/callback')[0]?.links).toEqual([idOf('POST /oauth/consent')]);
+  expect(token.links).toEqual([idOf('GET /oauth/callback')]);
   expect(collector.only('POST')).toMatchObject({
     kind: 3,
     traceId: token.traceId,

@@ -12,6 +12,8 @@ export interface CollectedSpan {
   /** 2 is an error. */
   readonly status: number | undefined;
   readonly attributes: Readonly<Record<string, unknown>>;
+  /** Ids of the spans that it has a link to. */
+  readonly links: readonly string[];
   /** Of what sent it. */
   readonly resource: Readonly<Record<string, unknown>>;
   /** Milliseconds. */
@@ -82,6 +84,7 @@ interface OtlpSpan {
   readonly kind: number;
   readonly status?: { readonly code?: number };
   readonly attributes: readonly OtlpAttribute[];
+  readonly links?: readonly { readonly spanId: string }[];
   readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
 }
@@ -94,6 +97,7 @@ const readSpans = ({ resourceSpans }: OtlpTraces): readonly CollectedSpan[] =>
         parentSpanId: span.parentSpanId || undefined,
         status: span.status?.code,
         attributes: readAttributes(span.attributes),
+        links: (span.links ?? []).map(({ spanId }) => spanId),
         resource: readAttributes(resource.attributes),
         duration: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,
       })),
