@@ -23,14 +23,21 @@ function countSame(
   return count;
 }
 
+/** Of each row only what lies within `most` of the diagonal: the rest is beyond in any case. */
 function compareRows(one: string, other: string, most: number): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: other.length + 1 }, (_, at) => at);
+  const band = Math.min(most, Math.max(one.length, other.length));
+  if (Math.abs(one.length - other.length) > band) return Number.POSITIVE_INFINITY;
+  const createRow = () => new Array<number>(other.length + 1).fill(Number.POSITIVE_INFINITY);
+  let beforeLast = createRow();
+  let last = createRow().map((_, at) => (at <= band ? at : Number.POSITIVE_INFINITY));
+  let row = createRow();
   let leastOfLast = 0;
   for (let i = 1; i <= one.length; i += 1) {
-    const row = [i];
-    let least = i;
-    for (let j = 1; j <= other.length; j += 1) {
+    const first = Math.max(1, Math.ceil(i - band));
+    const end = Math.min(other.length, Math.floor(i + band));
+    row[first - 1] = first === 1 && i <= band ? i : Number.POSITIVE_INFINITY;
+    let least = row[first - 1] ?? 0;
+    for (let j = first; j <= end; j += 1) {
       const isSame = one[i - 1] === other[j - 1];
       const isSwapped =
         i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
@@ -40,12 +47,13 @@ function compareRows(one: string, other: string, most: number): number {
         (last[j - 1] ?? 0) + (isSame ? 0 : 1),
         isSwapped ? (beforeLast[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
       );
-      row.push(distance);
+      row[j] = distance;
       least = Math.min(least, distance);
     }
+    if (end < other.length) row[end + 1] = Number.POSITIVE_INFINITY;
     // A row builds on the two before it: once both are beyond, all are.
     if (Math.min(least, leastOfLast) > most) return Number.POSITIVE_INFINITY;
-    [beforeLast, last, leastOfLast] = [last, row, least];
+    [beforeLast, last, row, leastOfLast] = [last, row, beforeLast, least];
   }
   const distance = last[other.length] ?? 0;
   return distance <= most ? distance : Number.POSITIVE_INFINITY;

@@ -3,10 +3,12 @@ import { computeEditDistance } from './edit-distance.ts';
 
 /** Longer names are no typing mistakes, and comparing them costs the product of their lengths. */
 const MAX_LENGTH = 64;
+/** Nobody mistypes more; and each costs time with every name of a long list. */
+const MAX_MISTAKES = 5;
 
 /**
  * The known name that is most like `name`; undefined when none is. Letter case and separators do not
- * count (`max_results` is `maxResults`), then a third of the characters may be wrong.
+ * count (`max_results` is `maxResults`), then a third of the characters may be wrong, five at most.
  */
 export function findNearestName(name: string, knownNames: readonly string[]): string | undefined {
   const judge = createJudgeLikeness(name);
@@ -32,7 +34,7 @@ export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   return function judgeLikeness(candidate, least) {
     if (candidate.length > MAX_LENGTH) return Number.POSITIVE_INFINITY;
     const normalized = normalize(candidate);
-    const allowed = Math.max(wanted.length, normalized.length) / 3;
+    const allowed = Math.min(Math.max(wanted.length, normalized.length) / 3, MAX_MISTAKES);
     const most = Math.min(allowed, least);
     // What they have in common, in whatever order, says so of nearly all names of a long list.
     const atLeast = Math.max(wanted.length, normalized.length) - countShared(normalized);

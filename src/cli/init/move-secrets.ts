@@ -126,10 +126,14 @@ const SETTING_NAMES: ReadonlySet<string> = new Set(
   SETTINGS.flatMap(({ variable, alias = variable }) => [variable, alias]),
 );
 
+/** The gateway's own process reads `.env`: Node.js, TLS, the loader of the system or a package in it would obey these. */
+const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/;
+
 /**
  * Other servers may make the same name, and settings of the gateway have some: whoever shares one gets what is not his.
  */
-function findFreeName(name: string, secrets: Readonly<Record<string, string>>): string {
+function findFreeName(wanted: string, secrets: Readonly<Record<string, string>>): string {
+  const name = OBEYED.test(wanted) ? `SERVER_${wanted.replace(/_PROXY$/, '_PROXY_VALUE')}` : wanted;
   const isTaken = (variable: string): boolean =>
     SETTING_NAMES.has(variable) || Object.hasOwn(secrets, variable);
   let free = name;

@@ -1,11 +1,12 @@
 // What servers must not be together, and what the settings of the gateway rule out.
 import { X509Certificate } from 'node:crypto';
-import type {
-  GatewayFile,
-  HttpUpstreamConfig,
-  ProgramUser,
-  StdioUpstreamConfig,
-  UpstreamConfig,
+import {
+  countKeptCharacters,
+  type GatewayFile,
+  type HttpUpstreamConfig,
+  type ProgramUser,
+  type StdioUpstreamConfig,
+  type UpstreamConfig,
 } from './gateway-file.ts';
 import { commonMembers, httpMembers, stdioMembers } from './members/server-members.ts';
 import type { PlacedServer } from './members/servers-shape.ts';
@@ -16,7 +17,7 @@ import type { MemberReader } from './shapes/object.ts';
 /** The servers with what their paths lead to. Reports at each what is wrong. */
 export async function checkServers(
   servers: readonly PlacedServer[],
-  naming: Pick<GatewayFile, 'separator' | 'names'>,
+  naming: Naming,
   options: ParseOptions,
 ): Promise<readonly UpstreamConfig[]> {
   servers.forEach((server, index) => {
@@ -25,6 +26,8 @@ export async function checkServers(
   const users = await findUsers(servers, options);
   return servers.map((server) => completeServer(server, options, users));
 }
+
+type Naming = Pick<GatewayFile, 'separator' | 'names' | 'maxNameLength'>;
 
 /** By what the file or RUN_PROGRAMS_AS calls them. */
 type Users = ReadonlyMap<string, FoundProgramUser>;
@@ -45,7 +48,7 @@ async function findUsers(
 
 function checkName(
   { config, givenName, members }: PlacedServer,
-  { separator, names }: Pick<GatewayFile, 'separator' | 'names'>,
+  { separator, names, maxNameLength }: Naming,
   earlier: readonly PlacedServer[],
 ): void {
   const { name, prefix } = config;
@@ -61,6 +64,11 @@ function checkName(
     members.report('With "names": "strict" a prefix has no dot. Use _ or -.', commonMembers.prefix);
   const namesake = earlier.find((other) => other.config.name === name);
   const rival = earlier.find((other) => overlap(other.config.prefix, prefix, separator));
+  const kept = countKeptCharacters(maxNameLength);
+  const cut = (one: string) => (one + separator).slice(0, kept);
+  const likeness = earlier.find(
+    (other) => prefix !== '' && cut(other.config.prefix) === cut(prefix),
+  );
   if (namesake !== undefined)
     members.report(
       describeSameName(name, {
@@ -72,6 +80,12 @@ function checkName(
   else if (rival !== undefined)
     members.report(
       `Its names would begin like those of ${rival.config.name} (line ${rival.members.line}): ${describePrefixes(prefix, rival.config.prefix)}. Give one of them another "prefix".`,
+      commonMembers.prefix,
+    );
+  // Only a hash would tell their tools apart, which a server could hit with a name of its choice.
+  else if (likeness !== undefined)
+    members.report(
+      `Where its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
       commonMembers.prefix,
     );
 }

@@ -18,6 +18,13 @@ export interface GatewayFile {
   readonly meansNoRules: boolean;
 }
 
+/** At the end of a name that was cut: hexadecimal digits of its SHA-256, after `_`. */
+export const NAME_HASH_CHARACTERS = 8;
+
+/** What stays of a name that is longer than `maxNameLength`. */
+export const countKeptCharacters = (maxNameLength: number): number =>
+  maxNameLength - NAME_HASH_CHARACTERS - 1;
+
 /** One MCP server behind the gateway. */
 export type UpstreamConfig = HttpUpstreamConfig | StdioUpstreamConfig;
 

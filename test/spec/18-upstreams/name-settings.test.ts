@@ -22,21 +22,6 @@ test.each([32, 48, 63, 128])(
   },
 );
 
-test('§18.2 names: servers whose prefixes are cut to the same text keep their tools apart', async () => {
-  const prefix = 'a-rather-long-name-of-a-server';
-  const [one, two] = [await serveTools('search'), await serveTools('edit')];
-  const gateway = await start({
-    file: { maxNameLength: 32, mcpServers: { [`${prefix}1`]: one.url, [`${prefix}2`]: two.url } },
-  });
-  const names = await gateway.listNames('tools/list');
-  expect(names).toHaveLength(2);
-  const session = await gateway.open();
-  for (const [index, ran] of ['ran search', 'ran edit'].entries()) {
-    const { json } = await gateway.call(session, 'tools/call', { name: names[index] });
-    expect(json.result.content[0].text).toBe(ran);
-  }
-});
-
 test('§18.2 names: "names": "strict" leaves letters, digits, _ and - of tools and prompts, and they can be called', async () => {
   const server = await serve({
     tools: [buildTool('repo.read'), buildTool('a-b_C9')],
@@ -100,6 +85,16 @@ test.each([
   { file: { maxNameLength: 129 }, says: /^mcp\.json:\d+: maxNameLength: 129 is not valid\./ },
   { file: { maxNameLength: '48' }, says: /^mcp\.json:\d+: maxNameLength: .*without quotes/ },
   { file: { names: 'loose' }, says: /^mcp\.json:\d+: names: "loose" is not valid\. .*own.*strict/ },
+  {
+    file: {
+      maxNameLength: 32,
+      mcpServers: {
+        'company-internal-search-a': { url: 'https://a.example' },
+        'company-internal-search-b': { url: 'https://b.example' },
+      },
+    },
+    says: /^mcp\.json:\d+: mcpServers\.company-internal-search-b: Where its names are cut \("maxNameLength": 32\), the first 23 characters would be those of company-internal-search-a \(line \d+\)\. Give one of them a shorter "prefix"\./,
+  },
   {
     file: { names: 'strict', separator: '.' },
     says: /^mcp\.json:\d+: separator: With "names": "strict" the separator has no dot/,

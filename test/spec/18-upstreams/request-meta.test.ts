@@ -8,7 +8,11 @@ import { startRelayGateway } from '../../support/upstreams/relay-gateway.ts';
 import { startRelayServer1 } from '../../support/upstreams/relay-server-1.ts';
 import { startRelayServer2 } from '../../support/upstreams/relay-server-2.ts';
 
-const OWN = { 'com.example/tenant': { id: 7, tags: ['a', null] }, plain: 'x' };
+const OWN = {
+  'com.example/tenant': { id: 7, tags: ['a', null] },
+  'example.com/mcp': 'its own',
+  plain: 'x',
+};
 
 async function startRelay(start: typeof startRelayServer1 | typeof startRelayServer2) {
   const server = closeAfterTest(await start());
@@ -59,6 +63,16 @@ test.each(ERAS)(
         'io.modelcontextprotocol/related-task': { taskId: 'forged' },
         tracestate: 'forged=1',
         baggage: 'forged=1',
+        Baggage: 'forged=1',
+        Traceparent: 'forged',
+        b3: 'forged',
+        'X-B3-TraceId': 'forged',
+        'uber-trace-id': 'forged',
+        'uberctx-user': 'forged',
+        'modelcontextprotocol.io/x': 'forged',
+        'dev.mcp.tools/x': 'forged',
+        'IO.ModelContextProtocol/x': 'forged',
+        ...JSON.parse('{"__proto__": {"forged": true}}'),
       },
     });
     const [meta] = listMetas('tools/call');

@@ -57,6 +57,22 @@ const catalog = createLocalCatalog({
       },
     }),
     defineTool({
+      name: 'pretends',
+      description: 'Fails by an error of somebody else, who calls it as the gateway does.',
+      inputSchema: { type: 'object' },
+      run() {
+        throw Object.assign(new Error('postgres://user:secret@db'), { name: 'ToolError' });
+      },
+    }),
+    defineTool({
+      name: 'rambles',
+      description: 'Tells more than any model can read.',
+      inputSchema: { type: 'object' },
+      run() {
+        throw new ToolError('x'.repeat(1_000_000));
+      },
+    }),
+    defineTool({
       name: 'mine',
       description: 'Needs a user.',
       inputSchema: { type: 'object' },
@@ -212,6 +228,14 @@ test.each(['2025-11-25', '2025-06-18', '2024-11-05'])(
     expect(gateway.log.slice(before).filter(({ level }) => level === 'error')).toEqual([]);
   },
 );
+
+test('§4.4 only a ToolError of the gateway tells its message, and no more of it than 10,000 characters', async () => {
+  const own = await openVersion('2025-11-25');
+  const read = async (name: string) =>
+    (await gateway.call(own, 'tools/call', { name, arguments: {} })).json.result.content[0].text;
+  expect(await read('pretends')).toMatch(/^pretends failed; reference \w+\.$/);
+  expect(await read('rambles')).toBe('x'.repeat(10_000));
+});
 
 test('§7.1 an unexpected failure of a prompt is -32603 without its message, which is logged', async () => {
   const { json, text } = await gateway.call(session, 'prompts/get', { name: 'broken' });

@@ -6,7 +6,7 @@ import { generateReference } from '../../../core/ids.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { Arguments, Catalog, RawResult } from '../catalog/catalog.ts';
 import type { ToolResult } from '../catalog/content.ts';
-import { isToolError } from '../catalog/define/tool-error.ts';
+import { isToolError, readWords } from '../catalog/define/tool-error.ts';
 import type { Era } from '../protocol/revisions.ts';
 import type { CallContext } from './context.ts';
 
@@ -40,7 +40,7 @@ export function createCallTool({ catalog, metrics, clock }: CallToolDeps, era: E
       if (context.signal.aborted) throw cause;
       if (isToolError(cause)) {
         record('error');
-        return toErrorResult(cause.message);
+        return toErrorResult(readWords(cause));
       }
       record('exception');
       // The message may have secrets, such as an address with a password: it is for the log alone.

@@ -10,7 +10,7 @@ const MAX_LEVELS = 16;
 export function readForeignMeta(meta: JsonObject): JsonObject | undefined {
   let foreign: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
-    if (isOfOneHop(key)) continue;
+    if (isOfOneHop(key) || isReserved(key)) continue;
     foreign ??= [];
     foreign.push([key, meta[key]]);
   }
@@ -20,6 +20,18 @@ export function readForeignMeta(meta: JsonObject): JsonObject | undefined {
   const members = Object.fromEntries(foreign);
   return Buffer.byteLength(JSON.stringify(members)) > MAX_BYTES ? undefined : members;
 }
+
+/**
+ * What MCP keeps for itself (the second label of the prefix says so), and what carries a trace or its baggage under other
+ * names: servers would take it for the gateway's word.
+ */
+const isReserved = (key: string): boolean => {
+  const name = key.toLowerCase();
+  return isOfOneHop(name) || RESERVED.test(name);
+};
+
+const RESERVED =
+  /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
 
 /** Whether that many levels are enough for it. */
 function hasLevels(value: unknown, levels: number): boolean {

@@ -1,8 +1,12 @@
 // §18.2: how clients call what a server has, and to whom a name belongs.
 import { hash } from 'node:crypto';
-import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import {
+  countKeptCharacters,
+  type GatewayFile,
+  NAME_HASH_CHARACTERS,
+  type UpstreamConfig,
+} from '../../../core/gateway-file/gateway-file.ts';
 
-const HASH_CHARACTERS = 8;
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
 
@@ -28,8 +32,8 @@ export function createNaming({
 }: Pick<GatewayFile, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
   const isStrict = names === 'strict';
   /** What stays of a longer name, before `_` and the hash. */
-  const keptCharacters = maxNameLength - HASH_CHARACTERS - 1;
-  const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${HASH_CHARACTERS}}$`, 'su');
+  const keptCharacters = countKeptCharacters(maxNameLength);
+  const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${NAME_HASH_CHARACTERS}}$`, 'su');
   const toStart = (prefix: string) => (prefix === '' ? '' : prefix + separator);
   // Names that are cut begin with no more than this of a prefix.
   const toMark = (prefix: string) => toStart(prefix).slice(0, keptCharacters);
@@ -45,12 +49,12 @@ export function createNaming({
       : longestFirst.find(([mark]) => name.startsWith(mark));
   const clean = (name: string) => (isStrict ? name.replace(NOT_STRICT, '_') : name);
 
-  /** A name that is too long ends in 8 characters of its SHA-256, so that it stays another than its like. */
+  /** A name that is too long ends in characters of its SHA-256, so that it stays another than its like. */
   function shorten(name: string): string {
     const characters = [...name];
     if (characters.length <= maxNameLength) return clean(name);
     const kept = characters.slice(0, keptCharacters).join('');
-    return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, HASH_CHARACTERS)}`;
+    return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
   }
 
   function toOwnName({ prefix }: Pick<UpstreamConfig, 'prefix'>, name: string) {

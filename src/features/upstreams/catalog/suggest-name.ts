@@ -1,6 +1,6 @@
 // §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
 import type { Clock } from '../../../core/clock.ts';
-import { createJudgeLikeness } from '../../../core/nearest-name.ts';
+import { createJudgeLikeness, type JudgeLikeness } from '../../../core/nearest-name.ts';
 import { createTurns } from '../../../core/turns.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { Access } from './access.ts';
@@ -23,6 +23,21 @@ export type SuggestName = (
   context: Context,
 ) => Promise<string | undefined>;
 
+/** So many are compared at most: what comes after them is not suggested. */
+const MAX_COMPARED = 10_000;
+
+/**
+ * Of the whole process: one search at a time. Each takes only its turns of the event loop, but many at once would leave
+ * little between them for everybody else.
+ */
+let lastSearch: Promise<unknown> = Promise.resolve();
+
+function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Result> {
+  const searching = lastSearch.then(search);
+  lastSearch = searching.catch(() => {});
+  return searching;
+}
+
 export function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestName {
   const isVisible = (kind: ListKind, entry: Entry, who: Who) =>
     view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
@@ -31,13 +46,16 @@ export function createSuggestName({ view, access, clock }: SuggestNameDeps): Sug
     // URIs are copied and not remembered; and they may hold what only one call was given.
     if (LIST_KINDS[kind].ruled === 'resource') return undefined;
     const judge = createJudgeLikeness(name);
-    if (judge === undefined) return undefined;
+    return judge && searchAfterOthers(() => search(kind, judge, who, context));
+  };
+
+  async function search(kind: ListKind, judge: JudgeLikeness, who: Who, context: Context) {
     const work = createTurns(clock);
     const entries = await view.listAtHand(kind, who, context);
     await access.prepareFor(who, work);
     let nearest: Entry | undefined;
     let least = Number.POSITIVE_INFINITY;
-    for (const [place, entry] of entries.entries()) {
+    for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
       if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
       // Models leave the prefix out, or write that of another gateway.
       const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
@@ -46,5 +64,5 @@ export function createSuggestName({ view, access, clock }: SuggestNameDeps): Sug
       least = distance;
     }
     return view.shown === 'own' ? nearest?.ownName : nearest?.name;
-  };
+  }
 }
