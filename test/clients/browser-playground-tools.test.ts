@@ -137,24 +137,23 @@ test('§19.5 playground: names without a server’s prefix are one list', async 
 });
 
 test.each([
-  { width: 390, place: 'below' },
-  { width: 1280, place: 'beside' },
-  { width: 1920, place: 'beside' },
-])('§19.5 playground: at $width px the result stands $place the form', async ({ width, place }) => {
-  const { page } = await connect('', width);
-  await callTool(page, 'echo', { text: 'hello' });
-  await expect.poll(() => resultOf(page).innerText()).toBe('Said: hello');
-  const form = await page.locator('.pg-call form').boundingBox();
-  const result = await page.getByRole('region', { name: 'Result' }).boundingBox();
-  if (form === null || result === null) throw new Error('Something is not shown.');
-  expect(result.y >= form.y + form.height ? 'below' : 'other').toBe(
-    place === 'below' ? 'below' : 'other',
-  );
-  expect(result.x >= form.x + form.width ? 'beside' : 'other').toBe(
-    place === 'beside' ? 'beside' : 'other',
-  );
-  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-});
+  { width: 390, isBeside: false },
+  { width: 1280, isBeside: true },
+  { width: 1920, isBeside: true },
+])(
+  '§19.5 playground: the result stands beside the form, or below it where there is no room ($width px)',
+  async ({ width, isBeside }) => {
+    const { page } = await connect('', width);
+    await callTool(page, 'echo', { text: 'hello' });
+    await expect.poll(() => resultOf(page).innerText()).toBe('Said: hello');
+    const form = await page.locator('.pg-call form').boundingBox();
+    const result = await page.getByRole('region', { name: 'Result' }).boundingBox();
+    if (form === null || result === null) throw new Error('Something is not shown.');
+    expect(result.x >= form.x + form.width).toBe(isBeside);
+    expect(result.y >= form.y + form.height).toBe(!isBeside);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+  },
+);
 
 test('§19.5 playground: a result goes when another tool is chosen, a call starts, or one is not sent', async () => {
   const { page } = await connect();
