@@ -193,7 +193,7 @@ test('§19.5 playground: a required text is not sent empty by accident, and an o
 
   await page.getByRole('checkbox', { name: 'Send it empty' }).check();
   await page.getByRole('button', { name: 'Call the tool' }).click();
-  await expect.poll(() => resultOf(page).innerText()).toBe('Said:');
+  await expect.poll(() => resultOf(page).innerText()).toBe('Said: ');
   expect(bodies.map((body) => JSON.parse(body).params.arguments)).toEqual([{ text: '' }]);
 
   // An item that was added and not filled in is none.
