@@ -196,7 +196,7 @@ test('§19.5 playground: the keyboard alone is enough', async () => {
   const { page } = await own.open('/playground');
   await page.getByRole('button', { name: 'Log in', exact: true }).focus();
   await page.keyboard.press('Enter');
-  await page.getByText('Approve and Deny appear').waitFor();
+  await page.getByRole('group', { name: 'Approve and Deny become active' }).waitFor();
   await page.keyboard.press('Tab');
   await page.getByRole('button', { name: 'Approve' }).waitFor();
   await page.keyboard.press('Tab');
