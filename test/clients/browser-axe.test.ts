@@ -18,7 +18,7 @@ const PAGES = [
       await logInToPlayground(page);
       await callTool(page, 'echo', { text: 'hello' });
       await page.getByText(/^Done in/).waitFor();
-      await page.locator('.pg-exchanges summary').last().click();
+      await page.locator('.pg-exchanges summary').first().click();
     },
   },
   {

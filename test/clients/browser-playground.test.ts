@@ -62,7 +62,7 @@ test('§19.5 playground: every step of the login is shown, those before it left 
     'Open a session',
   ]);
 
-  const visit = page.locator('.pg-exchanges li').nth(3);
+  const visit = page.locator('.pg-exchanges li').filter({ hasText: 'Go to the login page' });
   await visit.locator('summary').click();
   await expect.poll(() => visit.innerText()).toMatch(/Request\nGET \S+code_challenge_method=S256/);
   expect(await visit.innerText()).toMatch(/Location: \S+\/playground\/callback\?code=/);
@@ -196,7 +196,7 @@ test('§19.5 playground: the keyboard alone is enough', async () => {
   const { page } = await own.open('/playground');
   await page.getByRole('button', { name: 'Log in', exact: true }).focus();
   await page.keyboard.press('Enter');
-  await page.getByText('Approve and Deny appear').waitFor();
+  await page.getByRole('group', { name: 'Approve and Deny become active' }).waitFor();
   await page.keyboard.press('Tab');
   await page.getByRole('button', { name: 'Approve' }).waitFor();
   await page.keyboard.press('Tab');

@@ -85,6 +85,6 @@ export const chooseEra = (page: Page, era: string): Promise<void> =>
 export const resultOf = (page: Page) =>
   page.getByRole('region', { name: 'Result' }).locator('pre').first();
 
-/** The requests that the playground shows. */
-export const steps = (page: Page): Promise<string[]> =>
-  page.locator('.pg-step > span:first-child').allInnerTexts();
+/** The requests that the playground shows, in the order in which they were sent: the page has the newest first. */
+export const steps = async (page: Page): Promise<string[]> =>
+  (await page.locator('.pg-step > span:first-child').allInnerTexts()).reverse();

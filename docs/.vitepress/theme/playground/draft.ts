@@ -6,7 +6,8 @@ export interface Draft {
   /** Of what is called. */
   readonly kind: string;
   readonly name: string;
-  readonly input: FieldInput;
+  /** Undefined where nothing was entered yet: somebody followed a link to it. */
+  readonly input: FieldInput | undefined;
 }
 
 /** As it was stored over a login. */
@@ -16,7 +17,7 @@ export function readDraft(stored: unknown): Draft | undefined {
   const name = readText(stored, 'name');
   return kind === undefined || name === undefined
     ? undefined
-    : { kind, name, input: isFieldInput(stored.input) ? stored.input : {} };
+    : { kind, name, input: isFieldInput(stored.input) ? stored.input : undefined };
 }
 
 const isFieldInput = (value: unknown): value is FieldInput =>

@@ -8,6 +8,10 @@ export type KindName = keyof Inventory;
 export interface Kind {
   readonly name: KindName;
   readonly title: string;
+  /** One of them. */
+  readonly noun: string;
+  /** Whether names begin with the prefix of the server behind the gateway (§18.2). */
+  readonly hasPrefixes: boolean;
   /** On the button. */
   readonly verb: string;
   /** JSON Schema of what the user enters. */
@@ -15,22 +19,28 @@ export interface Kind {
   createRequest(item: JsonObject, input: JsonObject): McpRequest;
 }
 
+export const TOOLS: Kind = {
+  name: 'tools',
+  title: 'Tools',
+  noun: 'tool',
+  hasPrefixes: true,
+  verb: 'Call the tool',
+  getSchema: ({ inputSchema }) => inputSchema,
+  createRequest: ({ name, inputSchema }, input) => ({
+    method: 'tools/call',
+    params: { name, arguments: input },
+    title: `Call ${name}`,
+    inputSchema,
+  }),
+};
+
 export const KINDS: readonly Kind[] = [
-  {
-    name: 'tools',
-    title: 'Tools',
-    verb: 'Call the tool',
-    getSchema: ({ inputSchema }) => inputSchema,
-    createRequest: ({ name, inputSchema }, input) => ({
-      method: 'tools/call',
-      params: { name, arguments: input },
-      title: `Call ${name}`,
-      inputSchema,
-    }),
-  },
+  TOOLS,
   {
     name: 'prompts',
     title: 'Prompts',
+    noun: 'prompt',
+    hasPrefixes: true,
     verb: 'Get the prompt',
     getSchema: ({ arguments: given }) => createArgumentSchema(given),
     createRequest: ({ name }, input) => ({
@@ -42,6 +52,8 @@ export const KINDS: readonly Kind[] = [
   {
     name: 'resources',
     title: 'Resources',
+    noun: 'resource',
+    hasPrefixes: false,
     verb: 'Read the resource',
     getSchema: () => ({ type: 'object', properties: {} }),
     createRequest: ({ uri }) => createReadRequest(String(uri)),
@@ -49,6 +61,8 @@ export const KINDS: readonly Kind[] = [
   {
     name: 'templates',
     title: 'Templates',
+    noun: 'template',
+    hasPrefixes: false,
     verb: 'Read the resource',
     getSchema: ({ uriTemplate }) => createVariableSchema(String(uriTemplate)),
     createRequest: ({ uriTemplate }, input) =>
@@ -82,16 +96,19 @@ const VARIABLE = /\{([+#./;?&]?)([^}]+)\}/g;
 const listNames = (list: string): readonly string[] =>
   list.split(',').map((name) => name.replace(/[*]$|:\d+$/, ''));
 
+/** Those that are a part of the address itself are required; what an operator puts behind it may be left out. */
 function createVariableSchema(template: string): JsonObject {
-  const names = [...template.matchAll(VARIABLE)].flatMap(([, , list = '']) => listNames(list));
+  const variables = [...template.matchAll(VARIABLE)].flatMap(([, sign = '', list = '']) =>
+    listNames(list).map((name) => ({ name, isRequired: sign === '' || sign === '+' })),
+  );
   return {
     type: 'object',
-    properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
-    required: names,
+    properties: Object.fromEntries(variables.map(({ name }) => [name, { type: 'string' }])),
+    required: variables.filter(({ isRequired }) => isRequired).map(({ name }) => name),
   };
 }
 
-/** RFC 6570 for texts: what its operators put before, between and around the values. */
+/** RFC 6570 for texts, of which some may be left out: what its operators put before, between and around the values. */
 const OPERATORS: Readonly<
   Record<string, { readonly first: string; readonly separator: string; readonly isNamed?: true }>
 > = {
@@ -110,9 +127,10 @@ const expandTemplate = (template: string, values: JsonObject): string =>
     const { first, separator, isNamed } = OPERATORS[sign] ?? { first: '', separator: ',' };
     const isReserved = sign === '+' || sign === '#';
     const encode = isReserved ? encodeURI : encodeURIComponent;
-    const parts = listNames(list).map((name) => {
-      const value = encode(readText(values, name) ?? '');
-      return isNamed ? `${name}=${value}` : value;
+    const parts = listNames(list).flatMap((name) => {
+      const value = readText(values, name);
+      if (value === undefined) return [];
+      return isNamed ? `${name}=${encode(value)}` : encode(value);
     });
-    return first + parts.join(separator);
+    return parts.length === 0 ? '' : first + parts.join(separator);
   });

@@ -22,6 +22,8 @@ interface TextField extends FieldBase {
   readonly kind: 'text';
   readonly inputType: 'text' | 'email' | 'url' | 'date' | 'datetime-local' | 'password';
   readonly isLong: boolean;
+  /** Whether the empty text may be a value. */
+  readonly mayBeEmpty: boolean;
 }
 
 interface NumberField extends FieldBase {
@@ -56,6 +58,9 @@ interface JsonField extends FieldBase {
 
 /** Of a text, number, choice or JSON its text; of a list its items; of a group its members. */
 export type FieldInput = string | FieldInput[] | { [member: string]: FieldInput };
+
+/** Of a text that is empty on purpose, where '' is one that was not entered. No keyboard types it. */
+export const EMPTY_TEXT = '\0';
 
 const MAX_DEPTH = 6;
 /** How many fields a form may have. Beyond, JSON is entered: schemas come from servers, and may refer to themselves. */
@@ -103,11 +108,12 @@ type CreateField = (schema: JsonObject, base: FieldBase, place: Place) => Field;
 
 const createJsonField: CreateField = (_schema, base) => ({ ...base, kind: 'json' });
 
-const createTextField: CreateField = ({ format, maxLength }, base) => ({
+const createTextField: CreateField = ({ format, minLength, maxLength }, base) => ({
   ...base,
   kind: 'text',
   inputType: INPUT_TYPES.get(format) ?? 'text',
   isLong: typeof maxLength === 'number' && maxLength > LONG_TEXT,
+  mayBeEmpty: format === undefined && !(typeof minLength === 'number' && minLength > 0),
 });
 
 const createListField: CreateField = (schema, base, place) => {
@@ -278,7 +284,7 @@ function readField(
     return items.map((item, at) => readField(field.item, item, `${path}/${at}`, problems));
   }
   const text = typeof input === 'string' ? input : '';
-  if (text === '' && field.kind !== 'text') {
+  if (text === '') {
     if (field.isRequired) problems.set(path, MISSING[field.kind]);
     return undefined;
   }
@@ -329,7 +335,7 @@ type LeafKind = 'text' | 'number' | 'boolean' | 'choice' | 'json';
 const READERS: {
   readonly [Kind in LeafKind]: (text: string, field: Field & { kind: Kind }) => unknown;
 } = {
-  text: (text, { isRequired }) => (text === '' && !isRequired ? undefined : text),
+  text: (text) => (text === EMPTY_TEXT ? '' : text),
   number(text, { isInteger }) {
     const value = Number(text);
     return Number.isFinite(value) && (!isInteger || Number.isInteger(value)) ? value : INVALID;
@@ -345,7 +351,8 @@ const READERS: {
   },
 };
 
-const MISSING: Readonly<Record<Exclude<LeafKind, 'text'>, string>> = {
+const MISSING: Readonly<Record<LeafKind, string>> = {
+  text: 'Enter a value.',
   number: 'Enter a number.',
   boolean: 'Choose yes or no.',
   choice: 'Choose one.',
