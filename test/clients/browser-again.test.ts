@@ -121,7 +121,7 @@ test('§4.6 consent: the keyboard is enough, and shows where it is', async () =>
     );
   await page.keyboard.press('Tab');
   expect(await focus()).toEqual([
-    expect.stringMatching(/^Approve and Deny appear/),
+    expect.stringMatching(/^Approve and Deny become active/),
     'solid',
     '3px',
   ]);

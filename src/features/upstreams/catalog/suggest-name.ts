@@ -1,7 +1,7 @@
 // §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
 import type { Clock } from '../../../core/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../../../core/nearest-name.ts';
-import { createTurns } from '../../../core/turns.ts';
+import { createTurns, type Turns } from '../../../core/turns.ts';
 import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
@@ -46,23 +46,32 @@ export function createSuggestName({ view, access, clock }: SuggestNameDeps): Sug
     // URIs are copied and not remembered; and they may hold what only one call was given.
     if (LIST_KINDS[kind].ruled === 'resource') return undefined;
     const judge = createJudgeLikeness(name);
-    return judge && searchAfterOthers(() => search(kind, judge, who, context));
-  };
-
-  async function search(kind: ListKind, judge: JudgeLikeness, who: Who, context: Context) {
+    if (judge === undefined) return undefined;
     const work = createTurns(clock);
     const entries = await view.listAtHand(kind, who, context);
     await access.prepareFor(who, work);
-    let nearest: Entry | undefined;
-    let least = Number.POSITIVE_INFINITY;
-    for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
-      if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      // Models leave the prefix out, or write that of another gateway.
-      const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
-      if (distance >= least || !isVisible(kind, entry, who)) continue;
-      nearest = entry;
-      least = distance;
-    }
+    const isMeant = (entry: Entry) => isVisible(kind, entry, who);
+    const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
     return view.shown === 'own' ? nearest?.ownName : nearest?.name;
+  };
+}
+
+interface Search {
+  readonly judge: JudgeLikeness;
+  isMeant(entry: Entry): boolean;
+  readonly work: Turns;
+}
+
+async function findNearest(entries: readonly Entry[], { judge, isMeant, work }: Search) {
+  let nearest: Entry | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
+    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+    // Models leave the prefix out, or write that of another gateway.
+    const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
+    if (distance >= least || !isMeant(entry)) continue;
+    nearest = entry;
+    least = distance;
   }
+  return nearest;
 }
