@@ -116,7 +116,7 @@ test('§4.6 consent: the keyboard is enough, and shows where it is', async () =>
   await own.ask(page);
   const focus = () =>
     page.evaluate<string[]>(
-      `(({ textContent }, { outlineStyle, outlineWidth }) => [textContent, outlineStyle, outlineWidth])
+      `(({ ariaLabel, textContent }, { outlineStyle, outlineWidth }) => [ariaLabel ?? textContent, outlineStyle, outlineWidth])
         (document.activeElement, getComputedStyle(document.activeElement))`,
     );
   await page.keyboard.press('Tab');
