@@ -91,13 +91,17 @@ export async function dev(options: StartOptions): Promise<void> {
   const announce = openAnnouncements();
   let endServerNotes = () => {};
 
-  async function announceServed(gateway: Gateway, setup?: Setup): Promise<void> {
+  async function announceServed(
+    gateway: Gateway,
+    setup?: Setup,
+    loaded?: readonly string[],
+  ): Promise<void> {
     const served = configFile && { ...configFile, ...(setup && { setup }) };
     announce({
       kind: 'announcement',
       ...createBanner(config, { login, tokenUrl, configFile: served, envFile }),
       summary: await summarize(gateway, catalog ?? builtInCatalog, served?.setup),
-      loaded: setup && configFile?.path,
+      loaded,
     });
     endServerNotes();
     if (config.server.logFormat === 'json') return;
@@ -112,7 +116,8 @@ export async function dev(options: StartOptions): Promise<void> {
     catalog,
     envFile,
     configFile,
-    onReload: (setup) => void serving.then((gateway) => announceServed(gateway, setup)),
+    onReload: (setup, changed) =>
+      void serving.then((gateway) => announceServed(gateway, setup, changed)),
     ...(close && { alsoClose: close }),
   });
   await announceServed(await serving);

@@ -14,8 +14,8 @@ export interface RunOptions {
   readonly alsoClose?: () => Promise<void>;
   /** What stands behind the gateway. */
   readonly configFile?: ConfigFile | undefined;
-  /** Called once the gateway serves what the configuration file says since it changed. */
-  readonly onReload?: ((setup: Setup) => void) | undefined;
+  /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
+  readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
   /** The command line with another port. */
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
@@ -36,9 +36,9 @@ export async function runGateway(
     options.describeWithPort,
   );
   const stopFollowing = configFile?.follow({
-    load: async (setup) => {
+    load: async (setup, changed) => {
       await gateway.reload(setup);
-      onReload?.(setup);
+      onReload?.(setup, changed);
     },
     close: () => close(),
     log: deps.log,

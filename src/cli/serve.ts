@@ -18,7 +18,7 @@ export interface ServeOptions {
   /** What is closed after the service. */
   readonly alsoClose?: () => Promise<void>;
   /** Called once the configuration file is loaded anew. */
-  readonly onReload?: (setup: Setup) => void;
+  readonly onReload?: (setup: Setup, changed: readonly string[]) => void;
 }
 
 /**

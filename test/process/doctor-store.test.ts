@@ -247,12 +247,13 @@ test('§20.2 doctor: in proxy mode it registers once where the settings let no e
   expect(find('registration.schemes').setting).toBe('OAUTH_REDIRECT_SCHEMES');
 });
 
+const scripted = fileURLToPath(
+  new URL('../support/upstreams/scripted-server.mjs', import.meta.url),
+);
+
 test('§20.2 doctor: servers of the configuration file, and what is wrong with the file', async () => {
   const wiki = closeAfterTest(
     await startListingServer({ tools: [buildTool('search'), buildTool('edit')] }),
-  );
-  const scripted = fileURLToPath(
-    new URL('../support/upstreams/scripted-server.mjs', import.meta.url),
   );
   const cwd = await makeFolder();
   const diagnose = async (mcpServers: unknown) => {
@@ -295,6 +296,33 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
   const broken = await diagnose({ wiki: { ulr: wiki.url } });
   expect([broken.code, broken.failures.length > 0]).toEqual([1, true]);
   expect(broken.find('settings').what).toContain('mcp.json');
+});
+
+test('§20.2 doctor: tools that a program hides because "isolation" lets it ask nobody, and the one that shows them', async () => {
+  const cwd = await makeFolder();
+  const findHidden = async (members: object, modes: readonly string[] = ['lists-asking-tools']) => {
+    const files = { command: process.execPath, args: [scripted, ...modes], ...members };
+    await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers: { files } }));
+    const { find, findings } = await runDoctor(undefined, {
+      env: settings({}),
+      args: ['--config', 'mcp.json'],
+      cwd,
+    });
+    expect(find('server').status).toBe('ok');
+    return findings.filter(({ check }) => check === 'server.isolation');
+  };
+  expect(await findHidden({ maxProcesses: 1 })).toEqual([
+    {
+      check: 'server.isolation',
+      status: 'warning',
+      what: 'Tools of files that no client sees: book, survey.',
+      why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+      setting: 'POSTERN_CONFIG',
+      remedy: 'if they are needed, set "isolation": "user" for files in the configuration file.',
+    },
+  ]);
+  expect(await findHidden({ isolation: 'user' })).toEqual([]);
+  expect(await findHidden({}, [])).toEqual([]);
 });
 
 test('§20.2 doctor: names of tools that clients change, and the member of the file that prevents it', async () => {

@@ -308,6 +308,15 @@ describe('postern lock when something is wrong', () => {
       args: ['lock', '--config', 'mcp.json', '--token', '-', '--token-file', 'mcp.json'],
       says: 'Both --token and --token-file are given. Keep one.',
     },
+    {
+      args: ['lock', '--config', 'mcp.json', '--token-file', '-'],
+      input: 'x',
+      says: '--token-file takes the name of a file. To read standard input, write --token -.',
+    },
+    {
+      args: ['init', '--client-secret-file', '-'],
+      says: '--client-secret-file takes the name of a file. To read standard input, write --client-secret -.',
+    },
     { args: ['lock', '--config', 'mcp.json', '--token'], says: '--token needs a value' },
     {
       args: ['lock', '--config', 'mcp.json', '--port', '1'],

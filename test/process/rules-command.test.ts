@@ -33,10 +33,53 @@ async function run(
 
 const BOTH = ['--config', 'mcp.json', '--claims', 'ann.json'] as const;
 
+const BY_ADDRESS = { when: "user.email.endsWith('@x.example')" };
+const NO_EMAIL =
+  'The claims have no "email", so rules see neither user.email nor user.email_verified.';
+const toUnverified = (claim: string) =>
+  `The claims do not say that the address is verified (${claim}), so rules see no user.email.`;
+
 describe('postern rules test', () => {
   test('§18.5 prints what a user sees, and which rule says so, as the page shows', async () => {
     expect(await run(BOTH)).toEqual({ code: 0, stdout: printed, stderr: '' });
   });
+
+  test.each<[rule: object, claims: object, says: string | undefined]>([
+    [BY_ADDRESS, {}, NO_EMAIL],
+    [{ who: { claims: { email: 'ann@x.example' } } }, {}, NO_EMAIL],
+    [{ when: 'user.email_verified' }, {}, NO_EMAIL],
+    [
+      BY_ADDRESS,
+      { email: 1 },
+      NO_EMAIL.replace('have no "email"', 'have an "email" that is not text'),
+    ],
+    [
+      BY_ADDRESS,
+      { email: 'ann@x.example', email_verified: false },
+      toUnverified('"email_verified" is false'),
+    ],
+    [BY_ADDRESS, { email: 'ann@x.example', xms_edov: '0' }, toUnverified('"xms_edov" is "0"')],
+    [
+      { when: 'user.email_verified' },
+      { email: 'ann@x.example' },
+      'The claims do not say whether the address is verified (no "email_verified", nor "xms_edov" of Microsoft Entra), so rules see user.email, but no user.email_verified.',
+    ],
+    [BY_ADDRESS, { email: 'ann@x.example' }, undefined],
+    [{ when: 'user.email_verified' }, { email: 'ann@x.example', email_verified: true }, undefined],
+    [{ when: 'user.sub == "ann"' }, {}, undefined],
+  ])(
+    '§18.5 with the rule %j and the claims %j it says why rules see no address: %s',
+    async (rule, claimed, says) => {
+      const files = {
+        'mcp.json': JSON.stringify({ rules: [{ ...rule, may: ['*'] }] }),
+        'ann.json': JSON.stringify({ sub: 'ann', ...claimed }),
+      };
+      const text = await run([...BOTH, '--item', 'x'], files);
+      expect(text.stdout.split('\n').slice(3)).toEqual(says === undefined ? [''] : ['', says, '']);
+      const json = await run([...BOTH, '--item', 'x', '--json'], files);
+      expect(json.stderr).toBe(says === undefined ? '' : `${says}\n`);
+    },
+  );
 
   test('§18.5 says where "everyone" stands in place of rules', async () => {
     const { code, stdout } = await run([...BOTH, '--item', 'anything'], {

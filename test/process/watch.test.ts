@@ -79,6 +79,18 @@ test('§2.4 dev: the configuration file is loaded without a restart, and repaire
   await expect.poll(() => postern.stdout, SOON).toContain('Reloaded: .env, p.yaml changed.');
 });
 
+test('§2.4 dev: after a change of the lock alone it names the lock, and after SIGHUP no file', async () => {
+  const cwd = await makeFolder();
+  await writeFileIn(cwd, 'p.yaml', 'mcpServers: {}\n');
+  const args = ['dev', '--no-watch', '--config', 'p.yaml'];
+  const postern = await startPostern(ANONYMOUS, { args, cwd });
+  await writeFileIn(cwd, 'postern.lock', '{"version":1,"servers":{}}');
+  await expect.poll(() => postern.stdout, SOON).toContain('Reloaded: postern.lock changed. ');
+  postern.kill('SIGHUP');
+  await expect.poll(() => postern.stdout, SOON).toContain('Reloaded. ');
+  expect(postern.stdout).not.toContain('p.yaml changed');
+});
+
 test('§2.4 dev: where the first start fails, it ends', async () => {
   const cwd = await makeFolder();
   await writeFileIn(cwd, 'catalog.mjs', 'export default nothing;\n');

@@ -23,6 +23,8 @@ export interface TextOption {
   readonly example: string;
   /** Whether `-` is a value: read it from standard input. */
   readonly takesStandardInput?: true;
+  /** What reads standard input in place of this option, where `-` was written for a file. */
+  readonly standardInput?: string;
   /** What is wrong with a value, in words that follow `--port: `. */
   readonly findProblem?: (value: string) => string | undefined;
 }

@@ -111,6 +111,10 @@ function createValueOption(program: Program, flag: string, row: ValueOption): Op
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
   function read(value: string): string {
     if (value === '-' && row.kind === 'text' && row.takesStandardInput) return value;
+    if (value === '-' && row.kind === 'text' && row.standardInput !== undefined)
+      throw refuse(
+        `${flag} takes the name of a file. To read standard input, write ${row.standardInput}.`,
+      );
     // commander takes what follows for the value, be it the next option.
     if (value === '' || value.startsWith('-'))
       throw refuse(`${flag} needs a value, for example ${row.example}.`);

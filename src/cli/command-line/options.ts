@@ -42,6 +42,7 @@ export const TOKEN_FILE = {
   value: 'FILE',
   summary: 'a file with this token: other users of the machine can read what follows --token',
   example: '--token-file token.txt',
+  standardInput: '--token -',
 } as const satisfies TextOption;
 
 export const JSON_OUTPUT = {

@@ -40,6 +40,7 @@ export const initCommand = defineCommand({
       value: 'FILE',
       summary: 'a file with this secret: other users of the machine can read arguments',
       example: '--client-secret-file secret.txt',
+      standardInput: '--client-secret -',
     },
     audience: {
       kind: 'text',

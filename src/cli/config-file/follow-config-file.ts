@@ -35,6 +35,8 @@ export function followConfigFile(options: FollowOptions): () => void {
   let isLoading = false;
   let isOutdated = false;
   let hasEnded = false;
+  /** Since it was last loaded. */
+  const changed = new Set<string>();
 
   /** One after the other; of changes meanwhile the last one counts. */
   async function reload(): Promise<void> {
@@ -78,16 +80,25 @@ export function followConfigFile(options: FollowOptions): () => void {
       );
       return;
     }
-    await load(parsed.setup);
+    const files = [...changed];
+    changed.clear();
+    await load(parsed.setup, files);
     served = describeProtection(parsed.setup);
     for (const warning of parsed.warnings) log.warn(warning);
     log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
   }
 
-  const onChange = () => void reload();
-  const fileWatch = watchFile({ ...watched.file, onChange });
-  const lockWatch = watchFile({ ...watched.lock, onChange });
-  onHangUp({ reload: onChange, close });
+  const watch = (file: WatchedFile) =>
+    watchFile({
+      ...file,
+      onChange() {
+        changed.add(file.path);
+        void reload();
+      },
+    });
+  const fileWatch = watch(watched.file);
+  const lockWatch = watch(watched.lock);
+  onHangUp({ reload: () => void reload(), close });
   return () => {
     hasEnded = true;
     fileWatch.stop();

@@ -21,15 +21,18 @@ export async function findProgramUser(text: string): Promise<FoundProgramUser> {
     uid === undefined
       ? entry.user
       : { uid: Number(uid), gid: Number(gid), name: entry.user?.name, home: entry.user?.home };
-  if (user === undefined)
-    return refuse(
-      `This system has no user ${quote(text)}. Create it, for example by useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`,
-    );
+  if (user === undefined) return refuse(describeUnknown(text));
   const problem = findIdProblem(user.uid, user.gid);
   return problem === undefined ? { kind: 'found', user } : refuse(`${quote(text)} ${problem}`);
 }
 
 const refuse = (message: string): FoundProgramUser => ({ kind: 'problem', message });
+
+/** The group of a user that the system does not know must be said, too. */
+const describeUnknown = (text: string): string =>
+  /^\d+$/.test(text)
+    ? `This system has no user ${quote(text)}, and ${quote(text)} is a number without a group. Write uid:gid, such as ${text}:${text}.`
+    : `This system has no user ${quote(text)}. Create it, for example by useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`;
 
 function findIdProblem(uid: number, gid: number): string | undefined {
   if (uid > MAX_ID || gid > MAX_ID) return `is out of range: the largest number is ${MAX_ID}.`;

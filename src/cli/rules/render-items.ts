@@ -16,8 +16,8 @@ export interface Asked {
   readonly meansNoRules: boolean;
   readonly user: UserContext;
   readonly clientId: string | undefined;
-  /** Sentences about patterns that fit none of the items, where these are all that there is. */
-  readonly idlePatterns: readonly string[];
+  /** Sentences that are about no single item. */
+  readonly notes: readonly string[];
 }
 
 /** For programs: one object for each item. */
@@ -50,8 +50,7 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
       .join('  ')
       .trimEnd(),
   );
-  const { idlePatterns } = asked;
-  const notes = idlePatterns.length === 0 ? [] : ['', ...idlePatterns];
+  const notes = asked.notes.length === 0 ? [] : ['', ...asked.notes];
   return [describeAsked(items, asked), '', ...lines, ...notes].join('\n');
 }
 

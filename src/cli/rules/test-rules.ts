@@ -13,6 +13,7 @@ import { UsageError } from '../command-line/usage-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
 import { readConfiguration } from '../lock/read-configuration.ts';
 import { findIdlePatterns } from './find-idle-patterns.ts';
+import { findMissingEmail } from './find-missing-email.ts';
 import { listItems } from './list-items.ts';
 import { readClaims } from './read-claims.ts';
 import { type JudgedItem, renderItems, toJson } from './render-items.ts';
@@ -56,10 +57,11 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
   });
   const isAboutAll = options.tool === undefined && options.item.length === 0;
   const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
-  const asked = { path, meansNoRules: file.meansNoRules, user, clientId, idlePatterns };
+  const notes = [...findMissingEmail(file, user), ...idlePatterns];
+  const asked = { path, meansNoRules: file.meansNoRules, user, clientId, notes };
   console.log(escapeInvisible(options.json ? toJson(judged) : renderItems(judged, asked)));
-  // The JSON lists items, and has no place for patterns.
-  if (options.json) for (const sentence of idlePatterns) console.error(escapeInvisible(sentence));
+  // The JSON lists items, and has no place for what is said of all.
+  if (options.json) for (const sentence of notes) console.error(escapeInvisible(sentence));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }

@@ -8,8 +8,8 @@ export interface Announcement extends Banner {
   readonly kind: 'announcement';
   /** How much is served, and what was kept. */
   readonly summary: string;
-  /** The file that was loaded anew while it ran; undefined after a start. */
-  readonly loaded: string | undefined;
+  /** The changed files that were loaded while it ran, none where somebody asked for that; undefined after a start. */
+  readonly loaded: readonly string[] | undefined;
 }
 
 /** One more line. */
@@ -46,12 +46,11 @@ export function createAnnouncer(write: (text: string) => void, hasKeys = false):
       if (told === undefined) {
         print(hasKeys ? renderShortBanner(announcement) : renderBanner(announcement));
       } else {
-        const files = loaded === undefined ? changedFiles : [loaded];
+        const files = loaded ?? changedFiles;
+        const why = files.length === 0 ? '' : `: ${files.join(', ')} changed`;
         const known = told.facts.map((fact) => renderFacts([fact]));
         const changed = facts.filter((fact) => !known.includes(renderFacts([fact])));
-        print(
-          `Reloaded: ${files.join(', ')} changed. ${summary}.\n${renderFacts(changed)}`.trimEnd(),
-        );
+        print(`Reloaded${why}. ${summary}.\n${renderFacts(changed)}`.trimEnd());
       }
       told = announcement;
     },

@@ -166,6 +166,31 @@ const REFUSALS: readonly (readonly [what: string, respond: Respond, words: RegEx
   ],
 ];
 
+describe('a server that refuses the token in "headers"', () => {
+  const refuseToken =
+    /^it refuses the token in its "headers" \(401\): check that it is complete .*, is for this server, and has neither expired nor been revoked$/;
+  const wantLogin: Respond = (res) =>
+    void res.writeHead(401, { 'www-authenticate': 'Bearer resource_metadata="x"' }).end();
+  const refuse: Respond = (res) => void res.writeHead(401).end();
+
+  test.each([
+    ['a token', { authorization: 'Bearer t' }, refuse, refuseToken],
+    ['a key', { 'x-api-key': 'k' }, refuse, refuseToken],
+    ['a token, and wants a login', { authorization: 'Bearer t' }, wantLogin, refuseToken],
+    ['something else', { 'x-tenant': 'a' }, refuse, /refuses the credentials/],
+    ['a token of a user', undefined, refuse, /refuses the credentials/],
+  ])('§18.4 says so where it was sent %s', async (_what, headers, respond, words) => {
+    const server = closeAfterTest(await startScriptedHttp('session'));
+    server.answer('server/discover', respond);
+    const auth = { type: 'forward', audience: 'a' } as const;
+    const { upstream } = await openTo({
+      url: server.url,
+      ...(headers === undefined ? { auth, headers: { authorization: 'Bearer t' } } : { headers }),
+    });
+    await expect(upstream.describe(caller)).rejects.toThrow(words);
+  });
+});
+
 describe('a server of which calls fail', () => {
   test('§18.4 that is there stays up, and is looked for ever less often', async () => {
     const clock = manualClock();

@@ -228,10 +228,25 @@ test('§18.3 stdio: a question goes to the call under way', async () => {
   });
 });
 
-test('§18.3 stdio: a question of a shared process is an error', async () => {
-  const stdio = useStdio();
-  expect(await ask(stdio, ann, { action: 'accept' })).toEqual(NOT_ASKED);
-});
+test.each([
+  ['elicitation/create', '"isolation": "user"'],
+  ['sampling/createMessage', '"isolation": "user"'],
+  ['roots/list', '"isolation": "user" and "roots": true'],
+])(
+  '§18.3 stdio: the question %s of a shared process is an error, and the log says once which "isolation" lets it ask',
+  async (method, remedy) => {
+    const stdio = useStdio();
+    const call = () => callTool(stdio, 'ask', { method, params: {} }, { caller: ann });
+    expect(JSON.parse(await call())).toEqual(NOT_ASKED);
+    await call();
+    expect(stdio.lines.filter(({ level }) => level === 'warn')).toMatchObject([
+      {
+        msg: `The MCP server files wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set ${remedy} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
+        server: 'files',
+      },
+    ]);
+  },
+);
 
 test('§18.3 stdio: a question that may belong to several clients is an error', async () => {
   const stdio = useStdio(perUser);
@@ -278,6 +293,7 @@ test('§18.3 stdio: a server may ping, and is told what is not offered', async (
   const read = async (method: string) => JSON.parse(await callTool(stdio, 'ask', { method }));
   expect(await read('ping')).toEqual({ result: {} });
   expect(await read('tools/list')).toEqual(NOT_ASKED);
+  expect(stdio.lines.filter(({ level }) => level === 'warn')).toEqual([]);
 });
 
 test('§18.3 stdio: the least severe level that is wanted is set, and log messages reach their call', async () => {

@@ -168,7 +168,10 @@ const methods = {
     };
   },
   'tools/list': () => ({
-    tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' } })),
+    tools: [...Object.keys(tools), ...listAskingTools()].map((name) => ({
+      name,
+      inputSchema: { type: 'object' },
+    })),
   }),
   'tools/call': async (params, id) => {
     const tool = tools[params.name];
@@ -192,6 +195,11 @@ const methods = {
     return {};
   },
 };
+/** As some servers do, for clients that can be asked only. */
+const listAskingTools = () =>
+  modes.has('lists-asking-tools') && clientCapabilities.elicitation !== undefined
+    ? ['book', 'survey']
+    : [];
 const subscriptions = [];
 tools.subscriptions = () => subscriptions;
 

@@ -5,11 +5,11 @@ import { createNaming } from '../../../features/upstreams/catalog/naming.ts';
 import { createPrepareList } from '../../../features/upstreams/catalog/prepare-list.ts';
 import { NO_LOCK } from '../../../features/upstreams/lock/lock.ts';
 import { type Finding, warning } from '../finding.ts';
+import { describeNames } from './describe-names.ts';
 
 const CHECK = 'server.names';
 /** What all clients that were tried take, with the name of the gateway that some put in front. */
 const SAFE_LENGTH = 48;
-const SHOWN_NAMES = 5;
 
 /** `tools` is what the server listed. */
 export function checkNames(
@@ -47,10 +47,8 @@ function warnOfNames(
   { problem, ...advice }: { problem: string; why: string; remedy: string },
 ): readonly Finding[] {
   if (names.length === 0) return [];
-  const more = names.length - SHOWN_NAMES;
-  const shown = [...names.slice(0, SHOWN_NAMES), ...(more > 0 ? [`${more} more`] : [])].join(', ');
   return [
-    warning(CHECK, `Names of tools of ${name} ${problem}: ${shown}.`, {
+    warning(CHECK, `Names of tools of ${name} ${problem}: ${describeNames(names)}.`, {
       ...advice,
       setting: 'POSTERN_CONFIG',
     }),

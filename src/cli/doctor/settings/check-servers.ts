@@ -4,7 +4,7 @@ import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gat
 import { describeCause } from '../../../core/log.ts';
 import { hideSecretArguments } from '../../../core/secret-texts.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
-import { needsUser } from '../../../features/upstreams/credentials/needs-user.ts';
+import { dependsOnUser, needsUser } from '../../../features/upstreams/credentials/needs-user.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -20,6 +20,7 @@ import {
 import { warnOfOwnUser } from '../../programs/warn-of-own-user.ts';
 import { createCollectingLog, type LogEntry } from '../collecting-log.ts';
 import { type Finding, failure, ok, unknown, warning } from '../finding.ts';
+import { allowOwnProcess, checkIsolation } from './check-isolation.ts';
 import { checkNames } from './check-names.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
@@ -52,7 +53,8 @@ export async function checkServers({
                 remedy: 'give an access token of a user: --token-file FILE.',
               }),
             ]
-          : checkServer(servers.openUpstream(server), caller, {
+          : checkServer(server, servers.openUpstream(allowOwnProcess(server)), {
+              caller: dependsOnUser(server) ? caller : GATEWAY_CALLER,
               file: setup.file,
               logged: entries,
             }),
@@ -83,12 +85,17 @@ function checkUsers(
   ];
 }
 
+interface ServerCheck {
+  readonly caller: UpstreamCaller;
+  readonly file: GatewayFile;
+  readonly logged: readonly LogEntry[];
+}
+
 async function checkServer(
+  config: UpstreamConfig,
   upstream: Upstream,
-  caller: UpstreamCaller,
-  { file, logged }: { readonly file: GatewayFile; readonly logged: readonly LogEntry[] },
+  { caller, file, logged }: ServerCheck,
 ): Promise<readonly Finding[]> {
-  const { config } = upstream;
   const { name } = config;
   const limit = AbortSignal.timeout(TIME_LIMIT_MS);
   const tooLate = new Promise<never>((_, reject) => {
@@ -106,6 +113,10 @@ async function checkServer(
             `${name} answers, and has ${count} ${count === 1 ? 'tool' : 'tools'}. ${tellEra(upstream, caller)}`,
           ),
       ...checkNames(file, config, tools),
+      ...(await Promise.race([
+        checkIsolation(config, upstream, tools, limit),
+        tooLate.catch((): readonly Finding[] => []),
+      ])),
     ];
   } catch (error) {
     return [describeFailure(config, error, logged)];

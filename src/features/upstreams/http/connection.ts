@@ -81,6 +81,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
   const { origin, pathname, search } = new URL(config.url);
   const path = pathname + search;
   const configured = toHeaderList(config.headers);
+  const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
   const posted = [
     ...configured,
     ...['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
@@ -172,6 +173,7 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     body,
     maxBytes,
     isAnswered: true,
+    hasToken,
     countAnswer: (onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
     openPace: () =>
       messagePace.open({ server: config.name, user: caller.user?.sub, isShared: false }),
@@ -228,6 +230,9 @@ export function createConnection(config: HttpUpstreamConfig, deps: ConnectionDep
     },
   };
 }
+
+/** Of a header: services have names of their own beside Authorization, such as X-API-Key. */
+const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);
 
 const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
   caller === GATEWAY_CALLER ? { server } : { sub: caller.user?.sub };

@@ -91,7 +91,7 @@ export function createEraMemory(deps: EraMemoryDeps): EraMemory {
         isHandshake: true,
       });
       if (outcome.kind === 'refused' && isFinal(outcome.status)) {
-        throw toRefusal(outcome.status, outcome.headers);
+        throw toRefusal(outcome);
       }
       return outcome;
     } catch (error) {

@@ -27,6 +27,8 @@ export interface ExchangeRequest {
   readonly maxBytes: number;
   /** What has no answer is accepted by its status, whatever the body. */
   readonly isAnswered: boolean;
+  /** Among its headers is a token of the configuration file, and none of a user. */
+  readonly hasToken: boolean;
   /** Counts what of the answer is in memory; `onDrop` is called when it takes too much. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer;
   /** Of the messages in the answer. */
@@ -56,6 +58,8 @@ export type ExchangeEnd =
       readonly status: number;
       readonly headers: IncomingHttpHeaders;
       readonly body: JsonObject | undefined;
+      /** `hasToken` of the request. */
+      readonly hadToken: boolean;
     }
   | { readonly kind: 'failed'; readonly error: UpstreamError };
 
@@ -130,7 +134,8 @@ export function startExchange(
 
   function createBody(status: number, headers: IncomingHttpHeaders): AnswerBody {
     if (status >= 300) {
-      return createRefusalBody((value) => end({ kind: 'refused', status, headers, body: value }));
+      const refusal = { kind: 'refused', status, headers, hadToken: exchange.hasToken } as const;
+      return createRefusalBody((value) => end({ ...refusal, body: value }));
     }
     listener.onStart?.(headers);
     const complete = () => end({ kind: 'complete', status, headers });

@@ -96,12 +96,22 @@ export class RefusalError extends UpstreamError {
 }
 
 /** Why a status that is no success ends the request. */
-export const toRefusal = (status: number, headers: IncomingHttpHeaders): RefusalError =>
-  new RefusalError(status, describeRefusal(status, headers));
+export const toRefusal = (answer: RefusedAnswer): RefusalError =>
+  new RefusalError(answer.status, describeRefusal(answer));
 
-function describeRefusal(status: number, headers: IncomingHttpHeaders): string {
+export interface RefusedAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  /** The request had a token of the configuration file's "headers", and none of a user. */
+  readonly hadToken: boolean;
+}
+
+function describeRefusal({ status, headers, hadToken }: RefusedAnswer): string {
   if (status >= 300 && status < 400) {
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
+  }
+  if (status === 401 && hadToken) {
+    return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
   }
   if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? '')) {
     return 'it wants each user to log in at it (401), which this version does not do: configure a token in its "headers", or token-exchange in its "auth"';

@@ -11,7 +11,7 @@ export function getResult(outcome: CallOutcome): JsonObject {
   if (outcome.kind === 'result') return outcome.result;
   const error = findError(outcome);
   if (error === undefined && outcome.kind === 'refused') {
-    throw toRefusal(outcome.status, outcome.headers);
+    throw toRefusal(outcome);
   }
   throw new UpstreamError('error', 'it answered with an error', {
     ...(error !== undefined && { jsonRpcError: error }),

@@ -78,7 +78,7 @@ export async function openSseChannel(
   function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
     if (posted.kind === 'failed') end(posted.error);
     else if (posted.kind === 'refused' && posted.status === 404) {
-      end(toRefusal(posted.status, posted.headers));
+      end(toRefusal(posted));
     } else if (posted.kind === 'refused') rpc.receiveValue({ id });
   }
 
@@ -141,9 +141,7 @@ function findPath(data: string, url: string): string | undefined {
 
 function toEndError(end: ExchangeEnd): UpstreamError {
   if (end.kind === 'failed') return end.error;
-  return end.kind === 'refused'
-    ? toRefusal(end.status, end.headers)
-    : createInvalidError('it ended its stream');
+  return end.kind === 'refused' ? toRefusal(end) : createInvalidError('it ended its stream');
 }
 
 async function initialize(

@@ -10,17 +10,21 @@ const ASKING_METHODS: readonly string[] = [
   'roots/list',
 ];
 
+/** What only a client can answer. */
+export const isQuestion = ({ method }: ServerRequest): boolean => ASKING_METHODS.includes(method);
+
 const METHOD_NOT_FOUND = -32601;
 const INTERNAL_ERROR = -32603;
 
 /** The whole JSON-RPC response. Never rejects. */
 export async function answerRequest(
-  { id, method, params }: ServerRequest,
+  request: ServerRequest,
   onRequest: UpstreamRequest['onRequest'],
   signal: CancelSignal,
 ): Promise<JsonObject> {
+  const { id, method, params } = request;
   if (method === 'ping') return { jsonrpc: '2.0', id, result: {} };
-  if (onRequest === undefined || !ASKING_METHODS.includes(method)) {
+  if (onRequest === undefined || !isQuestion(request)) {
     const error = { code: METHOD_NOT_FOUND, message: 'This client does not answer such requests' };
     return { jsonrpc: '2.0', id, error };
   }

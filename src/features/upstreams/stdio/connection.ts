@@ -59,6 +59,8 @@ export interface ConnectionDeps
   readonly clock: Clock;
   /** Milliseconds without progress after which a request ends. */
   readonly timeoutMs: number;
+  /** The server wanted to ask a client, and `canAttribute` is false. */
+  onUnattributed?(method: string): void;
   /** False where the process does not read what was written before. */
   write(line: string): boolean;
 }
@@ -70,7 +72,12 @@ export function createConnection(deps: ConnectionDeps): Connection {
   const { clock, timeoutMs, canAttribute, write } = deps;
   const forgotten = new Set<unknown>();
   const calls = createCalls(clock);
-  const questions = createQuestions({ listCalls: calls.list, canAsk: canAttribute, send });
+  const questions = createQuestions({
+    listCalls: calls.list,
+    canAsk: canAttribute,
+    send,
+    onUnattributed: (method) => deps.onUnattributed?.(method),
+  });
   let lastId = 0;
   let failure: UpstreamError | undefined;
 

@@ -1,6 +1,7 @@
 // §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
 import type { JsonObject } from '../../../core/json.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
+import { isQuestion } from '../messages/answer-request.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
 import { createServerQuestions } from '../transport/server-questions.ts';
 import { attribute } from './attribution.ts';
@@ -17,6 +18,8 @@ export interface QuestionsDeps {
   listCalls(): readonly Call[];
   /** Whether all calls of the process are of one user, so that a question can be told to belong to one of them. */
   readonly canAsk: boolean;
+  /** One was refused because of that. */
+  onUnattributed?(method: string): void;
   /** A whole message. */
   send(message: JsonObject): void;
 }
@@ -24,7 +27,8 @@ export interface QuestionsDeps {
 /** At once, of one process. */
 const MAX_OPEN = 100;
 
-export function createQuestions({ listCalls, canAsk, send }: QuestionsDeps): Questions {
+export function createQuestions(deps: QuestionsDeps): Questions {
+  const { listCalls, canAsk, send } = deps;
   const open = createServerQuestions();
 
   const findCall = (): Call | undefined =>
@@ -40,6 +44,7 @@ export function createQuestions({ listCalls, canAsk, send }: QuestionsDeps): Que
 
   return {
     receive(question) {
+      if (!canAsk && isQuestion(question)) deps.onUnattributed?.(question.method);
       if (open.size < MAX_OPEN) void answer(question);
       else send(createTooManyError(question.id));
     },

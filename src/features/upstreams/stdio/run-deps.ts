@@ -26,6 +26,7 @@ export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): R
   const { answerMemory, messagePace, inheritedFiles } = deps;
   let processes = 0;
   let strayAnswers = 0;
+  let isUnattributedNoted = false;
   const warnOfStrayAnswers = createWarnThrottle(clock, () =>
     log.warn(
       `The server ${server} sent answers to no request, or second ones. They were dropped.`,
@@ -45,9 +46,20 @@ export function createRunDeps(config: StdioUpstreamConfig, deps: ProcessDeps): R
       strayAnswers += 1;
       warnOfStrayAnswers();
     },
+    onUnattributed(method) {
+      if (isUnattributedNoted) return;
+      isUnattributedNoted = true;
+      log.warn(describeUnattributed(config, method), { server });
+    },
     countProcess(change) {
       processes += change;
       onProcessCount?.(processes);
     },
   };
+}
+
+/** The server itself may not say which of its tools are missing for that reason. */
+function describeUnattributed({ name, roots }: StdioUpstreamConfig, method: string): string {
+  const needsRoots = method === 'roots/list' && !roots;
+  return `The MCP server ${name} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`;
 }

@@ -38,6 +38,8 @@ export interface RunDeps {
   readonly answerMemory: AnswerMemory;
   readonly messagePace: MessagePace;
   onStrayAnswer(): void;
+  /** A process that all share wanted to ask a client. */
+  onUnattributed(method: string): void;
   /** A process was started (1), or has ended (-1). */
   countProcess(change: 1 | -1): void;
 }
@@ -77,6 +79,7 @@ export function startRun(deps: RunDeps, options: RunOptions): ServerRun {
     write: (line) => child.write(line),
     onNotification: options.onNotification,
     onStrayAnswer: deps.onStrayAnswer,
+    onUnattributed: deps.onUnattributed,
   });
 
   const child = startChild(
