@@ -1,13 +1,21 @@
 // §18.3: what servers log outside of calls, for the client's session that it belongs to.
+import type { Clock } from '../../../core/clock.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { createPassWhenKnown } from '../../../core/pass-when-known.ts';
 import { createTurns } from '../../../core/turns.ts';
+import type { Access } from './access.ts';
 import { ALL_KINDS } from './list-kinds.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
-import type { ListenDeps } from './listen-to-servers.ts';
 import type { Plan } from './plan.ts';
 import type { Server } from './server.ts';
-import type { Who } from './view.ts';
+import type { View, Who } from './view.ts';
+
+export interface LogDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+  getPlan(): Plan;
+}
 
 /** Only servers over streamable HTTP have a stream of the client's own session, and in the session era only. */
 export function mayTellOfLogs({ upstream, lists }: Server, who: Who): boolean {
@@ -27,7 +35,7 @@ interface Sight {
 
 /** Whoever may see nothing of a server hears nothing of it. */
 export function createPassLogs(
-  deps: ListenDeps,
+  deps: LogDeps,
   server: Server,
   who: Who,
   pass: (params: JsonObject) => void,
@@ -55,7 +63,7 @@ export function createPassLogs(
 
 /** As far as it is known without asking the server. */
 async function maySeeAny(
-  { view, access, clock }: ListenDeps,
+  { view, access, clock }: LogDeps,
   { name }: Server,
   who: Who,
 ): Promise<boolean> {
