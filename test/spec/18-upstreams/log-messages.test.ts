@@ -182,16 +182,21 @@ test('§18.3 log messages of a server that keeps no sessions reach nobody: they 
     sendJson(res, toResult(request, { tools: [buildTool('t')] })),
   );
   server.answer('GET', (res) => void streams.push(startEvents(res)));
-  const gateway = await start({ mcpServers: { a: server.url } });
+  const other = await serveLogging();
+  const gateway = await start({ mcpServers: { a: server.url, b: other.url } });
   const client = await openClient(gateway);
   await client.ask('tools/list');
   const stream = await client.watch();
   await expect.poll(() => streams.length, PATIENT).toBe(2);
+  await expect.poll(other.openStreams, PATIENT).toBe(2);
   for (const one of streams) {
     one.write(`data: ${JSON.stringify(logged(info('whose?')))}\n\n`);
     one.write('data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n');
   }
+  // By now the gateway has read what came before it.
   expect(await stream.next()).toMatchObject({ method: 'notifications/tools/list_changed' });
+  other.notify(MESSAGE, info('the first'));
+  expect(await nextLog(stream)).toEqual(logged(info('the first')));
   stream.hangUp();
 });
 
