@@ -1,13 +1,18 @@
 // §18.3: what servers log outside of calls.
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/core/clock.ts';
+import { loadConfig } from '../../../src/core/config/load.ts';
+import { openStore } from '../../../src/core/store/open.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { openClient, type SessionClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
+import { collectLog } from '../../support/gateway/log.ts';
 import { closeAfterTest, useFresh, useShared } from '../../support/lifetimes.ts';
 import { startRedis } from '../../support/stores/redis.ts';
+import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import {
   type CatalogGatewayOptions,
   startForTest,
@@ -26,6 +31,10 @@ const MESSAGE = 'notifications/message';
 
 const start = (file: object, options: Partial<CatalogGatewayOptions> = {}) =>
   startForTest({ ...options, file, env: { MCP_STREAMS: 'true', ...options.env } });
+
+/** Of what a server says on the stream of a client's session this is told at once: what came before has been read. */
+const COMPLETE = 'notifications/elicitation/complete';
+const COMPLETED = { elicitationId: 'e-1' };
 
 const info = (data: unknown) => ({ level: 'info', data }) as const;
 const logged = (params: object) => ({ jsonrpc: '2.0', method: MESSAGE, params });
@@ -191,10 +200,10 @@ test('§18.3 log messages of a server that keeps no sessions reach nobody: they 
   await expect.poll(other.openStreams, PATIENT).toBe(2);
   for (const one of streams) {
     one.write(`data: ${JSON.stringify(logged(info('whose?')))}\n\n`);
-    one.write('data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n');
+    const completed = { jsonrpc: '2.0', method: COMPLETE, params: COMPLETED };
+    one.write(`data: ${JSON.stringify(completed)}\n\n`);
   }
-  // By now the gateway has read what came before it.
-  expect(await stream.next()).toMatchObject({ method: 'notifications/tools/list_changed' });
+  expect(await nextLog(stream)).toMatchObject({ method: COMPLETE });
   other.notify(MESSAGE, info('the first'));
   expect(await nextLog(stream)).toEqual(logged(info('the first')));
   stream.hangUp();
@@ -313,6 +322,49 @@ test('§18.5 rules: whoever may see nothing of a server hears none of its log me
   expect(await nextLog(ann)).toEqual(logged(info('a three')));
   await expectSilence(bob, 'three');
   for (const stream of [ann, bob]) stream.hangUp();
+});
+
+test('§18.4 log messages outside of calls are dropped while the store cannot say the level, and it is asked once a second', async () => {
+  const clock = manualClock();
+  const server = await serveLogging();
+  const folder = closeAfterTest(await createTemporaryFolder());
+  const config = loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR: folder.path });
+  const store = await openStore(config, { clock: systemClock, log: collectLog().log });
+  let isDown = false;
+  let lookups = 0;
+  const gateway = await start(
+    { mcpServers: { a: server.url } },
+    {
+      clock,
+      deps: {
+        store: {
+          ...store,
+          async admitRequest(windows, access) {
+            // Requests of clients are counted in windows.
+            if (windows.length === 0) lookups += 1;
+            if (windows.length === 0 && isDown) throw new Error('The store is down.');
+            return store.admitRequest(windows, access);
+          },
+        },
+      },
+    },
+  );
+  const client = await openClient(gateway);
+  await client.ask('tools/list');
+  const stream = await client.watch();
+  await expect.poll(server.openStreams, PATIENT).toBe(2);
+  isDown = true;
+  lookups = 0;
+  for (let at = 0; at < 50; at += 1) server.notify(MESSAGE, info('lost'));
+  server.notify(COMPLETE, COMPLETED);
+  expect(await nextLog(stream)).toMatchObject({ method: COMPLETE });
+  expect(lookups).toBe(1);
+  isDown = false;
+  clock.advance(1_000);
+  for (let at = 0; at < 50; at += 1) server.notify(MESSAGE, info(at));
+  for (let at = 0; at < 50; at += 1) expect(await nextLog(stream)).toEqual(logged(info(at)));
+  expect(lookups).toBe(2);
+  stream.hangUp();
 });
 
 test('§18.4 log messages outside of calls: 1,000 a second are passed on, in their order', async () => {
