@@ -14,3 +14,6 @@ export type LogSeverity = (typeof LOG_SEVERITIES)[number];
 
 export const isLogSeverity = (value: unknown): value is LogSeverity =>
   LOG_SEVERITIES.some((severity) => severity === value);
+
+export const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
+  LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);

@@ -98,6 +98,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         replicas,
         notificationStreams,
         resourceUpdates,
+        sessions,
         clock,
         log,
         sessionKeyPrefix,

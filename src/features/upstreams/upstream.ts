@@ -119,6 +119,8 @@ export interface UpstreamListener {
   resourceUpdated(uri: string): void;
   /** What the user was sent to a URL for is done (MCP 2025-11-25 "Elicitation"). */
   elicitationCompleted?(elicitationId: string): void;
+  /** Params of `notifications/message` that belong to no call, but to the caller's own session at the server. */
+  logged?(params: JsonObject): void;
 }
 
 /** Why a request to a server failed. */

@@ -1,7 +1,7 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { LOG_SEVERITIES, type LogSeverity } from '../../../core/log-severity.ts';
+import { isLessSevere, type LogSeverity } from '../../../core/log-severity.ts';
 import type { SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
@@ -130,6 +130,3 @@ interface Getters {
   getSignal(): AbortSignal;
   getRelay(): Relay;
 }
-
-const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
-  LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);

@@ -104,6 +104,8 @@ export interface CatalogListener {
   resourceUpdated(uri: string): void;
   /** What the user was sent to a URL for is done; only sessions hear of it. */
   elicitationCompleted?(elicitationId: string): void;
+  /** Params of `notifications/message` that belong to no call, as a server wrote them; only for sessions. */
+  logged?(params: JsonObject): void;
 }
 
 /** As another server said it: members that are not known here stay. */

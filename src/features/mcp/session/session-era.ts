@@ -2,7 +2,6 @@
 // notifications, and requests to the client.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
-import { isLogSeverity, type LogSeverity } from '../../../core/log-severity.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import { toFailureResult } from '../calls/call-tool.ts';
@@ -28,6 +27,7 @@ import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts'
 import { adaptContent } from './adapt-content.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
 import { createInitialize } from './initialize.ts';
+import { readLogLevel } from './log-level.ts';
 import type { Questions } from './questions.ts';
 import type { McpReplicas } from './replica-message.ts';
 import {
@@ -196,7 +196,3 @@ async function runSessionMethod(
 
 /** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
-
-/** MCP, logging: until the client says more, the server decides. */
-const readLogLevel = (stored: string | undefined): LogSeverity =>
-  isLogSeverity(stored) ? stored : 'info';

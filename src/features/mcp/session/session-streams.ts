@@ -13,8 +13,10 @@ import {
   type SessionSubscriptionsDeps,
   type StreamOwner,
 } from './session-subscriptions.ts';
+import type { Sessions } from './sessions.ts';
 import { readStoredCapabilities } from './stored-capabilities.ts';
 import { AFTER_ALL_IDS, createStreamIds } from './stream-ids.ts';
+import { createStreamLog } from './stream-log.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */
@@ -27,6 +29,7 @@ export interface SessionStreamsDeps extends SessionSubscriptionsDeps {
   readonly replicas: McpReplicas;
   readonly notificationStreams: NotificationStreams;
   readonly resourceUpdates: ResourceUpdates;
+  readonly sessions: Pick<Sessions, 'readLogLevel'>;
   readonly log: Log;
 }
 
@@ -45,7 +48,7 @@ export const toStreamOwner = (
 });
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
-  const { replicas, notificationStreams, resourceUpdates, log } = deps;
+  const { replicas, notificationStreams, resourceUpdates, sessions, log } = deps;
   const subscriptions = createSessionSubscriptions(deps);
   const streamIds = createStreamIds(deps.clock);
   const openStreams = new Map<string, OpenStream>();
@@ -114,6 +117,11 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
           listChanged: (list) =>
             stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
           resourceUpdated: sendUpdateIfWanted,
+          logged: createStreamLog({
+            clock: deps.clock,
+            stream,
+            readLevel: () => sessions.readLogLevel(sessionId, caller.user),
+          }),
           elicitationCompleted: (elicitationId) =>
             stream.send({
               method: 'notifications/elicitation/complete',

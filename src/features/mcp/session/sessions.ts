@@ -14,6 +14,7 @@ import type {
 } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
 import type { View } from '../calls/view.ts';
+import { readLogLevel } from './log-level.ts';
 
 type User = UserContext | undefined;
 
@@ -65,6 +66,8 @@ export interface Sessions {
    * @throws GatewayError `session_not_found` when the session ended meanwhile.
    */
   setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void>;
+  /** Which log messages the client of the user's session wants now; undefined where it has ended. */
+  readLogLevel(id: string, user: User): Promise<LogSeverity | undefined>;
   /** Ends the user's session. False when there is none. */
   end(id: string, user: User): Promise<boolean>;
   /** Ends anybody's session. False when there is none. */
@@ -94,6 +97,13 @@ export function createSessions(
 
   async function sweep(): Promise<void> {
     metrics.recordSessions('expired', await store.sweepSessions());
+  }
+
+  async function find(id: string): Promise<SessionRecord | undefined> {
+    const access = { sessionId: id, owner: undefined, slideSeconds: undefined };
+    const { session } = await store.admitRequest([], access);
+    if ('failure' in session) throw session.failure;
+    return session.record;
   }
 
   return {
@@ -129,6 +139,11 @@ export function createSessions(
       if (!(await store.setSessionLogLevel(id, user?.sub, logLevel))) fail('session_not_found');
     },
 
+    async readLogLevel(id, user) {
+      const record = await find(id);
+      return record?.userId === user?.sub ? record && readLogLevel(record.logLevel) : undefined;
+    },
+
     async end(id, user) {
       const hasEnded = isSessionId(id) && (await store.endSession(id, user?.sub));
       if (hasEnded) metrics.recordSessions('terminated');
@@ -136,10 +151,7 @@ export function createSessions(
     },
 
     async endAnybodys(id) {
-      const access = { sessionId: id, owner: undefined, slideSeconds: undefined };
-      const { session } = await store.admitRequest([], access);
-      if ('failure' in session) throw session.failure;
-      const { record } = session;
+      const record = await find(id);
       const hasEnded = record !== undefined && (await store.endSession(id, record.userId));
       if (hasEnded) metrics.recordSessions('terminated');
       return hasEnded;

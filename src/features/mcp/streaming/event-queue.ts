@@ -7,6 +7,8 @@ export interface EventQueue {
   end(): void;
   /** Whether more waits for its reader than a slow one may keep in memory. */
   isFull(): boolean;
+  /** Whether half of that would stay free with so many characters more. */
+  hasRoomToSpare(characters: number): boolean;
   /** For one reader. When it leaves early, what waits and what comes is dropped. */
   readonly items: ReplyStream;
 }
@@ -71,6 +73,7 @@ export function createEventQueue(onLeave: () => void = () => {}): EventQueue {
       if (resolveNext !== undefined) passToReader({ done: true, value: undefined });
     },
     isFull: () => waitingCharacters >= MAX_WAITING_CHARACTERS,
+    hasRoomToSpare: (characters) => waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2,
     items: {
       [Symbol.asyncIterator]: () => iterator,
       watchWaiting(listener) {

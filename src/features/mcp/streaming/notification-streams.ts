@@ -11,6 +11,8 @@ export interface NotificationStream {
   readonly response: StreamResponse;
   /** Dropped where the client reads far slower than messages come. */
   send(message: OutgoingMessage): void;
+  /** For what clients can do without: dropped long before, so that it is never why something else is dropped. */
+  sendIfRoom(message: OutgoingMessage): void;
   end(): void;
 }
 
@@ -68,11 +70,19 @@ export function createNotificationStreams(clock: Clock): NotificationStreams {
         queue.end();
       }
 
+      const toEvent = (message: OutgoingMessage) =>
+        toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message }));
+
       return {
         response: { kind: 'stream', events: queue.items },
         send(message) {
           if (queue.isFull()) return;
-          queue.push(toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message })));
+          queue.push(toEvent(message));
+        },
+        sendIfRoom(message) {
+          if (!queue.hasRoomToSpare(0)) return;
+          const event = toEvent(message);
+          if (queue.hasRoomToSpare(event.length)) queue.push(event);
         },
         end,
       };

@@ -7,6 +7,7 @@ import type { ChangeHub } from './change-hub.ts';
 import { canSubscribe } from './describe-view.ts';
 import { BUILT_IN } from './entry.ts';
 import type { Identify } from './identify.ts';
+import { createPassLogs, mayTellOfLogs } from './listen-to-logs.ts';
 import type { Plan } from './plan.ts';
 import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
@@ -69,7 +70,8 @@ export function listenToServers(
   function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
     // Lists that everybody shares the gateway itself hears of.
     const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
-    if (!isNeeded && !mayTellOfElicitations(server, who, own)) return;
+    const passLogs = createLogListener(server, who, own);
+    if (!isNeeded && !mayTellOfElicitations(server, who, own) && passLogs === undefined) return;
     const noteUpdate = createUpdateBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
     const stop = server.upstream.listen(
       who.upstream,
@@ -79,6 +81,7 @@ export function listenToServers(
         },
         resourceUpdated: noteUpdate,
         elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
+        ...(passLogs && { logged: passLogs }),
       },
       own,
     );
@@ -89,6 +92,14 @@ export function listenToServers(
     const description = server.lists.peekDescription(who.upstream);
     if (description !== undefined && !canSubscribe(description.capabilities)) return false;
     return own === undefined || own.length > 0;
+  }
+
+  /** Undefined where nothing that it logs could be told. */
+  function createLogListener(server: Server, who: Who, own: readonly string[] | undefined) {
+    if (own !== undefined || !mayTellOfLogs(server, who)) return undefined;
+    return createPassLogs(deps, server, who, (params) => {
+      if (isOpen) listener.logged?.(params);
+    });
   }
 
   /** It says so in the session that it asked in. */

@@ -19,7 +19,7 @@ export interface View {
   /** Those of servers that are down, too. */
   list(kind: ListKind, who: Who, context: Context): Promise<ListView>;
   /** What `list` would say, as far as it is known without waiting for a server. */
-  listAtHand(kind: ListKind, who: Who, context: Context): Promise<readonly Entry[]>;
+  listAtHand(kind: ListKind, who: Who, context: Context | undefined): Promise<readonly Entry[]>;
   /** By the name, or the template, that clients see here. */
   find(
     kind: ListKind,

@@ -1,5 +1,6 @@
 // Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
 import type { Clock } from '../../../core/clock.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import { routeToListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type {
@@ -33,6 +34,8 @@ export interface Audience {
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
   notify(message: ServerNotification): void;
+  /** Params of a log message that is the session's own. */
+  log(params: JsonObject): void;
 }
 
 export interface ListenersDeps {
@@ -126,6 +129,9 @@ const toAudience = (watch: Watch): Audience => ({
     return [...new Set([...watch.entries].flatMap(({ uris }) => uris ?? []))];
   },
   notify: (message) => tell(watch.entries, message),
+  log(params) {
+    for (const { listener } of watch.entries) listener.logged?.(params);
+  },
 });
 
 function tell(entries: ReadonlySet<Entry>, message: ServerNotification): void {

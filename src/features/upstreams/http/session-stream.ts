@@ -1,4 +1,5 @@
 // MCP "Listening for Messages from the Server": the GET stream of a session.
+import type { JsonObject } from '../../../core/json.ts';
 import {
   readServerMessage,
   type ServerNotification,
@@ -85,8 +86,19 @@ export function createSessionStream(deps: SessionStreamDeps): SessionStream {
       }
 
       function notify(message: ServerNotification): void {
-        if (routeByToken(message, session) || routeToSession(message, session)) return;
-        audience.notify(message);
+        if (message.method === 'notifications/message') log(message.params);
+        else if (!routeProgress(message, session) && !routeToSession(message, session)) {
+          audience.notify(message);
+        }
+      }
+
+      /** Where it is of no call, it is the client's own only if both have sessions. */
+      function log(params: JsonObject): void {
+        const only = session.openRequests.findOnly();
+        if (only?.onLog !== undefined) only.onLog(params);
+        else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
+          audience.log(params);
+        }
       }
 
       const stopOnAbort = () => {
@@ -146,14 +158,10 @@ const SUBSCRIBE = {
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
 const isForGood = (status: number): boolean => status < 500 && status !== 409 && status !== 429;
 
-/** Some servers say on this stream what belongs to a request; whose it is can be told for few of it. */
-function routeByToken({ method, params }: ServerNotification, session: ServerSession): boolean {
-  if (method === 'notifications/progress') {
-    const { progressToken: token } = params;
-    if (typeof token === 'number') session.openRequests.find(token)?.onProgress?.(params);
-    return true;
-  }
-  if (method !== 'notifications/message') return false;
-  session.openRequests.findOnly()?.onLog?.(params);
+/** Some servers say on this stream what belongs to a request. */
+function routeProgress({ method, params }: ServerNotification, session: ServerSession): boolean {
+  if (method !== 'notifications/progress') return false;
+  const { progressToken: token } = params;
+  if (typeof token === 'number') session.openRequests.find(token)?.onProgress?.(params);
   return true;
 }
