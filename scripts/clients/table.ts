@@ -243,10 +243,13 @@ export const CLIENTS: readonly TriedClient[] = [
   npmPackage('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),
   npmPackage('LangChain.js', ['@langchain/mcp-adapters@1.1.4', '@langchain/core'], 'langchain.mjs'),
   npmPackage('Mastra', ['@mastra/mcp@2.0.0'], 'mastra.mjs'),
+  npmPackage('Mastra, its own login', ['@mastra/mcp@2.0.0'], 'mastra-own-login.mjs'),
   npmPackage('OpenAI Agents JS', ['@openai/agents@0.20.0'], 'openai-agents.mjs'),
   pypiPackage('LangChain', ['langchain-mcp-adapters==0.3.2'], 'langchain_client.py'),
   pypiPackage('Pydantic AI', ['pydantic-ai-slim[mcp]==2.68.0'], 'pydantic_ai_client.py'),
   pypiPackage('OpenAI Agents', ['openai-agents==0.24.0'], 'openai_agents_client.py'),
   pypiPackage('LlamaIndex', ['llama-index-tools-mcp==0.6.0'], 'llama_index_client.py'),
   pypiPackage('mcp-use', ['mcp-use==1.7.1'], 'mcp_use_client.py'),
+  pypiPackage('Strands', ['strands-agents==1.62.0'], 'strands_client.py'),
+  pypiPackage('Google ADK', ['google-adk[mcp]==2.13.0'], 'google_adk_client.py'),
 ];
