@@ -16,6 +16,21 @@ export interface TriedClient extends Package {
 const MCP_SERVERS = (entry: object) =>
   JSON.stringify({ mcpServers: { postern: { url: '{url}', ...entry } } });
 
+/** Of Kilo, too, which is made from it. */
+const OPENCODE_CONFIG = JSON.stringify({
+  mcp: { postern: { type: 'remote', url: '{url}' } },
+  permission: 'allow',
+  model: 'stub/stub',
+  small_model: 'stub/stub',
+  provider: {
+    stub: {
+      npm: '@ai-sdk/openai-compatible',
+      options: { baseURL: '{model}/v1', apiKey: 'none' },
+      models: { stub: { tool_call: true } },
+    },
+  },
+});
+
 /** A command that insists on a terminal, and what is to be typed there: drivers/terminal.py. */
 const runInTerminal = (...script: readonly string[]) => ['python3', 'terminal.py', ...script];
 
@@ -46,6 +61,7 @@ const QWEN_PING = runInTerminal(
   'qwen',
   '--yolo',
 );
+const CLINE_PING = ['cline', 'please ping'];
 const GEMINI_PING = ['gemini', '--yolo', '--model', 'gemini-2.5-flash', '-p', 'ping'];
 const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
 
@@ -114,25 +130,23 @@ export const CLIENTS: readonly TriedClient[] = [
     from: 'npm',
     specs: ['opencode-ai@1.18.33'],
     scripts: true,
-    files: {
-      'opencode.json': JSON.stringify({
-        mcp: { postern: { type: 'remote', url: '{url}' } },
-        permission: 'allow',
-        model: 'stub/stub',
-        small_model: 'stub/stub',
-        provider: {
-          stub: {
-            npm: '@ai-sdk/openai-compatible',
-            options: { baseURL: '{model}/v1', apiKey: 'none' },
-            models: { stub: { tool_call: true } },
-          },
-        },
-      }),
-    },
+    files: { 'opencode.json': OPENCODE_CONFIG },
     commands: {
       logIn: ['opencode', 'mcp', 'auth', 'postern'],
       list: ['opencode', 'mcp', 'list'],
       call: ['opencode', 'run', 'ping'],
+    },
+  },
+  {
+    name: 'Kilo CLI',
+    from: 'npm',
+    specs: ['@kilocode/cli@7.7.7'],
+    scripts: true,
+    files: { 'kilo.json': OPENCODE_CONFIG },
+    commands: {
+      logIn: ['kilo', 'mcp', 'auth', 'postern'],
+      list: ['kilo', 'mcp', 'list'],
+      call: ['kilo', 'run', 'ping'],
     },
   },
   {
@@ -179,6 +193,40 @@ export const CLIENTS: readonly TriedClient[] = [
       ),
       // A call does not wait until it has connected: that is for a person to see.
       list: QWEN_PING,
+    },
+  },
+  {
+    name: 'Cline CLI',
+    from: 'npm',
+    specs: ['cline@3.0.65'],
+    files: {
+      'home/.cline/data/settings/providers.json': JSON.stringify({
+        version: 1,
+        lastUsedProvider: 'openai-compatible',
+        providers: {
+          'openai-compatible': {
+            settings: {
+              provider: 'openai-compatible',
+              apiKey: 'none',
+              model: 'stub',
+              baseUrl: '{model}/v1',
+            },
+            updatedAt: '2026-11-23T00:00:00.000Z',
+            tokenSource: 'manual',
+          },
+        },
+      }),
+    },
+    commands: {
+      // Each question has its answer already; the fifth is for a client ID.
+      logIn: runInTerminal(
+        ...['Server name', '\\r', 'Server type', '\\r', 'Server URL', '\\r'],
+        ...['Authentication', '\\r', 'OAuth client ID', '\\r', 'OAuth scope', '\\r'],
+        ...['--until', 'authorization completed', '--'],
+        ...['cline', 'mcp', 'install', 'postern', '--transport', 'http', '{url}'],
+      ),
+      list: CLINE_PING,
+      call: CLINE_PING,
     },
   },
   {
