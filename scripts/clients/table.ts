@@ -11,6 +11,8 @@ export interface TriedClient extends Package {
   readonly commands: Commands;
   /** Of its access tokens; short, so that their end can be waited for. */
   readonly ttlSeconds?: number;
+  /** For each of its commands; a minute unless told. */
+  readonly limitSeconds?: number;
 }
 
 const MCP_SERVERS = (entry: object) =>
@@ -62,6 +64,11 @@ const QWEN_PING = runInTerminal(
   '--yolo',
 );
 const CLINE_PING = ['cline', 'please ping'];
+// It shows its prompt before it has logged in: `/mcp` says when the one tool is there.
+const CONTINUE_PING = runInTerminal(
+  ...['Ask anything', '/mcp\\r', '🔧1', '\\x1b', 'Ask anything', 'please ping\\r'],
+  ...['--until', 'Done.', '--', 'cn', '--auto', '--config', 'config.yaml'],
+);
 const GEMINI_PING = ['gemini', '--yolo', '--model', 'gemini-2.5-flash', '-p', 'ping'];
 const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
 
@@ -148,6 +155,8 @@ export const CLIENTS: readonly TriedClient[] = [
       list: ['kilo', 'mcp', 'list'],
       call: ['kilo', 'run', 'ping'],
     },
+    // It installs what it needs in its first call.
+    limitSeconds: 180,
   },
   {
     name: 'Copilot CLI',
@@ -228,6 +237,32 @@ export const CLIENTS: readonly TriedClient[] = [
       list: CLINE_PING,
       call: CLINE_PING,
     },
+  },
+  {
+    name: 'Continue CLI',
+    from: 'npm',
+    // It starts mcp-remote with npx, which would fetch it.
+    specs: ['@continuedev/cli@1.5.47', 'mcp-remote@0.15.1'],
+    files: {
+      // JSON is YAML, too.
+      'config.yaml': JSON.stringify({
+        name: 'Trial',
+        version: '1.0.0',
+        schema: 'v1',
+        models: [
+          {
+            name: 'stub',
+            provider: 'openai',
+            model: 'stub',
+            apiBase: '{model}/v1',
+            apiKey: 'none',
+            capabilities: ['tool_use'],
+          },
+        ],
+        mcpServers: [{ name: 'postern', type: 'streamable-http', url: '{url}' }],
+      }),
+    },
+    commands: { list: CONTINUE_PING, call: CONTINUE_PING },
   },
   {
     name: 'Inspector',
