@@ -22,6 +22,7 @@ export interface TrialContext {
 
 const DRIVERS = fileURLToPath(new URL('./drivers/', import.meta.url));
 const TTL_SECONDS = 20;
+const LIMIT_SECONDS = 60;
 /** What an earlier run may have left. */
 const KEPT = ['home', 'login-state', 'login.json'];
 
@@ -45,7 +46,8 @@ export async function installAndTry(client: TriedClient, context: TrialContext) 
   };
   try {
     await writeFiles(cwd, mapValues(client.files ?? {}, fill));
-    const stage = { service, cwd, env, fill, signal: how.signal, debug };
+    const limitMs = 1000 * (client.limitSeconds ?? LIMIT_SECONDS);
+    const stage = { service, cwd, env, fill, limitMs, signal: how.signal, debug };
     const row: Row = await tryClient(client.commands, stage);
     return { version: await installedVersion(client, cwd), ...row };
   } finally {

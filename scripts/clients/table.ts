@@ -11,10 +11,27 @@ export interface TriedClient extends Package {
   readonly commands: Commands;
   /** Of its access tokens; short, so that their end can be waited for. */
   readonly ttlSeconds?: number;
+  /** For each of its commands; a minute unless told. */
+  readonly limitSeconds?: number;
 }
 
 const MCP_SERVERS = (entry: object) =>
   JSON.stringify({ mcpServers: { postern: { url: '{url}', ...entry } } });
+
+/** Of Kilo, too, which is made from it. */
+const OPENCODE_CONFIG = JSON.stringify({
+  mcp: { postern: { type: 'remote', url: '{url}' } },
+  permission: 'allow',
+  model: 'stub/stub',
+  small_model: 'stub/stub',
+  provider: {
+    stub: {
+      npm: '@ai-sdk/openai-compatible',
+      options: { baseURL: '{model}/v1', apiKey: 'none' },
+      models: { stub: { tool_call: true } },
+    },
+  },
+});
 
 /** A command that insists on a terminal, and what is to be typed there: drivers/terminal.py. */
 const runInTerminal = (...script: readonly string[]) => ['python3', 'terminal.py', ...script];
@@ -45,6 +62,12 @@ const QWEN_PING = runInTerminal(
   '--',
   'qwen',
   '--yolo',
+);
+const CLINE_PING = ['cline', 'please ping'];
+// It shows its prompt before it has logged in: `/mcp` says when the one tool is there.
+const CONTINUE_PING = runInTerminal(
+  ...['Ask anything', '/mcp\\r', '🔧1', '\\x1b', 'Ask anything', 'please ping\\r'],
+  ...['--until', 'Done.', '--', 'cn', '--auto', '--config', 'config.yaml'],
 );
 const GEMINI_PING = ['gemini', '--yolo', '--model', 'gemini-2.5-flash', '-p', 'ping'];
 const INSPECTOR = ['mcp-inspector', '--cli', '{url}', '--transport', 'http', '--method'];
@@ -114,26 +137,26 @@ export const CLIENTS: readonly TriedClient[] = [
     from: 'npm',
     specs: ['opencode-ai@1.18.33'],
     scripts: true,
-    files: {
-      'opencode.json': JSON.stringify({
-        mcp: { postern: { type: 'remote', url: '{url}' } },
-        permission: 'allow',
-        model: 'stub/stub',
-        small_model: 'stub/stub',
-        provider: {
-          stub: {
-            npm: '@ai-sdk/openai-compatible',
-            options: { baseURL: '{model}/v1', apiKey: 'none' },
-            models: { stub: { tool_call: true } },
-          },
-        },
-      }),
-    },
+    files: { 'opencode.json': OPENCODE_CONFIG },
     commands: {
       logIn: ['opencode', 'mcp', 'auth', 'postern'],
       list: ['opencode', 'mcp', 'list'],
       call: ['opencode', 'run', 'ping'],
     },
+  },
+  {
+    name: 'Kilo CLI',
+    from: 'npm',
+    specs: ['@kilocode/cli@7.7.7'],
+    scripts: true,
+    files: { 'kilo.json': OPENCODE_CONFIG },
+    commands: {
+      logIn: ['kilo', 'mcp', 'auth', 'postern'],
+      list: ['kilo', 'mcp', 'list'],
+      call: ['kilo', 'run', 'ping'],
+    },
+    // It installs what it needs in its first call.
+    limitSeconds: 180,
   },
   {
     name: 'Copilot CLI',
@@ -180,6 +203,66 @@ export const CLIENTS: readonly TriedClient[] = [
       // A call does not wait until it has connected: that is for a person to see.
       list: QWEN_PING,
     },
+  },
+  {
+    name: 'Cline CLI',
+    from: 'npm',
+    specs: ['cline@3.0.65'],
+    files: {
+      'home/.cline/data/settings/providers.json': JSON.stringify({
+        version: 1,
+        lastUsedProvider: 'openai-compatible',
+        providers: {
+          'openai-compatible': {
+            settings: {
+              provider: 'openai-compatible',
+              apiKey: 'none',
+              model: 'stub',
+              baseUrl: '{model}/v1',
+            },
+            updatedAt: '2026-11-23T00:00:00.000Z',
+            tokenSource: 'manual',
+          },
+        },
+      }),
+    },
+    commands: {
+      // Each question has its answer already; the fifth is for a client ID.
+      logIn: runInTerminal(
+        ...['Server name', '\\r', 'Server type', '\\r', 'Server URL', '\\r'],
+        ...['Authentication', '\\r', 'OAuth client ID', '\\r', 'OAuth scope', '\\r'],
+        ...['--until', 'authorization completed', '--'],
+        ...['cline', 'mcp', 'install', 'postern', '--transport', 'http', '{url}'],
+      ),
+      list: CLINE_PING,
+      call: CLINE_PING,
+    },
+  },
+  {
+    name: 'Continue CLI',
+    from: 'npm',
+    // It starts mcp-remote with npx, which would fetch it.
+    specs: ['@continuedev/cli@1.5.47', 'mcp-remote@0.15.1'],
+    files: {
+      // JSON is YAML, too.
+      'config.yaml': JSON.stringify({
+        name: 'Trial',
+        version: '1.0.0',
+        schema: 'v1',
+        models: [
+          {
+            name: 'stub',
+            provider: 'openai',
+            model: 'stub',
+            apiBase: '{model}/v1',
+            apiKey: 'none',
+            capabilities: ['tool_use'],
+          },
+        ],
+        mcpServers: [{ name: 'postern', type: 'streamable-http', url: '{url}' }],
+      }),
+    },
+    commands: { list: CONTINUE_PING, call: CONTINUE_PING },
   },
   {
     name: 'Inspector',
@@ -243,10 +326,13 @@ export const CLIENTS: readonly TriedClient[] = [
   npmPackage('AI SDK', ['@ai-sdk/mcp@2.0.99'], 'ai-sdk.mjs'),
   npmPackage('LangChain.js', ['@langchain/mcp-adapters@1.1.4', '@langchain/core'], 'langchain.mjs'),
   npmPackage('Mastra', ['@mastra/mcp@2.0.0'], 'mastra.mjs'),
+  npmPackage('Mastra, its own login', ['@mastra/mcp@2.0.0'], 'mastra-own-login.mjs'),
   npmPackage('OpenAI Agents JS', ['@openai/agents@0.20.0'], 'openai-agents.mjs'),
   pypiPackage('LangChain', ['langchain-mcp-adapters==0.3.2'], 'langchain_client.py'),
   pypiPackage('Pydantic AI', ['pydantic-ai-slim[mcp]==2.68.0'], 'pydantic_ai_client.py'),
   pypiPackage('OpenAI Agents', ['openai-agents==0.24.0'], 'openai_agents_client.py'),
   pypiPackage('LlamaIndex', ['llama-index-tools-mcp==0.6.0'], 'llama_index_client.py'),
   pypiPackage('mcp-use', ['mcp-use==1.7.1'], 'mcp_use_client.py'),
+  pypiPackage('Strands', ['strands-agents==1.62.0'], 'strands_client.py'),
+  pypiPackage('Google ADK', ['google-adk[mcp]==2.13.0'], 'google_adk_client.py'),
 ];

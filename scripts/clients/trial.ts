@@ -49,11 +49,12 @@ export interface Stage {
   readonly env: Readonly<Record<string, string>>;
   /** Puts addresses in the place of their names. */
   readonly fill: (text: string) => string;
+  /** For each command but `hold`. */
+  readonly limitMs: number;
   readonly signal: AbortSignal;
   readonly debug: (text: string) => void;
 }
 
-const LIMIT_MS = 60_000;
 const HOLD_LIMIT_MS = 120_000;
 /** What was begun is ended, interrupted or not. */
 const NEVER = new AbortController().signal;
@@ -62,9 +63,9 @@ export async function tryClient(commands: Commands, stage: Stage): Promise<Row> 
   try {
     return await runSteps(commands, stage);
   } finally {
-    const { cwd, env, fill } = stage;
+    const { cwd, env, fill, limitMs } = stage;
     const { finish } = commands;
-    if (finish) await runCommand(finish.map(fill), { cwd, env, limitMs: LIMIT_MS, signal: NEVER });
+    if (finish) await runCommand(finish.map(fill), { cwd, env, limitMs, signal: NEVER });
   }
 }
 
@@ -126,7 +127,7 @@ async function runSteps(commands: Commands, stage: Stage): Promise<Row> {
 
   async function run(command: readonly string[], onReady?: () => Promise<void>) {
     const filled = command.map(stage.fill);
-    const limitMs = onReady === undefined ? LIMIT_MS : HOLD_LIMIT_MS;
+    const limitMs = onReady === undefined ? stage.limitMs : HOLD_LIMIT_MS;
     const { cwd, env } = stage;
     const options = { cwd, env, limitMs, signal, ...(onReady && { onReady }) };
     const end = await runCommand(filled, options);
