@@ -235,6 +235,7 @@ export async function createGateway(
         describeKeySet: auth.describeKeySet,
         endSession: mcp.endSession,
         listServers: () => upstreams?.listServers() ?? [],
+        listServerTools: (name, part) => upstreams?.listServerTools(name, part),
       })
     : [];
 

@@ -30,6 +30,7 @@ export interface AdminParts {
   readonly describeKeySet: Auth['describeKeySet'];
   readonly endSession: Mcp['endSession'];
   readonly listServers: GatewayUpstreams['listServers'];
+  readonly listServerTools: GatewayUpstreams['listServerTools'];
 }
 
 /** None without `ADMIN_GROUPS`. */
@@ -49,6 +50,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       describeKeySet,
       issuer: auth.provider.issuer,
       listServers: parts.listServers,
+      listServerTools: parts.listServerTools,
     }),
     operators: createOperators({ store, ...admin }),
     endSession: parts.endSession,

@@ -19,6 +19,7 @@ import {
   type CatalogSetup,
   createUpstreamCatalogs,
   type ServerFacts,
+  type UpstreamCatalogs,
 } from '../features/upstreams/catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
@@ -61,6 +62,7 @@ export interface GatewayUpstreams {
   checkRequired(): Promise<void>;
   /** In the file's order; `processes` is how many of a program run in this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  readonly listServerTools: UpstreamCatalogs['listServerTools'];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
@@ -131,6 +133,7 @@ export async function openUpstreams(
         ...server,
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
+    listServerTools: catalogs.listServerTools,
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });

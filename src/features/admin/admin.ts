@@ -1,6 +1,7 @@
 // §22: what operators see and do: the data of each endpoint.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitsConfig } from '../../core/config/groups/limits.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
@@ -9,6 +10,7 @@ import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
+import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { renderCursor } from './read-page-request.ts';
@@ -26,6 +28,11 @@ export interface AdminSources {
   readonly issuer: string;
   /** Of this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  /** Of this process. Undefined where there is no such server. */
+  listServerTools(
+    name: string,
+    part: { readonly skip: number; readonly limit: number },
+  ): ServerTools | undefined;
 }
 
 export interface Admin {
@@ -37,6 +44,8 @@ export interface Admin {
   describeKeySet(): JsonObject;
   describeStore(): Promise<JsonObject>;
   listServers(): JsonObject;
+  /** @throws GatewayError `server_not_found`. */
+  listTools(server: string, request: PageRequest): JsonObject;
 }
 
 /** Of refusals, which may be of thousands of addresses. */
@@ -95,7 +104,20 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       return { isUp: false, problem: describeCause(error) };
     }
   },
-  listServers: () => ({ servers: sources.listServers() }),
+  listServers: () => ({
+    servers: sources.listServers().map(({ since, ...facts }) => ({
+      ...facts,
+      since: since === undefined ? undefined : renderTime(since),
+    })),
+  }),
+  listTools(server, { from, limit }) {
+    const skip = from?.skip ?? 0;
+    const found = sources.listServerTools(server, { skip, limit });
+    if (found === undefined) return fail('server_not_found');
+    const next = skip + limit < found.total ? { time: 0, skip: skip + limit } : undefined;
+    const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
+    return { server, ...found, tools, nextCursor: renderCursor(next) };
+  },
 });
 
 const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });

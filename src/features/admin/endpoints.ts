@@ -54,6 +54,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/key-set', admin.describeKeySet],
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
+    ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
   ];
   const acts: readonly Act[] = [
     {
@@ -143,10 +144,10 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
 }
 
-/** Also whose sessions were looked at. */
+/** Also whose sessions, or which server's tools, were looked at. */
 function describeShow(path: string, query: URLSearchParams): What {
-  const user = query.get('user');
-  return { action: 'show', target: path.slice(1) + (user === null ? '' : ` of ${user}`) };
+  const whose = query.get('user') ?? query.get('server');
+  return { action: 'show', target: path.slice(1) + (whose === null ? '' : ` of ${whose}`) };
 }
 
 interface What {

@@ -19,6 +19,7 @@ import { createChangeHub } from './change-hub.ts';
 import { createIdentify } from './identify.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
+import { listServerTools, type ServerTools } from './list-server-tools.ts';
 import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
@@ -66,6 +67,11 @@ export interface UpstreamCatalogs {
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
   /** In the file's order. */
   listServers(): readonly ServerFacts[];
+  /** For operators. Undefined where there is no such server. */
+  listServerTools(
+    name: string,
+    part: { readonly skip: number; readonly limit: number },
+  ): ServerTools | undefined;
   close(graceMs: number): Promise<void>;
 }
 
@@ -179,6 +185,12 @@ export function createUpstreamCatalogs(
         isRequired: config.required,
         ...server.describe(),
       })),
+    listServerTools(name, part) {
+      const planned = plan.servers.get(name);
+      // What an operator looks at counts as no refusal.
+      const { lock = NO_LOCK } = setup;
+      return planned && listServerTools(planned, { naming: plan.naming, lock }, part);
+    },
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);
