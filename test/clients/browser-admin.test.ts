@@ -1,10 +1,13 @@
 // §22.5: the operators' page, as an operator goes through it.
 import { expect, test } from 'vitest';
+import { freePort } from '../support/gateway/ports.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';
 import { findSerious } from '../support/site/axe.ts';
 import { logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
+import { parseServers } from '../support/upstreams/catalog-gateway.ts';
+import { buildTool, serveForTest } from '../support/upstreams/listing-server.ts';
 
 /** The group of everybody who logs in at the provider of the tests. */
 const OPERATORS = { ADMIN_GROUPS: 'developers' };
@@ -102,6 +105,49 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
   expect(shown).toEqual(expect.arrayContaining([names[0], '\\u{202e}gnp.exe', names[2]]));
   expect(Math.max(...shown.map((text) => text.length))).toBeLessThan(210);
   expect(await page.locator('.ad-list img').count()).toBe(0);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
+test('§22.5 operators: servers with their tools, and times as one says them, which go on', async () => {
+  const server = await serveForTest({
+    tools: [buildTool('read'), { name: '<b>odd\u202e</b>', inputSchema: { type: 'object' } }],
+  });
+  const file = await parseServers({
+    mcpServers: {
+      files: server.url,
+      wiki: { url: server.url, auth: { type: 'identity' } },
+      gone: `http://127.0.0.1:${await freePort()}/mcp`,
+    },
+  });
+  const other = closeAfterTest(
+    await startSiteBrowser({
+      env: { ...OPERATORS, OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters' },
+      deps: { file },
+    }),
+  );
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await page.clock.install();
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Servers' }).click();
+  const rowOf = (name: string) =>
+    page.getByRole('listitem').filter({ has: page.getByRole('heading', { name, exact: true }) });
+  await rowOf('gone').getByText('Down').waitFor();
+  await rowOf('wiki').getByText('Its tools differ between users.').waitFor();
+  const state = rowOf('files').getByRole('time');
+  expect(await state.innerText()).toBe('just now');
+  expect(await state.getAttribute('title')).toMatch(/\d{4}.*\d:\d\d:\d\d/);
+  await page.clock.fastForward('02:30');
+  await expect.poll(() => state.innerText()).toBe('2 min ago');
+
+  await rowOf('files').getByText('2 tools').press('Enter');
+  await rowOf('files').getByText('files__read').waitFor();
+  const tools = await rowOf('files').getByRole('listitem').allInnerTexts();
+  expect(tools[1]).toContain('<b>odd\\u{202e}</b>');
+  expect(tools[1]).toContain('hidden: it has a name that clients refuse');
+  expect(await findSerious(page)).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   expect(complaints).toEqual([]);
 });

@@ -96,13 +96,13 @@ test('§22.4 operators: tools come in pages', async () => {
   const second = (await show(gateway, `/tools?server=files&limit=3&cursor=${first.nextCursor}`))
     .json;
   expect(second.nextCursor).toBeUndefined();
-  expect(
-    [...first.tools, ...second.tools].map(({ name }: { name: string }) => name),
-  ).toEqual(names);
+  expect([...first.tools, ...second.tools].map(({ name }: { name: string }) => name)).toEqual(
+    names,
+  );
   expect((await show(gateway, '/tools?server=files&limit=101')).status).toBe(400);
 });
 
-test('§22.4 operators: tools that differ between users are nobody else\'s to see', async () => {
+test("§22.4 operators: tools that differ between users are nobody else's to see", async () => {
   const server = await serveForTest({ tools: [buildTool('mine')] });
   const gateway = await startWithOperators({
     file: {

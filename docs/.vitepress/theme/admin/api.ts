@@ -88,9 +88,25 @@ export interface UpstreamServer {
   readonly transport: string;
   readonly isRequired: boolean;
   readonly isUp?: boolean;
+  readonly since?: string;
   readonly reason?: string;
+  readonly era?: string;
+  readonly isPersonal: boolean;
   readonly tools?: number;
   readonly processes?: number;
+}
+
+export interface ServerTool {
+  readonly name: string;
+  readonly listedAs?: string;
+  readonly state: string;
+  readonly problem?: string;
+}
+
+export interface ToolPage {
+  readonly total: number;
+  readonly tools: readonly ServerTool[];
+  readonly nextCursor?: string;
 }
 
 /** @throws Error in words for the user. */
@@ -118,11 +134,6 @@ async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response
       : undefined;
   throw new Error(details ?? `The gateway answered ${answer.status}.`);
 }
-
-const TIMES = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
-
-export const formatTime = (time: string | undefined): string =>
-  time === undefined ? '–' : TIMES.format(new Date(time));
 
 const MAX_TEXT = 200;
 
