@@ -236,6 +236,7 @@ export async function createGateway(
         endSession: mcp.endSession,
         listServers: () => upstreams?.listServers() ?? [],
         listServerTools: (name, part) => upstreams?.listServerTools(name, part),
+        listLockDifferences: (part) => upstreams?.listLockDifferences(part),
       })
     : [];
 

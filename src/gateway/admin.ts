@@ -31,6 +31,7 @@ export interface AdminParts {
   readonly endSession: Mcp['endSession'];
   readonly listServers: GatewayUpstreams['listServers'];
   readonly listServerTools: GatewayUpstreams['listServerTools'];
+  readonly listLockDifferences: GatewayUpstreams['listLockDifferences'];
 }
 
 /** None without `ADMIN_GROUPS`. */
@@ -51,6 +52,8 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       issuer: auth.provider.issuer,
       listServers: parts.listServers,
       listServerTools: parts.listServerTools,
+      listLockDifferences: parts.listLockDifferences,
+      configPath: config.server.configFile,
     }),
     operators: createOperators({ store, ...admin }),
     endSession: parts.endSession,

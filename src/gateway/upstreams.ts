@@ -63,6 +63,7 @@ export interface GatewayUpstreams {
   /** In the file's order; `processes` is how many of a program run in this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
+  readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
@@ -134,6 +135,7 @@ export async function openUpstreams(
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
     listServerTools: catalogs.listServerTools,
+    listLockDifferences: catalogs.listLockDifferences,
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });

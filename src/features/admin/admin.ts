@@ -10,11 +10,13 @@ import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
+import type { LockDifferences } from '../upstreams/catalog/list-lock-differences.ts';
 import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { renderCursor } from './read-page-request.ts';
 import { findRemedy } from './remedies.ts';
+import { renderDifference, renderLockCommand } from './render-difference.ts';
 
 export interface AdminSources {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
@@ -33,6 +35,13 @@ export interface AdminSources {
     name: string,
     part: { readonly skip: number; readonly limit: number },
   ): ServerTools | undefined;
+  /** Of this process. Undefined where there is no lock. */
+  listLockDifferences(part: {
+    readonly skip: number;
+    readonly limit: number;
+  }): LockDifferences | undefined;
+  /** Of the configuration file, as it was named at the start; the lock lies beside it. */
+  readonly configPath: string | undefined;
 }
 
 export interface Admin {
@@ -46,6 +55,7 @@ export interface Admin {
   listServers(): JsonObject;
   /** @throws GatewayError `server_not_found`. */
   listTools(server: string, request: PageRequest): JsonObject;
+  listLockDifferences(request: PageRequest): JsonObject;
 }
 
 /** Of refusals, which may be of thousands of addresses. */
@@ -114,10 +124,27 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const skip = from?.skip ?? 0;
     const found = sources.listServerTools(server, { skip, limit });
     if (found === undefined) return fail('server_not_found');
-    const next = skip + limit < found.total ? { time: 0, skip: skip + limit } : undefined;
     const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
-    return { server, ...found, tools, nextCursor: renderCursor(next) };
+    return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
   },
+  listLockDifferences({ from, limit }) {
+    const skip = from?.skip ?? 0;
+    const found = sources.listLockDifferences({ skip, limit });
+    const command = renderLockCommand(sources.configPath);
+    if (found === undefined) return { isLocked: false, command };
+    return {
+      isLocked: true,
+      command,
+      ...found,
+      differences: found.differences.map(renderDifference),
+      ...renderNextOf(found.total, skip + limit),
+    };
+  },
+});
+
+/** Of a list that is in memory, in which a place is a number. */
+const renderNextOf = (total: number, skip: number): JsonObject => ({
+  nextCursor: renderCursor(skip < total ? { time: 0, skip } : undefined),
 });
 
 const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });

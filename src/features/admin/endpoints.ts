@@ -55,6 +55,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
+    ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
   ];
   const acts: readonly Act[] = [
     {

@@ -19,6 +19,7 @@ import { createChangeHub } from './change-hub.ts';
 import { createIdentify } from './identify.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
+import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { listServerTools, type ServerTools } from './list-server-tools.ts';
 import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
@@ -72,6 +73,11 @@ export interface UpstreamCatalogs {
     name: string,
     part: { readonly skip: number; readonly limit: number },
   ): ServerTools | undefined;
+  /** For operators. Undefined where there is no lock. */
+  listLockDifferences(part: {
+    readonly skip: number;
+    readonly limit: number;
+  }): LockDifferences | undefined;
   close(graceMs: number): Promise<void>;
 }
 
@@ -191,6 +197,8 @@ export function createUpstreamCatalogs(
       const { lock = NO_LOCK } = setup;
       return planned && listServerTools(planned, { naming: plan.naming, lock }, part);
     },
+    listLockDifferences: (part) =>
+      setup.lock && listLockDifferences(plan.servers.values(), setup.lock, part),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);
