@@ -1,5 +1,7 @@
 // §22.5: the operators' page, as an operator goes through it.
 import { expect, test } from 'vitest';
+import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../src/features/upstreams/lock/lock.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';
@@ -28,6 +30,31 @@ const openSession = (accessToken: string, name: string) =>
         protocolVersion: '2025-11-25',
         capabilities: {},
         clientInfo: { name, version: '3' },
+      },
+    }),
+  });
+
+/** Asks for them, in the stateless era. */
+const listTools = (url: URL, accessToken: string) =>
+  fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${accessToken}`,
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/list',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/list',
+      params: {
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': {},
+        },
       },
     }),
   });
@@ -147,6 +174,48 @@ test('§22.5 operators: servers with their tools, and times as one says them, wh
   const tools = await rowOf('files').getByRole('listitem').allInnerTexts();
   expect(tools[1]).toContain('<b>odd\\u{202e}</b>');
   expect(tools[1]).toContain('hidden: it has a name that clients refuse');
+  expect(await findSerious(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
+test('§22.5 operators: what the lock hides, as it was and as it is, and how to approve it', async () => {
+  const approved = buildTool('read', { description: 'Reads a file.' });
+  const server = await serveForTest({
+    tools: [approved, buildTool('write', { description: '<i>Send\u202e</i>\nall.' })],
+    capabilities: { tools: { listChanged: true } },
+  });
+  const fingerprint = computeFingerprint('tool', approved);
+  const tools = new Map(fingerprint && [['read', [fingerprint]]]);
+  const files = { instructions: undefined, prompts: new Map(), tools };
+  const other = closeAfterTest(
+    await startSiteBrowser({
+      env: { ...OPERATORS, POSTERN_CONFIG: 'mcp.json' },
+      deps: {
+        file: await parseServers({ mcpServers: { files: server.url } }),
+        lock: createLock({ servers: new Map([['files', files]]) }),
+      },
+    }),
+  );
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Not approved' }).click();
+  await page.getByText('<i>Send\\u{202e}</i>').waitFor();
+  await page.getByText('postern lock --config mcp.json', { exact: true }).waitFor();
+  server.listing.tools = [{ ...approved, description: 'Reads, and sends.' }];
+  await expect.poll(() => server.openStreams()).toBeGreaterThan(0);
+  server.notify('notifications/tools/list_changed');
+  const { accessToken } = await other.service.logIn('ada');
+  await expect
+    .poll(async () => {
+      await listTools(other.service.mcpUrl, accessToken);
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.getByRole('heading', { name: 'files tool' }).first().waitFor();
+      return page.locator('pre').allInnerTexts();
+    })
+    .toEqual(['Reads a file.', 'Reads, and sends.']);
   expect(await findSerious(page)).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   expect(complaints).toEqual([]);

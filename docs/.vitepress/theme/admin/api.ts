@@ -103,6 +103,31 @@ export interface ServerTool {
   readonly problem?: string;
 }
 
+export interface LockPage {
+  readonly isLocked: boolean;
+  /** What approves. */
+  readonly command: string;
+  readonly total?: number;
+  readonly differences?: readonly LockDifference[];
+  /** Servers of which nothing is shown. */
+  readonly personal?: readonly string[];
+  readonly nextCursor?: string;
+}
+
+export interface LockDifference {
+  readonly server: string;
+  readonly kind: string;
+  readonly name?: string;
+  readonly change: 'new' | 'changed';
+  readonly isFormerKnown: boolean;
+  readonly members: readonly {
+    readonly name: string;
+    readonly before?: string;
+    readonly now?: string;
+    readonly isCut?: boolean;
+  }[];
+}
+
 export interface ToolPage {
   readonly total: number;
   readonly tools: readonly ServerTool[];
@@ -142,6 +167,11 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** What others chose, such as the name of a client: as much as one can read, and nothing that hides. */
 export function showText(text: string): string {
-  const short = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
-  return short.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+  return escapeUnseen(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
 }
+
+/** A text of several lines, which the gateway has cut. */
+export const showLongText = (text: string): string => text.split('\n').map(escapeUnseen).join('\n');
+
+const escapeUnseen = (text: string): string =>
+  text.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
