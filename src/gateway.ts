@@ -237,6 +237,7 @@ export async function createGateway(
         listServers: () => upstreams?.listServers() ?? [],
         listServerTools: (name, part) => upstreams?.listServerTools(name, part),
         listLockDifferences: (part) => upstreams?.listLockDifferences(part),
+        previewAccess: upstreams?.previewAccess,
       })
     : [];
 

@@ -32,6 +32,8 @@ export interface AdminParts {
   readonly listServers: GatewayUpstreams['listServers'];
   readonly listServerTools: GatewayUpstreams['listServerTools'];
   readonly listLockDifferences: GatewayUpstreams['listLockDifferences'];
+  /** Undefined without a configuration file. */
+  readonly previewAccess: GatewayUpstreams['previewAccess'] | undefined;
 }
 
 /** None without `ADMIN_GROUPS`. */
@@ -53,6 +55,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       listServers: parts.listServers,
       listServerTools: parts.listServerTools,
       listLockDifferences: parts.listLockDifferences,
+      previewAccess: parts.previewAccess,
       configPath: config.server.configFile,
     }),
     operators: createOperators({ store, ...admin }),

@@ -15,6 +15,10 @@ import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import type { ClientOf } from '../features/rules/client-of.ts';
 import { createRules } from '../features/rules/create-rules.ts';
 import type { Rules } from '../features/rules/rules.ts';
+import type {
+  AccessPreview,
+  PreviewOptions,
+} from '../features/upstreams/catalog/preview-access.ts';
 import {
   type CatalogSetup,
   createUpstreamCatalogs,
@@ -64,6 +68,7 @@ export interface GatewayUpstreams {
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
+  previewAccess(options: Omit<PreviewOptions, 'clock' | 'rules'>): Promise<AccessPreview>;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
@@ -136,6 +141,10 @@ export async function openUpstreams(
       })),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
+    async previewAccess(options) {
+      const ownRules = await createRules(setup.file.rules, { clock });
+      return catalogs.previewAccess({ ...options, rules: ownRules });
+    },
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });

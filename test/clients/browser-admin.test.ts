@@ -221,6 +221,30 @@ test('§22.5 operators: what the lock hides, as it was and as it is, and how to 
   expect(complaints).toEqual([]);
 });
 
+test('§22.5 operators: which tools somebody sees, and by which rule', async () => {
+  const server = await serveForTest({ tools: [buildTool('read'), buildTool('write')] });
+  const file = await parseServers({
+    mcpServers: { files: server.url },
+    builtIn: false,
+    rules: [{ who: { groups: ['staff'] }, may: ['files__read'] }],
+  });
+  const other = closeAfterTest(await startSiteBrowser({ env: OPERATORS, deps: { file } }));
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Rules', exact: true }).click();
+  await page.getByLabel('Groups, separated by commas').fill('guests, staff');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Sees 1 of 2 tools' }).waitFor();
+  const rows = await page.locator('.ad-rows').getByRole('listitem').allInnerTexts();
+  expect(rows[0]).toMatch(/^files__read Allowed · .*rules\[0\]/);
+  expect(rows[1]).toBe('files__write Not seen: no rule allows it');
+  expect(await findSerious(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
 test('§22.5 operators: the keyboard alone ends a session', async () => {
   const { accessToken } = await own.service.logIn('hopper');
   const { page } = await own.open('/admin');

@@ -10,8 +10,10 @@ import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
+import type { RuleCaller, RuleDecision } from '../rules/rules.ts';
 import type { LockDifferences } from '../upstreams/catalog/list-lock-differences.ts';
 import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
+import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { renderCursor } from './read-page-request.ts';
@@ -40,6 +42,10 @@ export interface AdminSources {
     readonly skip: number;
     readonly limit: number;
   }): LockDifferences | undefined;
+  /** Undefined without a configuration file. */
+  previewAccess?:
+    | ((options: Omit<PreviewOptions, 'clock' | 'rules'>) => Promise<AccessPreview>)
+    | undefined;
   /** Of the configuration file, as it was named at the start; the lock lies beside it. */
   readonly configPath: string | undefined;
 }
@@ -56,6 +62,8 @@ export interface Admin {
   /** @throws GatewayError `server_not_found`. */
   listTools(server: string, request: PageRequest): JsonObject;
   listLockDifferences(request: PageRequest): JsonObject;
+  /** What somebody sees. */
+  previewAccess(caller: RuleCaller, request: PageRequest): Promise<JsonObject>;
 }
 
 /** Of refusals, which may be of thousands of addresses. */
@@ -140,7 +148,18 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       ...renderNextOf(found.total, skip + limit),
     };
   },
+  async previewAccess(caller, { from, limit }) {
+    const skip = from?.skip ?? 0;
+    const found = (await sources.previewAccess?.({ caller, skip, limit })) ?? NO_PREVIEW;
+    const tools = found.tools.map(({ decision, ...tool }) => ({
+      ...tool,
+      ...renderDecision(decision),
+    }));
+    return { ...found, tools, ...renderNextOf(found.total, skip + limit) };
+  },
 });
+
+const NO_PREVIEW: AccessPreview = { total: 0, seen: 0, tools: [], personal: [] };
 
 /** Of a list that is in memory, in which a place is a number. */
 const renderNextOf = (total: number, skip: number): JsonObject => ({
@@ -188,5 +207,10 @@ const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
   /** Whether it ever got a token. */
   isUsed: client.used === true,
 });
+
+const renderDecision = (decision: RuleDecision): JsonObject =>
+  decision.kind === 'allowed' && decision.isByArgs === true
+    ? { decision: 'by_arguments', rule: decision.rule }
+    : { ...decision, kind: undefined, decision: decision.kind };
 
 const renderTime = (time: number): string => new Date(time).toISOString();

@@ -10,6 +10,7 @@ import type { ClientOf } from '../rules/client-of.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
 import { readPageRequest } from './read-page-request.ts';
+import { readPerson } from './read-person.ts';
 
 export interface AdminEndpointsDeps {
   readonly admin: Admin;
@@ -55,6 +56,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
+    ['/rules', (query) => admin.previewAccess(readPerson(query), readPageRequest(query))],
     ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
   ];
   const acts: readonly Act[] = [
@@ -145,11 +147,13 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
 }
 
-/** Also whose sessions, or which server's tools, were looked at. */
+/** Also whose sessions or tools, or which server's, were looked at. */
 function describeShow(path: string, query: URLSearchParams): What {
-  const whose = query.get('user') ?? query.get('server');
-  return { action: 'show', target: path.slice(1) + (whose === null ? '' : ` of ${whose}`) };
+  const whose = WHOSE.map((name) => query.getAll(name).join(', ')).find((value) => value !== '');
+  return { action: 'show', target: path.slice(1) + (whose === undefined ? '' : ` of ${whose}`) };
 }
+
+const WHOSE = ['user', 'email', 'group', 'server'] as const;
 
 interface What {
   readonly action: string;

@@ -128,6 +128,23 @@ export interface LockDifference {
   }[];
 }
 
+export interface AccessPreview {
+  readonly total: number;
+  readonly seen: number;
+  readonly tools: readonly PreviewedTool[];
+  /** Servers of which nothing is shown. */
+  readonly personal: readonly string[];
+  readonly nextCursor?: string;
+}
+
+export interface PreviewedTool {
+  readonly name: string;
+  readonly server: string;
+  readonly decision: 'allowed' | 'by_arguments' | 'scopes_missing' | 'denied';
+  readonly scopes?: readonly string[];
+  readonly rule?: string;
+}
+
 export interface ToolPage {
   readonly total: number;
   readonly tools: readonly ServerTool[];

@@ -23,6 +23,7 @@ import { type LockDifferences, listLockDifferences } from './list-lock-differenc
 import { listServerTools, type ServerTools } from './list-server-tools.ts';
 import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
+import { type AccessPreview, type PreviewOptions, previewAccess } from './preview-access.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import { createViewCatalog } from './view-catalog.ts';
@@ -78,6 +79,8 @@ export interface UpstreamCatalogs {
     readonly skip: number;
     readonly limit: number;
   }): LockDifferences | undefined;
+  /** For operators. */
+  previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
   close(graceMs: number): Promise<void>;
 }
 
@@ -199,6 +202,7 @@ export function createUpstreamCatalogs(
     },
     listLockDifferences: (part) =>
       setup.lock && listLockDifferences(plan.servers.values(), setup.lock, part),
+    previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);
