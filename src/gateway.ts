@@ -18,6 +18,7 @@ import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { createLoginFailures } from './features/admin/login-failures.ts';
+import { createPeople } from './features/admin/people.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
@@ -143,6 +144,7 @@ export async function createGateway(
   );
   const loginFailures =
     config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
+  const people = loginFailures && createPeople(getSeal);
   const { metadata, auth } = createProviderAccess(config, {
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
@@ -194,6 +196,7 @@ export async function createGateway(
     tracing,
     audit,
     clientOf,
+    sealPerson: people?.seal,
   });
 
   const site = createPublicSite(config, {
@@ -223,23 +226,25 @@ export async function createGateway(
   const limiter = config.limits.enabled
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })
     : createUnlimitedLimiter(store);
-  const operatorEndpoints = loginFailures
-    ? createOperatorEndpoints(config, {
-        store,
-        clock,
-        audit,
-        getTraceId,
-        clientOf,
-        loginFailures,
-        limiter,
-        describeKeySet: auth.describeKeySet,
-        endSession: mcp.endSession,
-        listServers: () => upstreams?.listServers() ?? [],
-        listServerTools: (name, part) => upstreams?.listServerTools(name, part),
-        listLockDifferences: (part) => upstreams?.listLockDifferences(part),
-        previewAccess: upstreams?.previewAccess,
-      })
-    : [];
+  const operatorEndpoints =
+    loginFailures && people
+      ? createOperatorEndpoints(config, {
+          store,
+          clock,
+          audit,
+          getTraceId,
+          clientOf,
+          loginFailures,
+          people,
+          limiter,
+          describeKeySet: auth.describeKeySet,
+          endSession: mcp.endSession,
+          listServers: () => upstreams?.listServers() ?? [],
+          listServerTools: (name, part) => upstreams?.listServerTools(name, part),
+          listLockDifferences: (part) => upstreams?.listLockDifferences(part),
+          previewAccess: upstreams?.previewAccess,
+        })
+      : [];
 
   let isShuttingDown = false;
   const readinessChecks = {

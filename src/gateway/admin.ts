@@ -11,6 +11,7 @@ import { createAdmin } from '../features/admin/admin.ts';
 import { createAdminEndpoints } from '../features/admin/endpoints.ts';
 import type { LoginFailures, NoteLoginFailure } from '../features/admin/login-failures.ts';
 import { createOperators } from '../features/admin/operators.ts';
+import type { People } from '../features/admin/people.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import type { Mcp } from '../features/mcp/mcp.ts';
@@ -26,6 +27,7 @@ export interface AdminParts {
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   readonly clientOf: ClientOf;
   readonly loginFailures: LoginFailures;
+  readonly people: People;
   readonly limiter: Limiter;
   readonly describeKeySet: Auth['describeKeySet'];
   readonly endSession: Mcp['endSession'];
@@ -46,6 +48,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
     admin: createAdmin({
       store,
       clock: parts.clock,
+      people: parts.people,
       clients,
       loginFailures: parts.loginFailures,
       limits,

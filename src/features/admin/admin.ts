@@ -5,7 +5,7 @@ import { fail } from '../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
-import type { ListedSession, Page, PageRequest, Store } from '../../core/store/store.ts';
+import type { Page, PageRequest, Store } from '../../core/store/store.ts';
 import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
@@ -15,7 +15,9 @@ import type { LockDifferences } from '../upstreams/catalog/list-lock-differences
 import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
 import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
+import { addPeople, findSessions, type PersonsSession } from './find-sessions.ts';
 import type { LoginFailures } from './login-failures.ts';
+import type { People } from './people.ts';
 import { renderCursor } from './read-page-request.ts';
 import { findRemedy } from './remedies.ts';
 import { renderDifference, renderLockCommand } from './render-difference.ts';
@@ -23,6 +25,7 @@ import { renderDifference, renderLockCommand } from './render-difference.ts';
 export interface AdminSources {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
   readonly clock: Clock;
+  readonly people: People;
   readonly clients: ClientDirectory;
   readonly loginFailures: Pick<LoginFailures, 'list'>;
   readonly limits: LimitsConfig;
@@ -53,6 +56,8 @@ export interface AdminSources {
 export interface Admin {
   /** `owner` for those of one user. */
   listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
+  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
+  findSessions(request: PageRequest, text: string): Promise<JsonObject>;
   listClients(request: PageRequest): Promise<JsonObject>;
   listLoginFailures(): Promise<JsonObject>;
   describeLimits(): JsonObject;
@@ -75,7 +80,15 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       sources.store.listSessions(request, owner),
       sources.store.countSessions(),
     ]);
-    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+    const sessions = await addPeople(page.items, sources.people);
+    return { sessions: sessions.map(describeSession), active, ...renderNext(page) };
+  },
+  async findSessions({ from }, text) {
+    const [{ sessions, next }, active] = await Promise.all([
+      findSessions(text, from, sources),
+      sources.store.countSessions(),
+    ]);
+    return { sessions: sessions.map(describeSession), active, nextCursor: renderCursor(next) };
   },
   async listClients(request) {
     const page = await sources.clients.list(request);
@@ -168,11 +181,13 @@ const renderNextOf = (total: number, skip: number): JsonObject => ({
 
 const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });
 
-function describeSession({ record, expiresAt }: ListedSession): JsonObject {
+function describeSession({ listed, person }: PersonsSession): JsonObject {
+  const { record, expiresAt } = listed;
   const { sessionId: id, userId: user, server, protocolVersion } = record;
   return {
     id,
     user,
+    ...person,
     server,
     protocolVersion,
     client: readClientInfo(record.clientInfo),

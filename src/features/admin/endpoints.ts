@@ -47,7 +47,12 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   const shown: readonly (readonly [path: string, show: Show])[] = [
     [
       '/sessions',
-      (query) => admin.listSessions(readPageRequest(query), query.get('user') ?? undefined),
+      (query) => {
+        const person = query.get('person') ?? '';
+        return person === ''
+          ? admin.listSessions(readPageRequest(query), query.get('user') ?? undefined)
+          : admin.findSessions(readPageRequest(query), person);
+      },
     ],
     ['/clients', (query) => admin.listClients(readPageRequest(query))],
     ['/login-failures', admin.listLoginFailures],
@@ -153,7 +158,7 @@ function describeShow(path: string, query: URLSearchParams): What {
   return { action: 'show', target: path.slice(1) + (whose === undefined ? '' : ` of ${whose}`) };
 }
 
-const WHOSE = ['user', 'email', 'group', 'server'] as const;
+const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;
 
 interface What {
   readonly action: string;

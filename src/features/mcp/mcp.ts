@@ -20,7 +20,7 @@ import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createSessionStreams } from './session/session-streams.ts';
-import { createSessions } from './session/sessions.ts';
+import { createSessions, type SealPerson } from './session/sessions.ts';
 import { createRequestState } from './stateless/request-state.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
@@ -44,6 +44,8 @@ export interface McpDeps {
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly clientOf: AuditCallsDeps['clientOf'];
+  /** Undefined without operators. */
+  readonly sealPerson: SealPerson | undefined;
 }
 
 export interface Mcp {
@@ -77,7 +79,13 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
-  const sessions = createSessions(config.sessions, { store, clock, metrics, log });
+  const sessions = createSessions(config.sessions, {
+    store,
+    clock,
+    metrics,
+    log,
+    sealPerson: deps.sealPerson,
+  });
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(sessionKeyPrefix);
   const replicas = createReplicas({
