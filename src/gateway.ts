@@ -19,6 +19,7 @@ import type { Store } from './core/store/store.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { createLoginFailures } from './features/admin/login-failures.ts';
 import { createPeople } from './features/admin/people.ts';
+import { createRecentCallers } from './features/admin/recent-callers.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
@@ -145,6 +146,7 @@ export async function createGateway(
   const loginFailures =
     config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
   const people = loginFailures && createPeople(getSeal);
+  const recentCallers = people && createRecentCallers({ store, people, clock, log });
   const { metadata, auth } = createProviderAccess(config, {
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
@@ -197,6 +199,7 @@ export async function createGateway(
     audit,
     clientOf,
     sealPerson: people?.seal,
+    noteStatelessUser: recentCallers?.note,
   });
 
   const site = createPublicSite(config, {
@@ -227,7 +230,7 @@ export async function createGateway(
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })
     : createUnlimitedLimiter(store);
   const operatorEndpoints =
-    loginFailures && people
+    loginFailures && people && recentCallers
       ? createOperatorEndpoints(config, {
           store,
           clock,
@@ -236,6 +239,7 @@ export async function createGateway(
           clientOf,
           loginFailures,
           people,
+          recentCallers,
           limiter,
           describeKeySet: auth.describeKeySet,
           endSession: mcp.endSession,

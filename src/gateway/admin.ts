@@ -12,6 +12,7 @@ import { createAdminEndpoints } from '../features/admin/endpoints.ts';
 import type { LoginFailures, NoteLoginFailure } from '../features/admin/login-failures.ts';
 import { createOperators } from '../features/admin/operators.ts';
 import type { People } from '../features/admin/people.ts';
+import type { RecentCallers } from '../features/admin/recent-callers.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import type { Mcp } from '../features/mcp/mcp.ts';
@@ -28,6 +29,7 @@ export interface AdminParts {
   readonly clientOf: ClientOf;
   readonly loginFailures: LoginFailures;
   readonly people: People;
+  readonly recentCallers: RecentCallers;
   readonly limiter: Limiter;
   readonly describeKeySet: Auth['describeKeySet'];
   readonly endSession: Mcp['endSession'];
@@ -49,6 +51,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       store,
       clock: parts.clock,
       people: parts.people,
+      recentCallers: parts.recentCallers,
       clients,
       loginFailures: parts.loginFailures,
       limits,

@@ -259,7 +259,7 @@ test('§22.5 operators: the keyboard alone ends a session', async () => {
   // Cancel has the focus: a second Enter must not end anything.
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await page.getByText('This user has none.').waitFor();
+  await page.getByText('Nobody of this user ID').waitFor();
 });
 
 test('§22.5 operators: the front page leads there after a login, and the token of the page goes to its API alone', async () => {

@@ -5,7 +5,7 @@ import { fail } from '../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
-import type { Page, PageRequest, Store } from '../../core/store/store.ts';
+import type { ListedSession, Page, PageRequest, Store } from '../../core/store/store.ts';
 import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
@@ -15,10 +15,11 @@ import type { LockDifferences } from '../upstreams/catalog/list-lock-differences
 import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
 import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
-import { addPeople, findSessions, type PersonsSession } from './find-sessions.ts';
 import type { LoginFailures } from './login-failures.ts';
-import type { People } from './people.ts';
+import { lookThrough } from './look-through.ts';
+import { matchesPerson, type People, type Person } from './people.ts';
 import { renderCursor } from './read-page-request.ts';
+import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { findRemedy } from './remedies.ts';
 import { renderDifference, renderLockCommand } from './render-difference.ts';
 
@@ -26,6 +27,7 @@ export interface AdminSources {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
   readonly clock: Clock;
   readonly people: People;
+  readonly recentCallers: Pick<RecentCallers, 'list'>;
   readonly clients: ClientDirectory;
   readonly loginFailures: Pick<LoginFailures, 'list'>;
   readonly limits: LimitsConfig;
@@ -58,6 +60,9 @@ export interface Admin {
   listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
   findSessions(request: PageRequest, text: string): Promise<JsonObject>;
+  /** Users who called without a session. */
+  listCallers(request: PageRequest): Promise<JsonObject>;
+  findCallers(request: PageRequest, text: string): Promise<JsonObject>;
   listClients(request: PageRequest): Promise<JsonObject>;
   listLoginFailures(): Promise<JsonObject>;
   describeLimits(): JsonObject;
@@ -77,18 +82,33 @@ const MAX_REFUSALS = 100;
 export const createAdmin = (sources: AdminSources): Admin => ({
   async listSessions(request, owner) {
     const [page, active] = await Promise.all([
-      sources.store.listSessions(request, owner),
+      readSessions(sources, request, owner),
       sources.store.countSessions(),
     ]);
-    const sessions = await addPeople(page.items, sources.people);
-    return { sessions: sessions.map(describeSession), active, ...renderNext(page) };
+    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
   },
   async findSessions({ from }, text) {
-    const [{ sessions, next }, active] = await Promise.all([
-      findSessions(text, from, sources),
+    const [page, active] = await Promise.all([
+      lookThrough(
+        (request) => readSessions(sources, request),
+        ({ listed, person }) => matchesPerson(text, listed.record.userId, person),
+        { from, clock: sources.clock },
+      ),
       sources.store.countSessions(),
     ]);
-    return { sessions: sessions.map(describeSession), active, nextCursor: renderCursor(next) };
+    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+  },
+  async listCallers(request) {
+    const page = await sources.recentCallers.list(request);
+    return { callers: page.items.map(describeCaller), ...renderNext(page) };
+  },
+  async findCallers({ from }, text) {
+    const page = await lookThrough(
+      sources.recentCallers.list,
+      ({ user, person }) => matchesPerson(text, user, person),
+      { from, clock: sources.clock },
+    );
+    return { callers: page.items.map(describeCaller), ...renderNext(page) };
   },
   async listClients(request) {
     const page = await sources.clients.list(request);
@@ -180,6 +200,30 @@ const renderNextOf = (total: number, skip: number): JsonObject => ({
 });
 
 const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });
+
+interface PersonsSession {
+  readonly listed: ListedSession;
+  readonly person: Person;
+}
+
+async function readSessions(
+  { store, people }: Pick<AdminSources, 'store' | 'people'>,
+  request: PageRequest,
+  owner?: string,
+): Promise<Page<PersonsSession>> {
+  const { items, next } = await store.listSessions(request, owner);
+  const named = items.map(async (listed) => ({
+    listed,
+    person: await people.open(listed.record.person, listed.record.sessionId),
+  }));
+  return { items: await Promise.all(named), next };
+}
+
+const describeCaller = ({ user, person, lastSeenAt }: RecentCaller): JsonObject => ({
+  user,
+  ...person,
+  lastSeenAt,
+});
 
 function describeSession({ listed, person }: PersonsSession): JsonObject {
   const { record, expiresAt } = listed;

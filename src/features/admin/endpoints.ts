@@ -54,6 +54,15 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
           : admin.findSessions(readPageRequest(query), person);
       },
     ],
+    [
+      '/callers',
+      (query) => {
+        const person = query.get('person') ?? '';
+        return person === ''
+          ? admin.listCallers(readPageRequest(query))
+          : admin.findCallers(readPageRequest(query), person);
+      },
+    ],
     ['/clients', (query) => admin.listClients(readPageRequest(query))],
     ['/login-failures', admin.listLoginFailures],
     ['/limits', admin.describeLimits],

@@ -15,7 +15,7 @@ import { type AuditCallsDeps, auditCalls } from './audit-calls.ts';
 import { createRunMethod } from './calls/run-method.ts';
 import { type Catalogs, createViews } from './calls/views.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
-import { createMcpEndpoints } from './endpoints.ts';
+import { createMcpEndpoints, type McpEndpointsDeps } from './endpoints.ts';
 import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
@@ -46,6 +46,8 @@ export interface McpDeps {
   readonly clientOf: AuditCallsDeps['clientOf'];
   /** Undefined without operators. */
   readonly sealPerson: SealPerson | undefined;
+  /** Called with each request of a user that needs no session; undefined without operators. */
+  readonly noteStatelessUser: McpEndpointsDeps['noteStatelessUser'];
 }
 
 export interface Mcp {
@@ -143,6 +145,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     sessionStreams,
     metrics,
     getChallenge,
+    noteStatelessUser: deps.noteStatelessUser,
   });
 
   return {

@@ -3,9 +3,8 @@ import { withBase } from 'vitepress';
 import { parseObject } from '../playground/json.ts';
 import { fetchAsOperator, logOutOperator } from './operator.ts';
 
-export interface Session {
+export interface Session extends Named {
   readonly id: string;
-  readonly user?: string;
   readonly server?: string;
   readonly protocolVersion: string;
   readonly client?: { readonly name?: string; readonly title?: string; readonly version?: string };
@@ -175,6 +174,21 @@ async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response
       ? String(data.details)
       : undefined;
   throw new Error(details ?? `The gateway answered ${answer.status}.`);
+}
+
+export interface Named {
+  readonly user?: string;
+  readonly name?: string;
+  readonly email?: string;
+  readonly emailVerified?: boolean;
+}
+
+/** As much as is known of them: `Ann (ann@example.com, not verified)`, or the user ID. */
+export function namePerson({ user, name, email, emailVerified }: Named): string {
+  if (user === undefined) return 'without a user';
+  const address = email && showText(email) + (emailVerified === false ? ', not verified' : '');
+  if (name === undefined) return address ?? showText(user);
+  return address === undefined ? showText(name) : `${showText(name)} (${address})`;
 }
 
 const MAX_TEXT = 200;
