@@ -12,6 +12,7 @@ import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Catalogs } from '../features/mcp/calls/views.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
 import type { ClientOf } from '../features/rules/client-of.ts';
 import { createRules } from '../features/rules/create-rules.ts';
 import type { Rules } from '../features/rules/rules.ts';
@@ -68,7 +69,9 @@ export interface GatewayUpstreams {
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
-  previewAccess(options: Omit<PreviewOptions, 'clock' | 'rules'>): Promise<AccessPreview>;
+  previewAccess(
+    options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
+  ): Promise<AccessPreview>;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
@@ -143,7 +146,11 @@ export async function openUpstreams(
     listLockDifferences: catalogs.listLockDifferences,
     async previewAccess(options) {
       const ownRules = await createRules(setup.file.rules, { clock });
-      return catalogs.previewAccess({ ...options, rules: ownRules });
+      return catalogs.previewAccess({
+        ...options,
+        rules: ownRules,
+        listingContext: LISTING_CONTEXT,
+      });
     },
     needsClients,
     async reload(next) {

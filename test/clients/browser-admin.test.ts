@@ -81,6 +81,16 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
   await page.getByText('There are none.').waitFor();
   expect(await page.evaluate('document.activeElement.id')).toBe('ad-sessions');
 
+  await listTools(own.service.mcpUrl, accessToken);
+  await page.getByRole('button', { name: 'Without a session' }).click();
+  await expect
+    .poll(async () => {
+      await page.getByRole('button', { name: 'Find' }).click();
+      return page.getByRole('heading', { level: 3 }).allInnerTexts();
+    })
+    .toHaveLength(1);
+  await page.getByText('last seen just now').waitFor();
+
   await page.getByRole('button', { name: 'Clients', exact: true }).click();
   expect(await page.getByRole('button', { pressed: true }).allInnerTexts()).toEqual(['Clients']);
   await page.getByRole('button', { name: 'Delete client' }).click();

@@ -49,7 +49,9 @@ export interface AdminSources {
   }): LockDifferences | undefined;
   /** Undefined without a configuration file. */
   previewAccess?:
-    | ((options: Omit<PreviewOptions, 'clock' | 'rules'>) => Promise<AccessPreview>)
+    | ((
+        options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
+      ) => Promise<AccessPreview>)
     | undefined;
   /** Of the configuration file, as it was named at the start; the lock lies beside it. */
   readonly configPath: string | undefined;

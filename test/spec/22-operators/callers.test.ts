@@ -49,6 +49,7 @@ test('§22.2 operators: of one user something is written once in five minutes', 
   const { clock } = operators.broker;
   const startedAt = clock.now();
   await call(operators, ANN);
+  await expect.poll(() => callersOf(operators)).toHaveLength(1);
   clock.advance(299_000);
   await call(operators, ANN);
   await call(operators, BOB);

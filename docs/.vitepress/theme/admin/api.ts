@@ -19,6 +19,16 @@ export interface SessionPage {
   readonly nextCursor?: string;
 }
 
+export interface Caller extends Named {
+  readonly user: string;
+  readonly lastSeenAt: string;
+}
+
+export interface CallerPage {
+  readonly callers: readonly Caller[];
+  readonly nextCursor?: string;
+}
+
 export interface Client {
   readonly id: string;
   readonly name?: string;

@@ -1,7 +1,7 @@
 // §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
 import type { Clock } from '../../../core/clock.ts';
 import { createTurns } from '../../../core/turns.ts';
-import { LISTING_CONTEXT } from '../../mcp/catalog/listing-context.ts';
+import type { Context } from '../../mcp/catalog/catalog.ts';
 import type { RuleCaller, RuleDecision, Rules } from '../../rules/rules.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import type { Plan } from './plan.ts';
@@ -29,13 +29,15 @@ export interface PreviewOptions {
   readonly skip: number;
   readonly limit: number;
   readonly clock: Clock;
+  /** By which the built-in catalogue is asked: of nobody in particular. */
+  readonly listingContext: Context;
 }
 
 /** Tools that the lock or the configuration hides are seen by nobody, and left out. */
 export async function previewAccess(plan: Plan, options: PreviewOptions): Promise<AccessPreview> {
-  const { caller, rules, skip, limit, clock } = options;
+  const { caller, rules, skip, limit, clock, listingContext } = options;
   const servers = [...plan.servers.values()];
-  const builtIn = await plan.builtIn?.list('tools', LISTING_CONTEXT);
+  const builtIn = await plan.builtIn?.list('tools', listingContext);
   const parts = servers.map(({ server, prepareList }) => {
     const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
     return list === undefined ? NOTHING : prepareList('tools', list).entries;
