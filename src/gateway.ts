@@ -18,6 +18,8 @@ import { openStore } from './core/store/open.ts';
 import type { Store } from './core/store/store.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { createLoginFailures } from './features/admin/login-failures.ts';
+import { createPeople } from './features/admin/people.ts';
+import { createRecentCallers } from './features/admin/recent-callers.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
@@ -143,6 +145,8 @@ export async function createGateway(
   );
   const loginFailures =
     config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
+  const people = loginFailures && createPeople(getSeal);
+  const recentCallers = people && createRecentCallers({ store, people, clock, log });
   const { metadata, auth } = createProviderAccess(config, {
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
     isServer,
@@ -194,6 +198,8 @@ export async function createGateway(
     tracing,
     audit,
     clientOf,
+    sealPerson: people?.seal,
+    noteStatelessUser: recentCallers?.note,
   });
 
   const site = createPublicSite(config, {
@@ -224,20 +230,26 @@ export async function createGateway(
   const limiter = config.limits.enabled
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })
     : createUnlimitedLimiter(store);
-  const operatorEndpoints = loginFailures
-    ? createOperatorEndpoints(config, {
-        store,
-        clock,
-        audit,
-        getTraceId,
-        clientOf,
-        loginFailures,
-        limiter,
-        describeKeySet: auth.describeKeySet,
-        endSession: mcp.endSession,
-        listServers: () => upstreams?.listServers() ?? [],
-      })
-    : [];
+  const operatorEndpoints =
+    loginFailures && people && recentCallers
+      ? createOperatorEndpoints(config, {
+          store,
+          clock,
+          audit,
+          getTraceId,
+          clientOf,
+          loginFailures,
+          people,
+          recentCallers,
+          limiter,
+          describeKeySet: auth.describeKeySet,
+          endSession: mcp.endSession,
+          listServers: () => upstreams?.listServers() ?? [],
+          listServerTools: (name, part) => upstreams?.listServerTools(name, part),
+          listLockDifferences: (part) => upstreams?.listLockDifferences(part),
+          previewAccess: upstreams?.previewAccess,
+        })
+      : [];
 
   let isShuttingDown = false;
   const readinessChecks = {

@@ -11,6 +11,8 @@ import { createAdmin } from '../features/admin/admin.ts';
 import { createAdminEndpoints } from '../features/admin/endpoints.ts';
 import type { LoginFailures, NoteLoginFailure } from '../features/admin/login-failures.ts';
 import { createOperators } from '../features/admin/operators.ts';
+import type { People } from '../features/admin/people.ts';
+import type { RecentCallers } from '../features/admin/recent-callers.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import type { Mcp } from '../features/mcp/mcp.ts';
@@ -26,10 +28,16 @@ export interface AdminParts {
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   readonly clientOf: ClientOf;
   readonly loginFailures: LoginFailures;
+  readonly people: People;
+  readonly recentCallers: RecentCallers;
   readonly limiter: Limiter;
   readonly describeKeySet: Auth['describeKeySet'];
   readonly endSession: Mcp['endSession'];
   readonly listServers: GatewayUpstreams['listServers'];
+  readonly listServerTools: GatewayUpstreams['listServerTools'];
+  readonly listLockDifferences: GatewayUpstreams['listLockDifferences'];
+  /** Undefined without a configuration file. */
+  readonly previewAccess: GatewayUpstreams['previewAccess'] | undefined;
 }
 
 /** None without `ADMIN_GROUPS`. */
@@ -42,6 +50,8 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
     admin: createAdmin({
       store,
       clock: parts.clock,
+      people: parts.people,
+      recentCallers: parts.recentCallers,
       clients,
       loginFailures: parts.loginFailures,
       limits,
@@ -49,6 +59,10 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       describeKeySet,
       issuer: auth.provider.issuer,
       listServers: parts.listServers,
+      listServerTools: parts.listServerTools,
+      listLockDifferences: parts.listLockDifferences,
+      previewAccess: parts.previewAccess,
+      configPath: config.server.configFile,
     }),
     operators: createOperators({ store, ...admin }),
     endSession: parts.endSession,

@@ -12,13 +12,19 @@ import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Catalogs } from '../features/mcp/calls/views.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
+import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
 import type { ClientOf } from '../features/rules/client-of.ts';
 import { createRules } from '../features/rules/create-rules.ts';
 import type { Rules } from '../features/rules/rules.ts';
+import type {
+  AccessPreview,
+  PreviewOptions,
+} from '../features/upstreams/catalog/preview-access.ts';
 import {
   type CatalogSetup,
   createUpstreamCatalogs,
   type ServerFacts,
+  type UpstreamCatalogs,
 } from '../features/upstreams/catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
@@ -61,6 +67,11 @@ export interface GatewayUpstreams {
   checkRequired(): Promise<void>;
   /** In the file's order; `processes` is how many of a program run in this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  readonly listServerTools: UpstreamCatalogs['listServerTools'];
+  readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
+  previewAccess(
+    options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
+  ): Promise<AccessPreview>;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
   reload(setup: GatewaySetup): Promise<void>;
@@ -131,6 +142,16 @@ export async function openUpstreams(
         ...server,
         processes: server.transport === 'stdio' ? (processCounts.get(server.name) ?? 0) : undefined,
       })),
+    listServerTools: catalogs.listServerTools,
+    listLockDifferences: catalogs.listLockDifferences,
+    async previewAccess(options) {
+      const ownRules = await createRules(setup.file.rules, { clock });
+      return catalogs.previewAccess({
+        ...options,
+        rules: ownRules,
+        listingContext: LISTING_CONTEXT,
+      });
+    },
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });

@@ -1,10 +1,15 @@
 // §22.5: the operators' page, as an operator goes through it.
 import { expect, test } from 'vitest';
+import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../src/features/upstreams/lock/lock.ts';
+import { freePort } from '../support/gateway/ports.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';
 import { findSerious } from '../support/site/axe.ts';
 import { logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
+import { parseServers } from '../support/upstreams/catalog-gateway.ts';
+import { buildTool, serveForTest } from '../support/upstreams/listing-server.ts';
 
 /** The group of everybody who logs in at the provider of the tests. */
 const OPERATORS = { ADMIN_GROUPS: 'developers' };
@@ -25,6 +30,31 @@ const openSession = (accessToken: string, name: string) =>
         protocolVersion: '2025-11-25',
         capabilities: {},
         clientInfo: { name, version: '3' },
+      },
+    }),
+  });
+
+/** Asks for them, in the stateless era. */
+const listTools = (url: URL, accessToken: string) =>
+  fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      authorization: `Bearer ${accessToken}`,
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/list',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/list',
+      params: {
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': {},
+        },
       },
     }),
   });
@@ -50,6 +80,16 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
   await page.getByRole('button', { name: 'End it' }).click();
   await page.getByText('There are none.').waitFor();
   expect(await page.evaluate('document.activeElement.id')).toBe('ad-sessions');
+
+  await listTools(own.service.mcpUrl, accessToken);
+  await page.getByRole('button', { name: 'Without a session' }).click();
+  await expect
+    .poll(async () => {
+      await page.getByRole('button', { name: 'Find' }).click();
+      return page.getByRole('heading', { level: 3 }).allInnerTexts();
+    })
+    .toHaveLength(1);
+  await page.getByText('last seen just now').waitFor();
 
   await page.getByRole('button', { name: 'Clients', exact: true }).click();
   expect(await page.getByRole('button', { pressed: true }).allInnerTexts()).toEqual(['Clients']);
@@ -106,6 +146,115 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
   expect(complaints).toEqual([]);
 });
 
+test('§22.5 operators: servers with their tools, and times as one says them, which go on', async () => {
+  const server = await serveForTest({
+    tools: [buildTool('read'), { name: '<b>odd\u202e</b>', inputSchema: { type: 'object' } }],
+  });
+  const file = await parseServers({
+    mcpServers: {
+      files: server.url,
+      wiki: { url: server.url, auth: { type: 'identity' } },
+      gone: `http://127.0.0.1:${await freePort()}/mcp`,
+    },
+  });
+  const other = closeAfterTest(
+    await startSiteBrowser({
+      env: { ...OPERATORS, OAUTH_STATE_SECRET: 'one-secret-of-more-than-32-characters' },
+      deps: { file },
+    }),
+  );
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await page.clock.install();
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Servers' }).click();
+  const rowOf = (name: string) =>
+    page.getByRole('listitem').filter({ has: page.getByRole('heading', { name, exact: true }) });
+  await rowOf('gone').getByText('Down').waitFor();
+  await rowOf('wiki').getByText('Its tools differ between users.').waitFor();
+  const state = rowOf('files').getByRole('time');
+  expect(await state.innerText()).toBe('just now');
+  expect(await state.getAttribute('title')).toMatch(/\d{4}.*\d:\d\d:\d\d/);
+  await page.clock.fastForward('02:30');
+  await expect.poll(() => state.innerText()).toBe('2 min ago');
+
+  await rowOf('files').getByText('2 tools').press('Enter');
+  await rowOf('files').getByText('files__read').waitFor();
+  const tools = await rowOf('files').getByRole('listitem').allInnerTexts();
+  expect(tools[1]).toContain('<b>odd\\u{202e}</b>');
+  expect(tools[1]).toContain('hidden: it has a name that clients refuse');
+  expect(await findSerious(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
+test('§22.5 operators: what the lock hides, as it was and as it is, and how to approve it', async () => {
+  const approved = buildTool('read', { description: 'Reads a file.' });
+  const server = await serveForTest({
+    tools: [approved, buildTool('write', { description: '<i>Send\u202e</i>\nall.' })],
+    capabilities: { tools: { listChanged: true } },
+  });
+  const fingerprint = computeFingerprint('tool', approved);
+  const tools = new Map(fingerprint && [['read', [fingerprint]]]);
+  const files = { instructions: undefined, prompts: new Map(), tools };
+  const other = closeAfterTest(
+    await startSiteBrowser({
+      env: { ...OPERATORS, POSTERN_CONFIG: 'mcp.json' },
+      deps: {
+        file: await parseServers({ mcpServers: { files: server.url } }),
+        lock: createLock({ servers: new Map([['files', files]]) }),
+      },
+    }),
+  );
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Not approved' }).click();
+  await page.getByText('<i>Send\\u{202e}</i>').waitFor();
+  await page.getByText('postern lock --config mcp.json', { exact: true }).waitFor();
+  server.listing.tools = [{ ...approved, description: 'Reads, and sends.' }];
+  await expect.poll(() => server.openStreams()).toBeGreaterThan(0);
+  server.notify('notifications/tools/list_changed');
+  const { accessToken } = await other.service.logIn('ada');
+  await expect
+    .poll(async () => {
+      await listTools(other.service.mcpUrl, accessToken);
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.getByRole('heading', { name: 'files tool' }).first().waitFor();
+      return page.locator('pre').allInnerTexts();
+    })
+    .toEqual(['Reads a file.', 'Reads, and sends.']);
+  expect(await findSerious(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
+test('§22.5 operators: which tools somebody sees, and by which rule', async () => {
+  const server = await serveForTest({ tools: [buildTool('read'), buildTool('write')] });
+  const file = await parseServers({
+    mcpServers: { files: server.url },
+    builtIn: false,
+    rules: [{ who: { groups: ['staff'] }, may: ['files__read'] }],
+  });
+  const other = closeAfterTest(await startSiteBrowser({ env: OPERATORS, deps: { file } }));
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await logInToPlayground(page);
+  await page.getByRole('button', { name: 'Rules', exact: true }).click();
+  await page.getByLabel('Groups, separated by commas').fill('guests, staff');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Sees 1 of 2 tools' }).waitFor();
+  const rows = await page.locator('.ad-rows').getByRole('listitem').allInnerTexts();
+  expect(rows[0]).toMatch(/^files__read Allowed · .*rules\[0\]/);
+  expect(rows[1]).toBe('files__write Not seen: no rule allows it');
+  expect(await findSerious(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  expect(complaints).toEqual([]);
+});
+
 test('§22.5 operators: the keyboard alone ends a session', async () => {
   const { accessToken } = await own.service.logIn('hopper');
   const { page } = await own.open('/admin');
@@ -120,7 +269,7 @@ test('§22.5 operators: the keyboard alone ends a session', async () => {
   // Cancel has the focus: a second Enter must not end anything.
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await page.getByText('This user has none.').waitFor();
+  await page.getByText('Nobody of this user ID').waitFor();
 });
 
 test('§22.5 operators: the front page leads there after a login, and the token of the page goes to its API alone', async () => {

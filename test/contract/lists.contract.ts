@@ -194,6 +194,14 @@ export function describeLists(name: string, open: () => Promise<Harness>): void 
       expect(Math.abs(Number(one) - Number(two) - 10_000)).toBeLessThan(5_000);
     });
 
+    test('§22.2 the sealed name of its user is listed with a session', async () => {
+      const user = randomUUID();
+      const session = { ...(await create(user)), sessionId: randomUUID(), person: 'sealed' };
+      await store.createSession(session, TTL, 1);
+      const { items } = await harness.other.listSessions(ALL, user);
+      expect(items.map(({ record }) => record)).toEqual([session]);
+    });
+
     test('§22.2 a session that was ended, or has expired, is not listed', async () => {
       const user = randomUUID();
       const [ended, expired, kept] = [

@@ -150,6 +150,11 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Client not found', reason: 'client_not_found' },
     details: 'There is no such registered client, or it was deleted.',
   }),
+  server_not_found: defineError({
+    status: 404,
+    jsonrpc: { code: -32000, message: 'Server not found', reason: 'server_not_found' },
+    details: 'No server of this name is in the configuration file.',
+  }),
 
   // §7.1: JSON-RPC.
   parse_error: defineError({

@@ -81,6 +81,12 @@ export const CLIENT_LIST_KEY = 'dcr:clients';
 /** The last logins that failed. */
 export const LOGIN_FAILURES_KEY = 'oauth:failures';
 
+/** The users who called without a session. */
+export const CALLER_LIST_KEY = 'admin:callers';
+
+/** One of them; `hash` is that of the `sub`. */
+export const buildCallerKey = (hash: string): string => `admin:caller:${hash}`;
+
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string): string => `oauth:${kind}:${hash}`;
 

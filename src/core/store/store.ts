@@ -223,6 +223,8 @@ export interface SessionRecord {
   readonly logLevel?: string | undefined;
   /** The server at whose path it was opened (`/mcp/<server>`); absent for `/mcp`. */
   readonly server?: string | undefined;
+  /** Name and e-mail of its user, sealed, for operators. Only `listSessions` needs to read it. */
+  readonly person?: string | undefined;
 }
 
 /** What a request wants of a session. */

@@ -1,6 +1,7 @@
 // §22: what operators see and do: the data of each endpoint.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitsConfig } from '../../core/config/groups/limits.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import { describeCause } from '../../core/log.ts';
@@ -15,10 +16,18 @@ import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
+import type { RuleCaller, RuleDecision } from '../rules/rules.ts';
+import type { LockDifferences } from '../upstreams/catalog/list-lock-differences.ts';
+import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
+import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
 import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
+import { lookThrough } from './look-through.ts';
+import { matchesPerson, type People, type Person } from './people.ts';
 import { renderCursor } from './read-page-request.ts';
+import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { findRemedy } from './remedies.ts';
+import { renderDifference, renderLockCommand } from './render-difference.ts';
 
 /** As the page names what was counted. */
 const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
@@ -31,6 +40,8 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
 export interface AdminSources {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
   readonly clock: Clock;
+  readonly people: People;
+  readonly recentCallers: Pick<RecentCallers, 'list'>;
   readonly clients: ClientDirectory;
   readonly loginFailures: Pick<LoginFailures, 'list'>;
   readonly limits: LimitsConfig;
@@ -40,17 +51,45 @@ export interface AdminSources {
   readonly issuer: string;
   /** Of this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
+  /** Of this process. Undefined where there is no such server. */
+  listServerTools(
+    name: string,
+    part: { readonly skip: number; readonly limit: number },
+  ): ServerTools | undefined;
+  /** Of this process. Undefined where there is no lock. */
+  listLockDifferences(part: {
+    readonly skip: number;
+    readonly limit: number;
+  }): LockDifferences | undefined;
+  /** Undefined without a configuration file. */
+  previewAccess?:
+    | ((
+        options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
+      ) => Promise<AccessPreview>)
+    | undefined;
+  /** Of the configuration file, as it was named at the start; the lock lies beside it. */
+  readonly configPath: string | undefined;
 }
 
 export interface Admin {
   /** `owner` for those of one user. */
   listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
+  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
+  findSessions(request: PageRequest, text: string): Promise<JsonObject>;
+  /** Users who called without a session. */
+  listCallers(request: PageRequest): Promise<JsonObject>;
+  findCallers(request: PageRequest, text: string): Promise<JsonObject>;
   listClients(request: PageRequest): Promise<JsonObject>;
   listLoginFailures(): Promise<JsonObject>;
   describeLimits(): JsonObject;
   describeKeySet(): JsonObject;
   describeStore(): Promise<JsonObject>;
   listServers(): JsonObject;
+  /** @throws GatewayError `server_not_found`. */
+  listTools(server: string, request: PageRequest): JsonObject;
+  listLockDifferences(request: PageRequest): JsonObject;
+  /** What somebody sees. */
+  previewAccess(caller: RuleCaller, request: PageRequest): Promise<JsonObject>;
 }
 
 /** Of refusals, which may be of thousands of addresses. */
@@ -59,10 +98,33 @@ const MAX_REFUSALS = 100;
 export const createAdmin = (sources: AdminSources): Admin => ({
   async listSessions(request, owner) {
     const [page, active] = await Promise.all([
-      sources.store.listSessions(request, owner),
+      readSessions(sources, request, owner),
       sources.store.countSessions(),
     ]);
     return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+  },
+  async findSessions({ from }, text) {
+    const [page, active] = await Promise.all([
+      lookThrough(
+        (request) => readSessions(sources, request),
+        ({ listed, person }) => matchesPerson(text, listed.record.userId, person),
+        { from, clock: sources.clock },
+      ),
+      sources.store.countSessions(),
+    ]);
+    return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
+  },
+  async listCallers(request) {
+    const page = await sources.recentCallers.list(request);
+    return { callers: page.items.map(describeCaller), ...renderNext(page) };
+  },
+  async findCallers({ from }, text) {
+    const page = await lookThrough(
+      sources.recentCallers.list,
+      ({ user, person }) => matchesPerson(text, user, person),
+      { from, clock: sources.clock },
+    );
+    return { callers: page.items.map(describeCaller), ...renderNext(page) };
   },
   async listClients(request) {
     const page = await sources.clients.list(request);
@@ -109,16 +171,83 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       return { isUp: false, problem: describeCause(error) };
     }
   },
-  listServers: () => ({ servers: sources.listServers() }),
+  listServers: () => ({
+    servers: sources.listServers().map(({ since, ...facts }) => ({
+      ...facts,
+      since: since === undefined ? undefined : renderTime(since),
+    })),
+  }),
+  listTools(server, { from, limit }) {
+    const skip = from?.skip ?? 0;
+    const found = sources.listServerTools(server, { skip, limit });
+    if (found === undefined) return fail('server_not_found');
+    const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
+    return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
+  },
+  listLockDifferences({ from, limit }) {
+    const skip = from?.skip ?? 0;
+    const found = sources.listLockDifferences({ skip, limit });
+    const command = renderLockCommand(sources.configPath);
+    if (found === undefined) return { isLocked: false, command };
+    return {
+      isLocked: true,
+      command,
+      ...found,
+      differences: found.differences.map(renderDifference),
+      ...renderNextOf(found.total, skip + limit),
+    };
+  },
+  async previewAccess(caller, { from, limit }) {
+    const skip = from?.skip ?? 0;
+    const found = (await sources.previewAccess?.({ caller, skip, limit })) ?? NO_PREVIEW;
+    const tools = found.tools.map(({ decision, ...tool }) => ({
+      ...tool,
+      ...renderDecision(decision),
+    }));
+    return { ...found, tools, ...renderNextOf(found.total, skip + limit) };
+  },
+});
+
+const NO_PREVIEW: AccessPreview = { total: 0, seen: 0, tools: [], personal: [] };
+
+/** Of a list that is in memory, in which a place is a number. */
+const renderNextOf = (total: number, skip: number): JsonObject => ({
+  nextCursor: renderCursor(skip < total ? { time: 0, skip } : undefined),
 });
 
 const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });
 
-function describeSession({ record, expiresAt }: ListedSession): JsonObject {
+interface PersonsSession {
+  readonly listed: ListedSession;
+  readonly person: Person;
+}
+
+async function readSessions(
+  { store, people }: Pick<AdminSources, 'store' | 'people'>,
+  request: PageRequest,
+  owner?: string,
+): Promise<Page<PersonsSession>> {
+  const { items, next } = await store.listSessions(request, owner);
+  const named = items.map(async (listed) => ({
+    listed,
+    person: await people.open(listed.record.person, listed.record.sessionId),
+  }));
+  return { items: await Promise.all(named), next };
+}
+
+const describeCaller = ({ user, person, lastSeenAt }: RecentCaller): JsonObject => ({
+  user,
+  ...person,
+  lastSeenAt,
+});
+
+function describeSession({ listed, person }: PersonsSession): JsonObject {
+  const { record, expiresAt } = listed;
   const { sessionId: id, userId: user, server, protocolVersion } = record;
   return {
     id,
     user,
+    ...person,
     server,
     protocolVersion,
     client: readClientInfo(record.clientInfo),
@@ -153,5 +282,10 @@ const describeClient = ({ client, expiresAt }: ListedClient): JsonObject => ({
   /** Whether it ever got a token. */
   isUsed: client.used === true,
 });
+
+const renderDecision = (decision: RuleDecision): JsonObject =>
+  decision.kind === 'allowed' && decision.isByArgs === true
+    ? { decision: 'by_arguments', rule: decision.rule }
+    : { ...decision, kind: undefined, decision: decision.kind };
 
 const renderTime = (time: number): string => new Date(time).toISOString();

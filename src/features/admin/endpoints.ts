@@ -10,6 +10,7 @@ import type { ClientOf } from '../rules/client-of.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
 import { readPageRequest } from './read-page-request.ts';
+import { readPerson } from './read-person.ts';
 
 export interface AdminEndpointsDeps {
   readonly admin: Admin;
@@ -46,7 +47,21 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   const shown: readonly (readonly [path: string, show: Show])[] = [
     [
       '/sessions',
-      (query) => admin.listSessions(readPageRequest(query), query.get('user') ?? undefined),
+      (query) => {
+        const person = query.get('person') ?? '';
+        return person === ''
+          ? admin.listSessions(readPageRequest(query), query.get('user') ?? undefined)
+          : admin.findSessions(readPageRequest(query), person);
+      },
+    ],
+    [
+      '/callers',
+      (query) => {
+        const person = query.get('person') ?? '';
+        return person === ''
+          ? admin.listCallers(readPageRequest(query))
+          : admin.findCallers(readPageRequest(query), person);
+      },
     ],
     ['/clients', (query) => admin.listClients(readPageRequest(query))],
     ['/login-failures', admin.listLoginFailures],
@@ -54,6 +69,9 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/key-set', admin.describeKeySet],
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
+    ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
+    ['/rules', (query) => admin.previewAccess(readPerson(query), readPageRequest(query))],
+    ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
   ];
   const acts: readonly Act[] = [
     {
@@ -143,11 +161,13 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
 }
 
-/** Also whose sessions were looked at. */
+/** Also whose sessions or tools, or which server's, were looked at. */
 function describeShow(path: string, query: URLSearchParams): What {
-  const user = query.get('user');
-  return { action: 'show', target: path.slice(1) + (user === null ? '' : ` of ${user}`) };
+  const whose = WHOSE.map((name) => query.getAll(name).join(', ')).find((value) => value !== '');
+  return { action: 'show', target: path.slice(1) + (whose === undefined ? '' : ` of ${whose}`) };
 }
+
+const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;
 
 interface What {
   readonly action: string;

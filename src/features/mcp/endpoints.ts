@@ -16,6 +16,7 @@ import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import type { SessionLookup } from '../../core/store/store.ts';
 import { stripUri } from '../../core/strip-uri.ts';
+import type { UserContext } from '../../core/user-context.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
 import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
 import type { View } from './calls/view.ts';
@@ -49,10 +50,12 @@ export interface McpEndpointsDeps {
   readonly metrics: Metrics;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
+  /** Called with each request of a user that needs no session, at once; undefined where nobody wants to know. */
+  readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
 }
 
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { views, eras, sessions, sessionStreams, metrics, getChallenge } = deps;
+  const { views, eras, sessions, sessionStreams, metrics, getChallenge, noteStatelessUser } = deps;
   /** A server may go between the look at the path and here. */
   const findView = ({ path }: GatewayRequest): View =>
     path === '/mcp'
@@ -113,6 +116,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
         handler.supports(view, message.method) ? message.method : 'other',
         era,
       );
+      if (era === 'stateless' && protectedCall.user) noteStatelessUser?.(protectedCall.user);
     }
     // Noted now, so that a call that waits does not keep its message.
     const id = getRequestId(message);

@@ -15,12 +15,12 @@ import { type AuditCallsDeps, auditCalls } from './audit-calls.ts';
 import { createRunMethod } from './calls/run-method.ts';
 import { type Catalogs, createViews } from './calls/views.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
-import { createMcpEndpoints } from './endpoints.ts';
+import { createMcpEndpoints, type McpEndpointsDeps } from './endpoints.ts';
 import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
 import { createSessionStreams } from './session/session-streams.ts';
-import { createSessions } from './session/sessions.ts';
+import { createSessions, type SealPerson } from './session/sessions.ts';
 import { createRequestState } from './stateless/request-state.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
@@ -44,6 +44,10 @@ export interface McpDeps {
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
   readonly clientOf: AuditCallsDeps['clientOf'];
+  /** Undefined without operators. */
+  readonly sealPerson: SealPerson | undefined;
+  /** Called with each request of a user that needs no session; undefined without operators. */
+  readonly noteStatelessUser: McpEndpointsDeps['noteStatelessUser'];
 }
 
 export interface Mcp {
@@ -77,7 +81,13 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
-  const sessions = createSessions(config.sessions, { store, clock, metrics, log });
+  const sessions = createSessions(config.sessions, {
+    store,
+    clock,
+    metrics,
+    log,
+    sealPerson: deps.sealPerson,
+  });
   const stopSweeping = sessions.startSweeping();
   const channel = buildChannelName(sessionKeyPrefix);
   const replicas = createReplicas({
@@ -136,6 +146,7 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     sessionStreams,
     metrics,
     getChallenge,
+    noteStatelessUser: deps.noteStatelessUser,
   });
 
   return {

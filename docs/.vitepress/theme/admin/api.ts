@@ -3,9 +3,8 @@ import { withBase } from 'vitepress';
 import { parseObject } from '../playground/json.ts';
 import { fetchAsOperator, logOutOperator } from './operator.ts';
 
-export interface Session {
+export interface Session extends Named {
   readonly id: string;
-  readonly user?: string;
   readonly server?: string;
   readonly protocolVersion: string;
   readonly client?: { readonly name?: string; readonly title?: string; readonly version?: string };
@@ -17,6 +16,16 @@ export interface Session {
 export interface SessionPage {
   readonly sessions: readonly Session[];
   readonly active: number;
+  readonly nextCursor?: string;
+}
+
+export interface Caller extends Named {
+  readonly user: string;
+  readonly lastSeenAt: string;
+}
+
+export interface CallerPage {
+  readonly callers: readonly Caller[];
   readonly nextCursor?: string;
 }
 
@@ -93,9 +102,67 @@ export interface UpstreamServer {
   readonly transport: string;
   readonly isRequired: boolean;
   readonly isUp?: boolean;
+  readonly since?: string;
   readonly reason?: string;
+  readonly era?: string;
+  readonly isPersonal: boolean;
   readonly tools?: number;
   readonly processes?: number;
+}
+
+export interface ServerTool {
+  readonly name: string;
+  readonly listedAs?: string;
+  readonly state: string;
+  readonly problem?: string;
+}
+
+export interface LockPage {
+  readonly isLocked: boolean;
+  /** What approves. */
+  readonly command: string;
+  readonly total?: number;
+  readonly differences?: readonly LockDifference[];
+  /** Servers of which nothing is shown. */
+  readonly personal?: readonly string[];
+  readonly nextCursor?: string;
+}
+
+export interface LockDifference {
+  readonly server: string;
+  readonly kind: string;
+  readonly name?: string;
+  readonly change: 'new' | 'changed';
+  readonly isFormerKnown: boolean;
+  readonly members: readonly {
+    readonly name: string;
+    readonly before?: string;
+    readonly now?: string;
+    readonly isCut?: boolean;
+  }[];
+}
+
+export interface AccessPreview {
+  readonly total: number;
+  readonly seen: number;
+  readonly tools: readonly PreviewedTool[];
+  /** Servers of which nothing is shown. */
+  readonly personal: readonly string[];
+  readonly nextCursor?: string;
+}
+
+export interface PreviewedTool {
+  readonly name: string;
+  readonly server: string;
+  readonly decision: 'allowed' | 'by_arguments' | 'scopes_missing' | 'denied';
+  readonly scopes?: readonly string[];
+  readonly rule?: string;
+}
+
+export interface ToolPage {
+  readonly total: number;
+  readonly tools: readonly ServerTool[];
+  readonly nextCursor?: string;
 }
 
 /** @throws Error in words for the user. */
@@ -124,10 +191,20 @@ async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response
   throw new Error(details ?? `The gateway answered ${answer.status}.`);
 }
 
-const TIMES = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
+export interface Named {
+  readonly user?: string;
+  readonly name?: string;
+  readonly email?: string;
+  readonly emailVerified?: boolean;
+}
 
-export const formatTime = (time: string | undefined): string =>
-  time === undefined ? '–' : TIMES.format(new Date(time));
+/** As much as is known of them: `Ann (ann@example.com, not verified)`, or the user ID. */
+export function namePerson({ user, name, email, emailVerified }: Named): string {
+  if (user === undefined) return 'without a user';
+  const address = email && showText(email) + (emailVerified === false ? ', not verified' : '');
+  if (name === undefined) return address ?? showText(user);
+  return address === undefined ? showText(name) : `${showText(name)} (${address})`;
+}
 
 const MAX_TEXT = 200;
 
@@ -136,6 +213,11 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** What others chose, such as the name of a client: as much as one can read, and nothing that hides. */
 export function showText(text: string): string {
-  const short = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
-  return short.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+  return escapeUnseen(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
 }
+
+/** A text of several lines, which the gateway has cut. */
+export const showLongText = (text: string): string => text.split('\n').map(escapeUnseen).join('\n');
+
+const escapeUnseen = (text: string): string =>
+  text.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);

@@ -22,6 +22,9 @@ export const SESSION_FIELDS = [
   'version',
 ] as const;
 
+/** For operators; calls do not read it. */
+export const PERSON_FIELD = 'person';
+
 /**
  * The session that HMGET of `SESSION_FIELDS` found, undefined when there is none.
  *

@@ -7,7 +7,7 @@ import type { ListedSession, SessionOperations, SessionRecord } from '../store.t
 import { createClusterUserSessions } from './cluster-user-sessions.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { createSessionScript, endSessionScript, setSessionLogLevelScript } from './scripts.ts';
-import { parseSessionFields, SESSION_FIELDS, toHashFields } from './session-hash.ts';
+import { PERSON_FIELD, parseSessionFields, SESSION_FIELDS, toHashFields } from './session-hash.ts';
 import { createSessionSweep, removeFromSet } from './session-sweep.ts';
 import { readSetPage } from './set-page.ts';
 
@@ -63,14 +63,14 @@ export function createRedisSessions(options: RedisSessionsOptions): SessionOpera
   /** Undefined also for a damaged one, which must not hide all others. */
   async function readListed(id: string): Promise<ListedSession | undefined> {
     const key = buildKey(id);
-    const [values, leftMs] = await Promise.all([
-      commands.run((client) => client.hmget(key, ...SESSION_FIELDS)),
+    const [[person, ...values], leftMs] = await Promise.all([
+      commands.run((client) => client.hmget(key, PERSON_FIELD, ...SESSION_FIELDS)),
       commands.run((client) => client.pttl(key)),
     ]);
     const record = tryParse(values);
     return record === undefined || leftMs < 0
       ? undefined
-      : { record, expiresAt: clock.now() + leftMs };
+      : { record: { ...record, person: person ?? undefined }, expiresAt: clock.now() + leftMs };
   }
 
   return {

@@ -85,13 +85,20 @@ export interface SessionsDeps {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Log;
+  readonly sealPerson: SealPerson | undefined;
 }
+
+/**
+ * Name and e-mail of the user of a session, sealed for it; undefined where the token has neither. Undefined as a whole
+ * without operators who could see it.
+ */
+export type SealPerson = (user: UserContext, sessionId: string) => Promise<string | undefined>;
 
 const SWEEP_INTERVAL_MS = 60_000;
 
 export function createSessions(
   { ttlSeconds, maxPerUser }: Pick<SessionsConfig, 'ttlSeconds' | 'maxPerUser'>,
-  { store, clock, metrics, log }: SessionsDeps,
+  { store, clock, metrics, log, sealPerson }: SessionsDeps,
 ): Sessions {
   const renderTime = createTimeRenderer();
 
@@ -111,7 +118,15 @@ export function createSessions(
       const sessionId = generateSessionId();
       const now = clock.now();
       const owner = user && { userId: user.sub };
-      const record = { sessionId, createdAt: now, lastAccessedAt: now, ...owner, ...session };
+      const person = user && (await sealPerson?.(user, sessionId));
+      const record = {
+        sessionId,
+        createdAt: now,
+        lastAccessedAt: now,
+        ...owner,
+        ...(person !== undefined && { person }),
+        ...session,
+      };
       const endedIds = await store.createSession(record, ttlSeconds, maxPerUser);
       metrics.recordSessions('created');
       metrics.recordSessions('terminated', endedIds.length);

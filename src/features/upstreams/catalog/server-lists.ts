@@ -2,6 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
 import {
@@ -14,6 +15,13 @@ import {
 } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList } from './fetch-list.ts';
+import {
+  createIsApproved,
+  findLastApproved,
+  type LastApproved,
+  type LockedList,
+  NONE_APPROVED,
+} from './last-approved.ts';
 import { createListCache, type ListCache } from './list-cache.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind } from './list-kinds.ts';
 import { readItems } from './read-items.ts';
@@ -35,6 +43,8 @@ export interface ServerLists {
   describe(caller: UpstreamCaller): Promise<UpstreamDescription | undefined>;
   /** The same, as far as it is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
+  /** What of that name was approved when it was last listed so; undefined where it still is, or was never seen so. */
+  peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
   /** Why its lists could not be had last. */
   peekProblem(caller: UpstreamCaller): string | undefined;
   /** The server says that a list has changed: for this caller, or for all. */
@@ -91,6 +101,11 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
   /** By list: who waited for it in vain since it last came in time. */
   const waitedInVain = new Map<ListKind, Set<string>>();
 
+  const lastApproved: Record<LockedList, LastApproved> = {
+    tools: NONE_APPROVED,
+    prompts: NONE_APPROVED,
+  };
+
   const getAudience = createNameAudience(isPersonal);
 
   function findHolder(caller: UpstreamCaller): Holder {
@@ -146,6 +161,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       const list = await fetchList(upstream, kind, holder.caller, signal);
       await readItems(upstream.config.name, kind, list.items, { clock, lock: deps.getLock() });
       if (kind === 'resources') noteFormer(holder, list);
+      if (kind === 'tools' || kind === 'prompts') noteApproved(holder, kind, list);
       dropOldHolders(holder);
       holder.problem = undefined;
       if (clock.monotonic() - startedAt < FIRST_WAIT_MS) waitedInVain.delete(kind);
@@ -157,6 +173,22 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       });
       throw error;
     }
+  }
+
+  /** Not for each user: operators do not see what one user alone sees. */
+  function noteApproved({ lists }: Holder, kind: LockedList, next: FetchedList): void {
+    const lock = deps.getLock();
+    if (isPersonal || lock === undefined) return;
+    const isApproved = createIsApproved(
+      upstream.config.name,
+      kind === 'tools' ? 'tool' : 'prompt',
+      lock,
+    );
+    lastApproved[kind] = findLastApproved(
+      { next, before: lists[kind].peek() },
+      lastApproved[kind],
+      isApproved,
+    );
   }
 
   function dropOldHolders(kept: Holder): void {
@@ -207,6 +239,7 @@ export function createServerLists(upstream: Upstream, deps: ServerListsDeps): Se
       return upstream.peekDescription(asking);
     },
     peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
+    peekApproved: (kind, ownName) => lastApproved[kind].get(ownName),
     peekProblem: (caller) => findHolder(caller).problem,
     invalidate(list, caller) {
       const { lists } = findHolder(caller);

@@ -27,9 +27,13 @@ export interface Server {
 export interface ServerState {
   /** Undefined until it was tried. */
   readonly isUp: boolean | undefined;
+  /** When that was found, in epoch milliseconds; undefined until it was tried. */
+  readonly since: number | undefined;
   /** Why it is not up. */
   readonly reason: string | undefined;
   readonly era: Era | undefined;
+  /** Whether each user has lists of their own. */
+  readonly isPersonal: boolean;
   /** Undefined where they are not known, or differ between users. */
   readonly tools: number | undefined;
 }
@@ -50,6 +54,7 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
   const closing = new AbortController();
   const usage = createUsage(deps.clock);
   let reason: string | undefined;
+  let since: number | undefined;
   const lists = createServerLists(upstream, {
     ...deps,
     isPersonal,
@@ -65,8 +70,10 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
     use: (work) => usage.run(() => work(upstream)),
     describe: () => ({
       isUp: upstream.isUp,
+      since,
       reason,
       era: upstream.era,
+      isPersonal,
       tools: lists.countTools(),
     }),
     async close(graceMs) {
@@ -79,6 +86,7 @@ export function createServer(upstream: Upstream, deps: ServerDeps): Server {
 
   upstream.onStateChange((isUp, why) => {
     reason = isUp ? undefined : why;
+    since = deps.clock.now();
     if (isUp) lists.refresh();
     for (const list of LISTS) deps.onListChange(server, list);
   });

@@ -19,8 +19,11 @@ import { createChangeHub } from './change-hub.ts';
 import { createIdentify } from './identify.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
+import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
+import { listServerTools, type ServerTools } from './list-server-tools.ts';
 import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
+import { type AccessPreview, type PreviewOptions, previewAccess } from './preview-access.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { createServerView } from './server-view.ts';
 import { createViewCatalog } from './view-catalog.ts';
@@ -66,6 +69,18 @@ export interface UpstreamCatalogs {
   listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
   /** In the file's order. */
   listServers(): readonly ServerFacts[];
+  /** For operators. Undefined where there is no such server. */
+  listServerTools(
+    name: string,
+    part: { readonly skip: number; readonly limit: number },
+  ): ServerTools | undefined;
+  /** For operators. Undefined where there is no lock. */
+  listLockDifferences(part: {
+    readonly skip: number;
+    readonly limit: number;
+  }): LockDifferences | undefined;
+  /** For operators. */
+  previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
   close(graceMs: number): Promise<void>;
 }
 
@@ -179,6 +194,15 @@ export function createUpstreamCatalogs(
         isRequired: config.required,
         ...server.describe(),
       })),
+    listServerTools(name, part) {
+      const planned = plan.servers.get(name);
+      // What an operator looks at counts as no refusal.
+      const { lock = NO_LOCK } = setup;
+      return planned && listServerTools(planned, { naming: plan.naming, lock }, part);
+    },
+    listLockDifferences: (part) =>
+      setup.lock && listLockDifferences(plan.servers.values(), setup.lock, part),
+    previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);
       await Promise.all(draining);

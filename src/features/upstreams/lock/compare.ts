@@ -67,7 +67,7 @@ function compareFingerprints(
 }
 
 /** Compared with the approved one that is most like it. */
-function findChangedMembers(
+export function findChangedMembers(
   approved: readonly Fingerprint[],
   { parts }: Fingerprint,
 ): readonly string[] {

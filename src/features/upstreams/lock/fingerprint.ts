@@ -47,7 +47,8 @@ export function computeSha256(kind: LockedKind, item: unknown): string | undefin
   }
 }
 
-function selectMembers(kind: LockedKind, item: unknown): JsonObject {
+/** What of the item the lock is about. */
+export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   const source = isObject(item) ? item : { text: item };
   const present = MEMBERS[kind].filter((name) => source[name] !== undefined);
   return Object.fromEntries(present.map((name) => [name, source[name]]));

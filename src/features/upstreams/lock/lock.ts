@@ -1,5 +1,6 @@
 // §18.7: what a server says of its tools stays as it was approved.
-import { computeSha256, type LockedKind } from './fingerprint.ts';
+import { findChangedMembers } from './compare.ts';
+import { computeFingerprint, computeSha256, type LockedKind } from './fingerprint.ts';
 import { type LockedServer, type LockFile, parseLockFile } from './lock-file.ts';
 
 export type LockVerdict = 'approved' | 'new' | 'changed';
@@ -12,10 +13,16 @@ export interface Lock {
   check(server: string, kind: LockedKind, item: unknown): LockVerdict;
   /** Whether anything was approved under this own name of the server. */
   knows(server: string, kind: 'tool' | 'prompt', name: string): boolean;
+  /** Of what was changed: which members, such as `description`. None where the lock does not say. */
+  findChanges(server: string, kind: LockedKind, item: unknown): readonly string[];
 }
 
 /** Without a lock file everything is approved. */
-export const NO_LOCK: Lock = { check: () => 'approved', knows: () => true };
+export const NO_LOCK: Lock = {
+  check: () => 'approved',
+  knows: () => true,
+  findChanges: () => [],
+};
 
 /** @throws LockFileError for what is no lock file. */
 export const readLock = (text: string): Lock => createLock(parseLockFile(text));
@@ -40,6 +47,13 @@ export function createLock({ servers }: LockFile): Lock {
       return verdict;
     },
     knows: (server, kind, name) => findItems(servers.get(server), kind)?.has(name) === true,
+    findChanges(server, kind, item) {
+      const approved = findApproved(servers.get(server), kind, item);
+      const found = computeFingerprint(kind, item);
+      return approved === undefined || found === undefined
+        ? []
+        : findChangedMembers(approved, found);
+    },
   };
 }
 

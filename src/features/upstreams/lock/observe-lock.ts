@@ -9,4 +9,5 @@ export const observeLock = (lock: Lock, metrics: Pick<Metrics, 'recordLockRefusa
     return verdict;
   },
   knows: lock.knows,
+  findChanges: lock.findChanges,
 });

@@ -1,0 +1,71 @@
+// §22.2: whose sessions operators see, by name and e-mail.
+import { expect, test } from 'vitest';
+import { type Operators, startOperators } from '../../support/gateway/operators.ts';
+import { closeAfterTest } from '../../support/lifetimes.ts';
+import { MCP, startBroker } from '../../support/oauth/broker.ts';
+
+const ANN = { sub: 'u-1', name: 'Ann Example', email: 'Ann@Example.com', email_verified: true };
+const BOB = { sub: 'u-2', email: 'bob@example.com' };
+
+const open = async ({ broker }: Pick<Operators, 'broker'>, claims: object) =>
+  broker.gateway.open({ token: await broker.sign({ aud: MCP, ...claims }) });
+
+const LIST_ALL = { from: undefined, limit: 10 };
+
+test('§22.2 operators: sessions say who it is, in the store sealed', async () => {
+  const operators = await startOperators();
+  await open(operators, ANN);
+  const { json } = await operators.show('/sessions');
+  expect(json.sessions).toMatchObject([
+    { user: 'u-1', name: 'Ann Example', email: 'Ann@Example.com', emailVerified: true },
+  ]);
+  const { items } = await operators.broker.store.listSessions(LIST_ALL);
+  expect(items[0]?.record.person).toMatch(/./);
+  expect(JSON.stringify(items)).not.toMatch(/ann/i);
+});
+
+test.each([
+  { person: 'ann@example.com', found: ['u-1'] },
+  { person: 'BOB@', found: ['u-2'] },
+  { person: 'ann exam', found: ['u-1'] },
+  { person: 'u-2', found: ['u-2'] },
+  { person: 'u-', found: [] },
+  { person: 'example', found: ['u-1', 'u-2'] },
+  { person: 'carol@example.com', found: [] },
+])('§22.2 operators: sessions are found by user ID, e-mail or name: $person', async (row) => {
+  const operators = await startOperators();
+  await open(operators, ANN);
+  await open(operators, BOB);
+  const { json } = await operators.show(`/sessions?person=${encodeURIComponent(row.person)}`);
+  expect(json.sessions.map(({ user }: { user: string }) => user).sort()).toEqual(row.found);
+  expect(json.nextCursor).toBeUndefined();
+  expect(operators.audit.text()).toContain(`sessions of ${row.person}`);
+});
+
+test('§22.2 operators: many sessions are looked through, in as many requests as it takes', async () => {
+  const operators = await startOperators({ MCP_USER_SESSIONS_MAX: '0' });
+  await open(operators, ANN);
+  for (let at = 0; at < 60; at += 1) {
+    operators.broker.clock.advance(1000);
+    await open(operators, BOB);
+  }
+  expect((await operators.show('/sessions?person=ann')).json.sessions).toHaveLength(1);
+  const first = (await operators.show('/sessions?person=bob')).json;
+  const rest = (await operators.show(`/sessions?person=bob&cursor=${first.nextCursor}`)).json;
+  expect([...first.sessions, ...rest.sessions]).toHaveLength(60);
+});
+
+test('§22.2 operators: a session that ended leaves nothing of its person', async () => {
+  const operators = await startOperators();
+  const id = await open(operators, ANN);
+  expect((await operators.act(`/sessions/${id}`)).status).toBe(204);
+  expect((await operators.broker.store.listSessions(LIST_ALL)).items).toEqual([]);
+});
+
+test('§22.2 operators: without ADMIN_GROUPS nothing of a person is kept', async () => {
+  const broker = closeAfterTest(await startBroker());
+  await open({ broker }, ANN);
+  const { items } = await broker.store.listSessions(LIST_ALL);
+  expect(items).toHaveLength(1);
+  expect(items[0]?.record.person).toBeUndefined();
+});
