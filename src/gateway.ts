@@ -19,6 +19,7 @@ import type { Store } from './core/store/store.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from './core/version.ts';
 import { createLoginFailures } from './features/admin/login-failures.ts';
 import { createPeople } from './features/admin/people.ts';
+import { createPersonIndex } from './features/admin/person-index.ts';
 import { createRecentCallers } from './features/admin/recent-callers.ts';
 import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
@@ -31,7 +32,7 @@ import { createClientOf } from './features/rules/client-of.ts';
 import { createLogo } from './features/site/logo.ts';
 import type { ServerFacts } from './features/upstreams/catalog/upstream-catalogs.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
-import { createOperatorEndpoints, noteRefusals } from './gateway/admin.ts';
+import { createOperatorEndpoints, createSealPerson, noteRefusals } from './gateway/admin.ts';
 import { createAuthorizationEndpoints } from './gateway/authorization.ts';
 import { openObservation } from './gateway/observation.ts';
 import { createProviderAccess } from './gateway/provider-access.ts';
@@ -146,6 +147,7 @@ export async function createGateway(
   const loginFailures =
     config.admin.groups.length > 0 ? createLoginFailures({ store, clock, log }) : undefined;
   const people = loginFailures && createPeople(getSeal);
+  const personIndex = loginFailures && createPersonIndex({ store, getSeal });
   const recentCallers = people && createRecentCallers({ store, people, clock, log });
   const { metadata, auth } = createProviderAccess(config, {
     onRefusal: loginFailures && noteRefusals(loginFailures.note),
@@ -198,7 +200,7 @@ export async function createGateway(
     tracing,
     audit,
     clientOf,
-    sealPerson: people?.seal,
+    sealPerson: people && personIndex && createSealPerson(people, personIndex),
     noteStatelessUser: recentCallers?.note,
   });
 
@@ -231,7 +233,7 @@ export async function createGateway(
     ? createLimiter(config.limits.groups, { store, clock, metrics, log })
     : createUnlimitedLimiter(store);
   const operatorEndpoints =
-    loginFailures && people && recentCallers
+    loginFailures && people && personIndex && recentCallers
       ? createOperatorEndpoints(config, {
           store,
           clock,
@@ -240,6 +242,7 @@ export async function createGateway(
           clientOf,
           loginFailures,
           people,
+          personIndex,
           recentCallers,
           limiter,
           describeKeySet: auth.describeKeySet,

@@ -12,10 +12,12 @@ import { createAdminEndpoints } from '../features/admin/endpoints.ts';
 import type { LoginFailures, NoteLoginFailure } from '../features/admin/login-failures.ts';
 import { createOperators } from '../features/admin/operators.ts';
 import type { People } from '../features/admin/people.ts';
+import type { PersonIndex } from '../features/admin/person-index.ts';
 import type { RecentCallers } from '../features/admin/recent-callers.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import type { Mcp } from '../features/mcp/mcp.ts';
+import type { SealPerson } from '../features/mcp/session/sessions.ts';
 import { createClientDirectory } from '../features/oauth/clients/registered-clients.ts';
 import type { ClientOf } from '../features/rules/client-of.ts';
 import type { GatewayUpstreams } from './upstreams.ts';
@@ -29,6 +31,7 @@ export interface AdminParts {
   readonly clientOf: ClientOf;
   readonly loginFailures: LoginFailures;
   readonly people: People;
+  readonly personIndex: PersonIndex;
   readonly recentCallers: RecentCallers;
   readonly limiter: Limiter;
   readonly describeKeySet: Auth['describeKeySet'];
@@ -51,6 +54,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       store,
       clock: parts.clock,
       people: parts.people,
+      personIndex: parts.personIndex,
       recentCallers: parts.recentCallers,
       clients,
       loginFailures: parts.loginFailures,
@@ -86,4 +90,12 @@ export const noteRefusals =
   ({ key, message }: GatewayError, { clientIp: ip }: Pick<GatewayRequest, 'clientIp'>): void => {
     if (OF_SIGNED_TOKENS.has(key))
       note({ step: 'call', client: undefined, ip, error: key, message });
+  };
+
+/** Who has opened a session is found by operators from then on. */
+export const createSealPerson =
+  (people: People, index: PersonIndex): SealPerson =>
+  async (user, sessionId) => {
+    const [sealed] = await Promise.all([people.seal(user, sessionId), index.note(user)]);
+    return sealed;
   };

@@ -1,11 +1,13 @@
 // Authenticated encryption of what lies in the shared store.
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 export interface Seal {
   /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
   seal(context: string, text: string): string;
   /** Undefined for what was not sealed by one of the secrets in this context. */
   open(context: string, sealed: string): string | undefined;
+  /** HMAC-SHA256 of the text in this context, by each secret, the first one first: what is found by it need not be kept. */
+  computeMacs(context: string, text: string): readonly string[];
   /** Whether a text says that it was sealed by none of the secrets; anybody can write that. */
   namesForeignSecret(sealed: string): boolean;
   /** Whether it says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
@@ -14,6 +16,7 @@ export interface Seal {
 
 interface Key {
   readonly bytes: Buffer;
+  readonly mac: Buffer;
   /** Tells keys apart, and nothing about them. */
   readonly fingerprint: string;
 }
@@ -50,6 +53,10 @@ export function createSeal(secrets: readonly string[]): Seal {
       }
       return undefined;
     },
+    computeMacs: (context, text) =>
+      keys.map(({ mac }) =>
+        createHmac('sha256', mac).update(`${context}\0`).update(text).digest('base64url'),
+      ),
     namesForeignSecret(sealed) {
       const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
@@ -97,6 +104,7 @@ const FINGERPRINT_BYTES = 6;
 
 const deriveKey = (secret: string): Key => ({
   bytes: deriveBytes(secret, 'postern log-in state', 32),
+  mac: deriveBytes(secret, 'postern mac', 32),
   fingerprint: deriveBytes(secret, 'postern fingerprint', FINGERPRINT_BYTES).toString('base64url'),
 });
 

@@ -102,3 +102,6 @@ export const buildIdentityKeyName = (month: number): string => `identity:key:${m
  */
 export const buildLimitKey = (group: string, counted: string): string =>
   `ratelimit:${group}:${counted}`;
+
+/** Users with an e-mail address, for operators; `mac` is that of the address. */
+export const buildPersonKey = (mac: string): string => `admin:person:${mac}`;

@@ -24,6 +24,7 @@ import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { lookThrough } from './look-through.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
+import type { PersonIndex } from './person-index.ts';
 import { renderCursor } from './read-page-request.ts';
 import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { findRemedy } from './remedies.ts';
@@ -41,6 +42,7 @@ export interface AdminSources {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
   readonly clock: Clock;
   readonly people: People;
+  readonly personIndex: Pick<PersonIndex, 'find'>;
   readonly recentCallers: Pick<RecentCallers, 'list'>;
   readonly clients: ClientDirectory;
   readonly loginFailures: Pick<LoginFailures, 'list'>;
@@ -104,14 +106,16 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
   },
   async findSessions({ from }, text) {
-    const [page, active] = await Promise.all([
-      lookThrough(
-        (request) => readSessions(sources, request),
-        ({ listed, person }) => matchesPerson(text, listed.record.userId, person),
-        { from, clock: sources.clock },
-      ),
-      sources.store.countSessions(),
-    ]);
+    const isMeant = ({ listed, person }: PersonsSession) =>
+      matchesPerson(text, listed.record.userId, person);
+    const find = async () => {
+      const known = from === undefined ? await readSessionsOfAddress(sources, text) : [];
+      const items = known.filter(isMeant);
+      if (items.length > 0) return { items, next: undefined };
+      const { clock } = sources;
+      return lookThrough((request) => readSessions(sources, request), isMeant, { from, clock });
+    };
+    const [page, active] = await Promise.all([find(), sources.store.countSessions()]);
     return { sessions: page.items.map(describeSession), active, ...renderNext(page) };
   },
   async listCallers(request) {
@@ -234,6 +238,20 @@ async function readSessions(
   }));
   return { items: await Promise.all(named), next };
 }
+
+/** Of those whose e-mail address this is: the last ones of each. */
+async function readSessionsOfAddress(
+  sources: AdminSources,
+  text: string,
+): Promise<readonly PersonsSession[]> {
+  const users = text.includes('@') ? await sources.personIndex.find(text) : [];
+  const pages = await Promise.all(
+    users.map((user) => readSessions(sources, { from: undefined, limit: SESSIONS_OF_USER }, user)),
+  );
+  return pages.flatMap(({ items }) => items);
+}
+
+const SESSIONS_OF_USER = 50;
 
 const describeCaller = ({ user, person, lastSeenAt }: RecentCaller): JsonObject => ({
   user,

@@ -1,4 +1,5 @@
 // §22.2: whose sessions operators see, by name and e-mail.
+import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { type Operators, startOperators } from '../../support/gateway/operators.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -53,6 +54,34 @@ test('§22.2 operators: many sessions are looked through, in as many requests as
   const first = (await operators.show('/sessions?person=bob')).json;
   const rest = (await operators.show(`/sessions?person=bob&cursor=${first.nextCursor}`)).json;
   expect([...first.sessions, ...rest.sessions]).toHaveLength(60);
+});
+
+test('§22.2 operators: a whole e-mail address is found at once, among more sessions than one request looks through', async () => {
+  const operators = await startOperators({ MCP_USER_SESSIONS_MAX: '10000' });
+  await open(operators, ANN);
+  const token = await operators.broker.sign({ aud: MCP, ...BOB });
+  const { gateway, clock } = operators.broker;
+  for (let round = 0; round < 42; round += 1) {
+    clock.advance(1000);
+    await Promise.all(Array.from({ length: 50 }, () => gateway.open({ token })));
+  }
+  const find = async (person: string) =>
+    (await operators.show(`/sessions?person=${encodeURIComponent(person)}`)).json;
+  expect((await find('ann exam')).sessions).toEqual([]);
+  const found = await find('ANN@example.com');
+  expect(found.sessions).toMatchObject([{ user: 'u-1', email: 'Ann@Example.com' }]);
+  expect(found.nextCursor).toBeUndefined();
+});
+
+test('§22.2 operators: the store has no e-mail address, nor a hash of one that can be guessed', async () => {
+  const operators = await startOperators();
+  await open(operators, ANN);
+  const hash = createHash('sha256').update('ann@example.com').digest();
+  const { items } = await operators.broker.store.readListed(
+    `admin:person:${hash.toString('base64url')}`,
+    LIST_ALL,
+  );
+  expect(items).toEqual([]);
 });
 
 test('§22.2 operators: a session that ended leaves nothing of its person', async () => {

@@ -111,9 +111,13 @@ describe('each revision reports all wrong arguments in its own way', () => {
     '§4.4 a session of %s: an unknown tool, and arguments that are no object, are -32602',
     async (protocolVersion) => {
       const client = await openClient(gateway, { protocolVersion });
-      for (const params of [{ name: 'forms' }, { name: 'form', arguments: 'Rome' }]) {
+      const rows = [
+        { params: { name: 'forms' }, message: 'Unknown tool: forms. Did you mean form?' },
+        { params: { name: 'form', arguments: 'Rome' }, message: 'Invalid params' },
+      ];
+      for (const { params, message } of rows) {
         const { error } = await client.ask('tools/call', params);
-        expect(error).toMatchObject({ code: -32602, message: 'Invalid params' });
+        expect(error).toMatchObject({ code: -32602, message });
       }
     },
   );
