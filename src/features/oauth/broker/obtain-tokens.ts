@@ -76,7 +76,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     failIfProviderClientRefused(response);
     if (response.status !== 200) {
       const { spentRefreshTokenError } = config.provider.quirks;
-      if (refresh) await recentAnswers.endAfterRefusal(refresh.held, response.status);
+      if (refresh?.isBound) await recentAnswers.endAfterRefusal(grantId, response.status);
       return forwardRefusal(response, refresh && spentRefreshTokenError);
     }
     const providerTokens = parseObject(response.body) ?? failUnusable('is not a JSON object');

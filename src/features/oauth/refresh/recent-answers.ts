@@ -7,6 +7,7 @@ import { buildOAuthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { RequestParameters } from '../request/parameters.ts';
+import { createKnownGrants, type KnownGrant } from './known-grants.ts';
 
 /** What a client asked for. Whoever asks for anything else gets an answer of its own. */
 export interface AskedTokens {
@@ -45,13 +46,15 @@ export interface RecentAnswers {
   ): Promise<RecalledAnswer | undefined>;
   /** Never rejects: without it the next refresh is one more. */
   keep(issued: IssuedTokens): Promise<void>;
-  /** No answer with this refresh or access token is given again. */
-  end(token: string): Promise<void>;
+  /** Of a refresh or access token. Never rejects. */
+  findGrant(token: string): Promise<KnownGrant | undefined>;
+  /** Nothing of this grant is given again. */
+  end(grantId: string): Promise<void>;
   /**
    * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
-   * twice, say. Never rejects.
+   * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
    */
-  endAfterRefusal(refreshToken: string, status: number): Promise<void>;
+  endAfterRefusal(grantId: string | undefined, status: number): Promise<void>;
 }
 
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
@@ -67,23 +70,23 @@ export interface KeptAnswer {
   readonly isReplaced: boolean;
   /** Hash of the refresh token that this one took the place of. */
   readonly predecessor: string | undefined;
-  /** Hashes of every token of this answer, and of the refresh token that it was given for. */
-  readonly hashes: readonly string[];
 }
 
 const MAX_AGE_SECONDS = 300;
-/** Of the token that was replaced: a client that lost the answer comes again within this time. */
-const MAX_REPLACED_AGE_SECONDS = 60;
+/**
+ * Of the token that was replaced: a client that lost the answer comes again within this time. No longer, since a thief
+ * who has that token comes by the next one in it.
+ */
+const MAX_REPLACED_AGE_SECONDS = 10;
 
 export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
+  const grants = createKnownGrants(store, MAX_AGE_SECONDS);
+
   /** Its client has the answer: the token before is of use to nobody but a thief. */
   async function endPredecessor(hash: string): Promise<void> {
-    const key = buildEndKey(hash, 'used');
+    const key = buildUsedKey(hash);
     if ((await store.get(key)) === undefined) await store.set(key, '1', MAX_AGE_SECONDS);
   }
-
-  const end = (token: string): Promise<void> =>
-    store.set(buildEndKey(hashSha256(token), 'ended'), '1', MAX_AGE_SECONDS);
 
   return {
     async find(refreshToken, clientId) {
@@ -96,16 +99,15 @@ export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
       return kept.asked.clientId === clientId ? kept : undefined;
     },
     async recall(refreshToken, kept, asked) {
-      const { predecessor, hashes } = kept;
+      const { predecessor, grantId } = kept;
       if (predecessor !== undefined) await endPredecessor(predecessor);
       const secondsLeft = computeSecondsLeft(kept, clock.now());
       if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
-      const ends = [
-        ...hashes.map((hash) => buildEndKey(hash, 'ended')),
-        buildEndKey(hashSha256(refreshToken), 'used'),
-      ];
-      const marks = await Promise.all(ends.map((key) => store.get(key)));
-      if (marks.some((mark) => mark !== undefined)) return undefined;
+      const [isEnded, used] = await Promise.all([
+        grants.isEnded(grantId),
+        store.get(buildUsedKey(hashSha256(refreshToken))),
+      ]);
+      if (isEnded || used !== undefined) return undefined;
       return {
         status: 200,
         headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
@@ -113,20 +115,19 @@ export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
       };
     },
     async keep(issued) {
-      await Promise.all(
-        listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
+      await Promise.all([
+        ...listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
           const key = buildAnswerKey(hashSha256(token));
           return store.set(key, createSeal([token]).seal(key, JSON.stringify(record)), ttlSeconds);
         }),
-      ).catch(() => {});
+        ...listGrants(issued).map(({ token, grant }) => grants.keep(token, grant)),
+      ]).catch(() => {});
     },
-    end,
-    async endAfterRefusal(refreshToken, status) {
-      if (status >= 500 || status === 429) return;
-      // Made-up tokens must not fill the store.
-      const key = buildAnswerKey(hashSha256(refreshToken));
-      const kept = await store.get(key).catch(() => undefined);
-      if (kept !== undefined) await end(refreshToken).catch(() => {});
+    findGrant: (token) => grants.find(token).catch(() => undefined),
+    end: grants.end,
+    async endAfterRefusal(grantId, status) {
+      if (grantId === undefined || status >= 500 || status === 429) return;
+      await grants.end(grantId).catch(() => {});
     },
   };
 }
@@ -140,7 +141,6 @@ function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number
   const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
   if (!(ttlSeconds >= 1)) return [];
   const isReplacement = used !== undefined && used !== current;
-  const secrets = [current, access, ...(isReplacement ? [used] : [])];
   const record: Omit<KeptAnswer, 'isReplaced' | 'predecessor'> = {
     version: RECORD_VERSION,
     asked,
@@ -148,7 +148,6 @@ function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number
     tokens: { ...tokens, ...(used !== undefined && { refresh_token: current }) },
     issuedAt: now,
     lifetimeSeconds,
-    hashes: secrets.map(hashSha256),
   };
   const predecessor = isReplacement ? hashSha256(used) : undefined;
   return [
@@ -157,6 +156,18 @@ function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number
       ? [{ token: used, record: { ...record, isReplaced: true }, ttlSeconds }]
       : []),
   ];
+}
+
+/** Every token that names the grant from now on, whether its answer is kept or not. */
+function listGrants({ asked: { clientId }, grantId, used, tokens }: IssuedTokens) {
+  const { access_token: access, refresh_token: issued } = tokens;
+  const current = typeof issued === 'string' ? issued : used;
+  return [...new Set([used, current, access])]
+    .filter((token) => typeof token === 'string')
+    .map((token) => {
+      const isReplaced = token === used && token !== current;
+      return { token, grant: { grantId, clientId, isReplaced } };
+    });
 }
 
 /** Of the access token, in whole seconds; undefined once the answer is not fresh any more. */
@@ -187,6 +198,5 @@ const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
 
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
 
-/** `used`: it was replaced, and its client has the next one. */
-const buildEndKey = (hash: string, kind: 'ended' | 'used'): string =>
-  buildOAuthKey(`recent-${kind}`, hash);
+/** Of a token that was replaced, and whose client has the next one. */
+const buildUsedKey = (hash: string): string => buildOAuthKey('recent-used', hash);
