@@ -182,7 +182,7 @@ function createParts(
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
     api: createProviderApi(fetch),
-    recentAnswers: createRecentAnswers(store, clock),
+    recentAnswers: createRecentAnswers({ store, clock, inspectToken }),
     logLogin: createLoginLog({ log, inspectToken }),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),

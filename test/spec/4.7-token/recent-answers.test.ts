@@ -101,6 +101,8 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
   test.each([
     ['another scope', { scope: 'openid' }],
     ['another resource', { resource: 'https://gw.example/mcp' }],
+    ['another audience', { audience: 'https://other.example/' }],
+    ['an extension of the provider’s', { organization: 'acme' }],
   ])(
     '§4.7 token: a refresh for %s is never answered by what was given before',
     async (_what, change) => {
@@ -109,6 +111,18 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
       expect(broker.asked()).toBe(asked + 1);
     },
   );
+
+  test('§4.7 token: an access token that /mcp would refuse is not given again', async () => {
+    const expiring = await broker.sign({ exp: broker.clock.now() / 1000 + 90 });
+    await rotate(broker, { access_token: expiring });
+    const { client, refreshToken, asked } = await logIn();
+    broker.clock.advance(30_000);
+    expect((await broker.steps.refresh(client, refreshToken)).json.access_token).toBe(expiring);
+    broker.clock.advance(100_000);
+    await rotate(broker);
+    expect((await broker.steps.refresh(client, refreshToken)).json.access_token).not.toBe(expiring);
+    expect(broker.asked()).toBe(asked + 1);
+  });
 
   test('§4.7 token: another client never gets what a client was given', async () => {
     const { refreshToken } = await logIn();
@@ -156,7 +170,13 @@ test('§4.7 token: another replica gives the same answer again', async () => {
       env: { OAUTH_TOKEN_URL: `${upstream.url}/token`, OAUTH_CLIENT_ID: 'provider-client' },
     }),
   );
-  const tokens = { access_token: 'a', token_type: 'Bearer', expires_in: 300, refresh_token: 'r' };
+  const access = await one.issuer.sign();
+  const tokens = {
+    access_token: access,
+    token_type: 'Bearer',
+    expires_in: 300,
+    refresh_token: 'r',
+  };
   upstream.answer((res) => void res.end(JSON.stringify(tokens)));
   const client = await createLoginSteps(one).register();
   await createLoginSteps(one).redeem(client, new URL(`${REDIRECT}?code=provider-code`));

@@ -84,6 +84,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       recentAnswers,
       runOnce: createSingleFlight(createFlightRecords(records), clock),
       obtainTokens,
+      logLogin: deps.logLogin,
     }),
     revoke: createBrokerRevoke({
       providerClient,

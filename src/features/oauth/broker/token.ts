@@ -4,6 +4,7 @@ import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { SealedRecords } from '../../../core/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
+import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   buildAuthorizationParameters,
@@ -30,6 +31,7 @@ export interface BrokerTokenDeps {
   readonly recentAnswers: RecentAnswers;
   readonly runOnce: SingleFlight<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
+  readonly logLogin: LogLogin;
 }
 
 export const createBrokerToken = (deps: BrokerTokenDeps) =>
@@ -143,7 +145,11 @@ async function refresh(
 
   return async function refreshOrRecall() {
     const recalled = kept && (await recentAnswers.recall(refreshToken, kept, asked));
-    return recalled ?? refreshOnce();
+    if (recalled === undefined) return refreshOnce();
+    const accessToken = kept?.tokens.access_token;
+    const issued = { clientId, clientName: client.name, accessToken };
+    deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+    return recalled;
   };
 }
 

@@ -59,7 +59,12 @@ export const createProxyToken = (
           ])
         : [];
       const recalled = used && kept && (await recentAnswers.recall(used, kept, asked));
-      if (recalled) return recalled;
+      if (recalled) {
+        const { access_token: accessToken } = kept.tokens;
+        const issued = { clientId, clientName: client?.name, accessToken };
+        logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+        return recalled;
+      }
       const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
       if (response.status >= 400)

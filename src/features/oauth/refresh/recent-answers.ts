@@ -6,16 +6,15 @@ import { hashSha256 } from '../../../core/sha256.ts';
 import { buildOAuthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
+import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { RequestParameters } from '../request/parameters.ts';
 import { createKnownGrants, type KnownGrant } from './known-grants.ts';
 
 /** What a client asked for. Whoever asks for anything else gets an answer of its own. */
 export interface AskedTokens {
   readonly clientId: string;
-  /** As it was sent. */
-  readonly scope: string | undefined;
-  /** RFC 8707, as they were sent. */
-  readonly resources: readonly string[];
+  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
+  readonly parameters: readonly (readonly [name: string, value: string])[];
 }
 
 export interface IssuedTokens {
@@ -79,7 +78,15 @@ const MAX_AGE_SECONDS = 300;
  */
 const MAX_REPLACED_AGE_SECONDS = 10;
 
-export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
+export interface RecentAnswersDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** What the gateway would say of an access token, its signature aside. */
+  readonly inspectToken: (token: string) => TokenInspection;
+}
+
+export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
+  const { store, clock, inspectToken } = deps;
   const grants = createKnownGrants(store, MAX_AGE_SECONDS);
 
   /** Its client has the answer: the token before is of use to nobody but a thief. */
@@ -103,6 +110,9 @@ export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
       if (predecessor !== undefined) await endPredecessor(predecessor);
       const secondsLeft = computeSecondsLeft(kept, clock.now());
       if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
+      // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
+      const { access_token: access } = kept.tokens;
+      if (typeof access !== 'string' || inspectToken(access).problem) return undefined;
       const [isEnded, used] = await Promise.all([
         grants.isEnded(grantId),
         store.get(buildUsedKey(hashSha256(refreshToken))),
@@ -182,19 +192,33 @@ function computeSecondsLeft(
   return isFresh ? Math.floor(lifetimeSeconds - age) : undefined;
 }
 
-export const readAskedTokens = (
-  { get, pairs }: RequestParameters,
-  clientId: string,
-): AskedTokens => ({
+/** Of a code or a refresh token, and of the client: the same tokens are asked for with either. */
+const RIGHTS: ReadonlySet<string> = new Set([
+  'grant_type',
+  'code',
+  'code_verifier',
+  'redirect_uri',
+  'refresh_token',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+]);
+
+export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
   clientId,
-  scope: get('scope'),
-  resources: pairs.filter(([name]) => name === 'resource').map(([, value]) => value),
+  parameters: pairs
+    .filter(([name, value]) => !RIGHTS.has(name) && value !== '')
+    .sort(([name, value], [otherName, other]) =>
+      name === otherName ? compare(value, other) : compare(name, otherName),
+    ),
 });
+
+const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
 
 const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
   one.clientId === other.clientId &&
-  one.scope === other.scope &&
-  JSON.stringify([...one.resources].sort()) === JSON.stringify([...other.resources].sort());
+  JSON.stringify(one.parameters) === JSON.stringify(other.parameters);
 
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
 
