@@ -34,12 +34,10 @@ export function createKnownGrants(store: Store, endSeconds: number): KnownGrants
       if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
       return { grantId, clientId, isReplaced: isReplaced === true };
     },
-    keep: (token, grant) =>
-      store.set(
-        buildGrantKey(token),
-        JSON.stringify({ version: RECORD_VERSION, ...grant }),
-        GRANT_SECONDS,
-      ),
+    async keep(token, grant) {
+      const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
+      await store.set(buildGrantKey(token), text, GRANT_SECONDS);
+    },
     end: (grantId) => store.set(buildEndKey(grantId), '1', endSeconds),
     isEnded: async (grantId) => (await store.get(buildEndKey(grantId))) !== undefined,
   };

@@ -1,6 +1,7 @@
 // §4.7: what a grant was answered last. While that is fresh, a refresh gets it again: some clients refresh at every
 // look at a session once an access token has less than five minutes left.
 import type { Clock } from '../../../core/clock.ts';
+import type { KnownLogin } from '../../../core/endpoint.ts';
 import { createSeal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildOAuthKey } from '../../../core/store/keys.ts';
@@ -9,6 +10,7 @@ import type { Store } from '../../../core/store/store.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
 import type { RequestParameters } from '../request/parameters.ts';
 import { createKnownGrants, type KnownGrant } from './known-grants.ts';
+import { createKnownRefreshTokens } from './known-refresh-tokens.ts';
 
 /** What a client asked for. Whoever asks for anything else gets an answer of its own. */
 export interface AskedTokens {
@@ -45,6 +47,10 @@ export interface RecentAnswers {
   ): Promise<RecalledAnswer | undefined>;
   /** Never rejects: without it the next refresh is one more. */
   keep(issued: IssuedTokens): Promise<void>;
+  /** Whether this process knows the token, without a look at the store. */
+  isKnown(refreshToken: string, clientId: string): boolean;
+  /** Whose current refresh token this is; undefined for any other. Without effect. */
+  findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /** Of a refresh or access token. Never rejects. */
   findGrant(token: string): Promise<KnownGrant | undefined>;
   /** Nothing of this grant is given again. */
@@ -88,6 +94,7 @@ export interface RecentAnswersDeps {
 export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
   const { store, clock, inspectToken } = deps;
   const grants = createKnownGrants(store, MAX_AGE_SECONDS);
+  const knownTokens = createKnownRefreshTokens();
 
   /** Its client has the answer: the token before is of use to nobody but a thief. */
   async function endPredecessor(hash: string): Promise<void> {
@@ -95,29 +102,56 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     if ((await store.get(key)) === undefined) await store.set(key, '1', MAX_AGE_SECONDS);
   }
 
+  async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
+    const key = buildAnswerKey(hashSha256(refreshToken));
+    const sealed = await store.get(key);
+    const text = sealed === undefined ? undefined : createSeal([refreshToken]).open(key, sealed);
+    if (text === undefined) return undefined;
+    const kept = JSON.parse(text) as KeptAnswer;
+    checkRecordVersion(kept.version, 'The last answer of a grant');
+    return kept.asked.clientId === clientId ? kept : undefined;
+  }
+
+  /** Of the access token; undefined where the answer is not to be given again. */
+  async function findSecondsLeft(
+    refreshToken: string,
+    kept: KeptAnswer,
+    asked: AskedTokens,
+  ): Promise<number | undefined> {
+    const secondsLeft = computeSecondsLeft(kept, clock.now());
+    if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
+    // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
+    const { access_token: access } = kept.tokens;
+    if (typeof access !== 'string' || inspectToken(access).problem) return undefined;
+    const [isEnded, used] = await Promise.all([
+      grants.isEnded(kept.grantId),
+      store.get(buildUsedKey(hashSha256(refreshToken))),
+    ]);
+    return isEnded || used !== undefined ? undefined : secondsLeft;
+  }
+
   return {
-    async find(refreshToken, clientId) {
-      const key = buildAnswerKey(hashSha256(refreshToken));
-      const sealed = await store.get(key);
-      const text = sealed === undefined ? undefined : createSeal([refreshToken]).open(key, sealed);
-      if (text === undefined) return undefined;
-      const kept = JSON.parse(text) as KeptAnswer;
-      checkRecordVersion(kept.version, 'The last answer of a grant');
-      return kept.asked.clientId === clientId ? kept : undefined;
+    find,
+    isKnown: knownTokens.has,
+    async findLogin(refreshToken, asked) {
+      const [grant, kept] = await Promise.all([
+        grants.find(refreshToken),
+        find(refreshToken, asked.clientId),
+      ]);
+      // Whoever brings one that was replaced, or another's, must not use up what the login has.
+      if (!grant || grant.isReplaced || grant.clientId !== asked.clientId) {
+        knownTokens.remove(refreshToken, asked.clientId);
+        return undefined;
+      }
+      knownTokens.add(refreshToken, asked.clientId);
+      const left = kept && (await findSecondsLeft(refreshToken, kept, asked));
+      return { id: grant.grantId, isAnswered: left !== undefined };
     },
     async recall(refreshToken, kept, asked) {
-      const { predecessor, grantId } = kept;
+      const { predecessor } = kept;
       if (predecessor !== undefined) await endPredecessor(predecessor);
-      const secondsLeft = computeSecondsLeft(kept, clock.now());
-      if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
-      // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
-      const { access_token: access } = kept.tokens;
-      if (typeof access !== 'string' || inspectToken(access).problem) return undefined;
-      const [isEnded, used] = await Promise.all([
-        grants.isEnded(grantId),
-        store.get(buildUsedKey(hashSha256(refreshToken))),
-      ]);
-      if (isEnded || used !== undefined) return undefined;
+      const secondsLeft = await findSecondsLeft(refreshToken, kept, asked);
+      if (secondsLeft === undefined) return undefined;
       return {
         status: 200,
         headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
@@ -125,6 +159,8 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
       };
     },
     async keep(issued) {
+      const current = getCurrentToken(issued);
+      if (current !== undefined) knownTokens.add(current, issued.asked.clientId);
       await Promise.all([
         ...listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
           const key = buildAnswerKey(hashSha256(token));
@@ -143,9 +179,10 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
 }
 
 /** One for the refresh token that the client has from now on, one for the token that it used. */
-function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number) {
-  const { access_token: access, refresh_token: issued, expires_in: lifetimeSeconds } = tokens;
-  const current = typeof issued === 'string' ? issued : used;
+function listRecords(issued: IssuedTokens, now: number) {
+  const { asked, grantId, used, tokens } = issued;
+  const { access_token: access, expires_in: lifetimeSeconds } = tokens;
+  const current = getCurrentToken(issued);
   if (current === undefined || typeof access !== 'string') return [];
   if (typeof lifetimeSeconds !== 'number') return [];
   const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
@@ -168,11 +205,16 @@ function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number
   ];
 }
 
+/** The refresh token that the client has from now on. */
+const getCurrentToken = ({ used, tokens: { refresh_token: issued } }: IssuedTokens) =>
+  typeof issued === 'string' ? issued : used;
+
 /** Every token that names the grant from now on, whether its answer is kept or not. */
-function listGrants({ asked: { clientId }, grantId, used, tokens }: IssuedTokens) {
-  const { access_token: access, refresh_token: issued } = tokens;
-  const current = typeof issued === 'string' ? issued : used;
-  return [...new Set([used, current, access])]
+function listGrants(issued: IssuedTokens) {
+  const { grantId, used, tokens } = issued;
+  const { clientId } = issued.asked;
+  const current = getCurrentToken(issued);
+  return [...new Set([used, current, tokens.access_token])]
     .filter((token) => typeof token === 'string')
     .map((token) => {
       const isReplaced = token === used && token !== current;
