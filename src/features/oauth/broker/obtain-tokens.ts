@@ -11,7 +11,8 @@ import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
-import type { AskedTokens, RecentAnswers } from '../refresh/recent-answers.ts';
+import type { AskedTokens } from '../refresh/asked-tokens.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 

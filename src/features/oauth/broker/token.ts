@@ -12,7 +12,8 @@ import {
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { type RecentAnswers, readAskedTokens } from '../refresh/recent-answers.ts';
+import { readAskedTokens } from '../refresh/asked-tokens.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { verifyPkce } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';

@@ -9,7 +9,8 @@ import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
-import { type RecentAnswers, readAskedTokens } from '../refresh/recent-answers.ts';
+import { readAskedTokens } from '../refresh/asked-tokens.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 

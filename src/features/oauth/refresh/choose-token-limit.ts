@@ -3,7 +3,8 @@ import type { ChosenLimit } from '../../../core/endpoint.ts';
 import { isObject } from '../../../core/json.ts';
 import type { RequestBody } from '../../../core/message.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
-import { type RecentAnswers, readAskedTokens } from './recent-answers.ts';
+import { readAskedTokens } from './asked-tokens.ts';
+import type { RecentAnswers } from './recent-answers.ts';
 
 export function chooseTokenLimit(
   body: RequestBody,

@@ -8,16 +8,9 @@ import { buildOAuthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
 import type { TokenInspection } from '../../auth/token-verifier.ts';
-import type { RequestParameters } from '../request/parameters.ts';
+import { type AskedTokens, isSameRequest } from './asked-tokens.ts';
 import { createKnownGrants, type KnownGrant } from './known-grants.ts';
 import { createKnownRefreshTokens } from './known-refresh-tokens.ts';
-
-/** What a client asked for. Whoever asks for anything else gets an answer of its own. */
-export interface AskedTokens {
-  readonly clientId: string;
-  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
-  readonly parameters: readonly (readonly [name: string, value: string])[];
-}
 
 export interface IssuedTokens {
   readonly asked: AskedTokens;
@@ -233,34 +226,6 @@ function computeSecondsLeft(
   const isFresh = age <= maxAge && age < lifetimeSeconds / 2;
   return isFresh ? Math.floor(lifetimeSeconds - age) : undefined;
 }
-
-/** Of a code or a refresh token, and of the client: the same tokens are asked for with either. */
-const RIGHTS: ReadonlySet<string> = new Set([
-  'grant_type',
-  'code',
-  'code_verifier',
-  'redirect_uri',
-  'refresh_token',
-  'client_id',
-  'client_secret',
-  'client_assertion',
-  'client_assertion_type',
-]);
-
-export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string): AskedTokens => ({
-  clientId,
-  parameters: pairs
-    .filter(([name, value]) => !RIGHTS.has(name) && value !== '')
-    .sort(([name, value], [otherName, other]) =>
-      name === otherName ? compare(value, other) : compare(name, otherName),
-    ),
-});
-
-const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
-
-const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
-  one.clientId === other.clientId &&
-  JSON.stringify(one.parameters) === JSON.stringify(other.parameters);
 
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
 
