@@ -66,8 +66,21 @@ export interface PublicEndpoint extends EndpointBase {
 /** How a request is counted. */
 export interface ChosenLimit {
   readonly group: LimitGroup;
-  /** The login that it belongs to, which is counted in place of the address; undefined where there is none. */
-  findGrantId?(): Promise<string | undefined>;
+  /** Where it may belong to a login, which is then counted in place of the address. */
+  readonly login?: LoginSearch;
+}
+
+export interface LoginSearch {
+  /** Whether this process knows, without a look at the store, that there is one. */
+  readonly isKnown: boolean;
+  /** Without effect. */
+  find(): Promise<KnownLogin | undefined>;
+}
+
+export interface KnownLogin {
+  readonly id: string;
+  /** Whether the answer is there already: the request costs the provider nothing. */
+  readonly isAnswered: boolean;
 }
 
 /** A call of a protected endpoint, past Host, Origin, token and body. */

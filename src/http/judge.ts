@@ -48,8 +48,8 @@ export function createJudge(deps: JudgeDeps): Judge {
       exchange.limits = limits;
       return judgeProtected(received, endpoint, limits);
     }
-    return judgePublic(received, endpoint, ({ group, findGrantId }) => {
-      const limits = limiter.startCheck(group, request.clientIp, findGrantId);
+    return judgePublic(received, endpoint, ({ group, login }) => {
+      const limits = limiter.startCheck(group, request.clientIp, login);
       exchange.limits = limits;
       return limits;
     });

@@ -1,10 +1,12 @@
 // §8: a request is counted by its address, and by who turns out to send it.
 import type { Clock } from '../../core/clock.ts';
 import type { LimitGroup, LimitRule } from '../../core/config/groups/limits.ts';
+import type { LoginSearch } from '../../core/endpoint.ts';
 import type { Log } from '../../core/log.ts';
 import type { ReplyHeaders } from '../../core/message.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import {
+  type Admission,
   type LimitWindow,
   NO_SESSION,
   type SessionAccess,
@@ -15,14 +17,16 @@ import {
 import { createAdmitInStore, toFailedAdmission } from './admit-in-store.ts';
 import { createLimitErrors, createLimitHeaders } from './limit-error.ts';
 import { type CurrentRefusal, createRememberedRefusals } from './remembered-refusals.ts';
+import { createSpareLookups } from './spare-lookups.ts';
 import {
   type Caller,
   createAddressWindow,
   createCallerWindows,
-  createGrantWindow,
   createInvalidWindow,
+  createLoginWindows,
   createUserWindow,
   getSub,
+  type LoginWindows,
 } from './windows.ts';
 
 /** The check of one request against the windows of its group. */
@@ -58,17 +62,15 @@ export interface LimitCheck {
 
 export interface Limiter {
   /**
-   * `findGrantId` tells the login that a request belongs to, which is then counted in place of its address.
+   * `search` finds the login that a request belongs to, which is then counted in place of its address.
    *
-   * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered, unless the login counts.
+   * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered, unless a login is known,
+   * or may still be looked up.
    */
-  startCheck(group: LimitGroup, clientIp: string, findGrantId?: FindGrantId): LimitCheck;
+  startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
   /** Whom this process refuses until a time that it knows, for operators. */
   listRefusals(): readonly CurrentRefusal[];
 }
-
-/** Undefined for a request of no known login. */
-export type FindGrantId = () => Promise<string | undefined>;
 
 export interface LimiterDeps {
   readonly store: Store;
@@ -77,19 +79,23 @@ export interface LimiterDeps {
   readonly log: Log;
 }
 
+const NOTHING_COUNTED: Admission = { verdict: undefined, entry: undefined, session: NO_SESSION };
+
 /** §8. Fails open (§8.4). */
 export function createLimiter(
   rules: Readonly<Record<LimitGroup, LimitRule>>,
   { store, clock, metrics, log }: LimiterDeps,
 ): Limiter {
   const refusals = createRememberedRefusals(clock);
+  const spareLookups = createSpareLookups(clock);
   const createLimitError = createLimitErrors(clock, metrics, log);
   const admitInStore = createAdmitInStore(store, clock, log);
 
   return {
-    startCheck(group, clientIp, findGrantId) {
+    startCheck(group, clientIp, search) {
       const rule = rules[group];
       let firstWindow = createAddressWindow(rule, clientIp);
+      let loginWindows: LoginWindows | undefined;
       let addressVerdict: Verdict | undefined;
       let addressEntry: string | undefined;
       let isAddressCounted = false;
@@ -114,6 +120,15 @@ export function createLimiter(
         throw createLimitError(rule, verdict, { clientIp, user });
       }
 
+      /** Those that have not counted yet. */
+      function listWindowsLeft(caller: Caller): readonly LimitWindow[] {
+        const callerWindows = createCallerWindows(rule, caller);
+        if (!isAddressCounted) return [firstWindow, ...callerWindows];
+        if (loginWindows === undefined) return callerWindows;
+        // What costs the provider nothing takes nothing of what all others have.
+        return loginWindows.address ? [loginWindows.address, ...callerWindows] : [];
+      }
+
       async function uncountAddress(): Promise<void> {
         if (addressEntry === undefined) return;
         // The window has room again, whatever was remembered of it.
@@ -122,13 +137,26 @@ export function createLimiter(
         await store.uncountRequest(firstWindow.key, addressEntry).catch(() => {});
       }
 
-      if (findGrantId === undefined) checkRemembered(firstWindow);
+      /** @throws GatewayError `rate_limit_exceeded` where nothing more is looked up for the address. */
+      function checkAddress(): void {
+        if (search?.isKnown) return;
+        const refusal = refusals.find(firstWindow.key);
+        if (refusal === undefined) return;
+        if (search && spareLookups.take(firstWindow.key, refusal.resetInMs)) return;
+        throw createLimitError(rule, refusal, { clientIp, user: undefined });
+      }
+
+      checkAddress();
       return {
         async countAddress() {
           if (isAddressCounted) return;
-          if (findGrantId !== undefined) {
-            firstWindow = (await findGrantWindow(rule, findGrantId)) ?? firstWindow;
+          if (search !== undefined) {
+            // §8.4: where the store does not tell the login, the address is counted.
+            const login = await search.find().catch(() => undefined);
+            loginWindows = login && createLoginWindows(rule, clientIp, login);
+            firstWindow = loginWindows?.login ?? firstWindow;
             checkRemembered(firstWindow);
+            checkRemembered(loginWindows?.address);
           }
           const windows = [firstWindow];
           const { verdict, entry } = await admitInStore(windows, undefined);
@@ -145,9 +173,11 @@ export function createLimiter(
         checkRememberedRefusal: (caller) =>
           checkRemembered(createUserWindow(rule, caller), getSub(caller)),
         async admit(caller, access) {
-          const callerWindows = createCallerWindows(rule, caller);
-          const windows = isAddressCounted ? callerWindows : [firstWindow, ...callerWindows];
-          const { verdict, session } = await admitInStore(windows, access);
+          const windows = listWindowsLeft(caller);
+          const isNothingLeft = windows.length === 0 && access === undefined;
+          const { verdict, session } = isNothingLeft
+            ? NOTHING_COUNTED
+            : await admitInStore(windows, access);
           if (verdict?.isAdmitted === false) return refuse(verdict, windows, getSub(caller));
           if (!isAddressCounted) addressVerdict = verdict;
           metrics.recordRateLimitCheck(group, false);
@@ -158,15 +188,6 @@ export function createLimiter(
     },
     listRefusals: refusals.list,
   };
-}
-
-async function findGrantWindow(
-  rule: LimitRule,
-  findGrantId: FindGrantId,
-): Promise<LimitWindow | undefined> {
-  // §8.4: where the store does not tell the login, the address is counted.
-  const grantId = await findGrantId().catch(() => undefined);
-  return grantId === undefined ? undefined : createGrantWindow(rule, grantId);
 }
 
 /** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid. */

@@ -1,6 +1,7 @@
 // §8: in which windows a request is counted.
 import { toAddressKey } from '../../core/address-key.ts';
 import type { LimitRule } from '../../core/config/groups/limits.ts';
+import type { KnownLogin } from '../../core/endpoint.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { buildLimitKey } from '../../core/store/keys.ts';
 import type { LimitScope, LimitWindow } from '../../core/store/store.ts';
@@ -16,9 +17,30 @@ export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWin
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
 
 /** In place of the address, where requests of the group are counted by login. */
-export function createGrantWindow(rule: LimitRule, grantId: string): LimitWindow | undefined {
+export interface LoginWindows {
+  readonly login: LimitWindow;
+  /** Of all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
+  readonly address: LimitWindow | undefined;
+}
+
+/** An answer that is there already costs next to nothing. */
+const ANSWERED_FACTOR = 100;
+
+export function createLoginWindows(
+  rule: LimitRule,
+  clientIp: string,
+  { id, isAnswered }: KnownLogin,
+): LoginWindows | undefined {
   const { grant: max } = rule.max;
-  return max === undefined ? undefined : createWindow(rule, 'grant', max, `grant:${grantId}`);
+  if (max === undefined) return undefined;
+  if (isAnswered) {
+    const login = createWindow(rule, 'grant', max * ANSWERED_FACTOR, `answered:${id}`);
+    return { login, address: undefined };
+  }
+  return {
+    login: createWindow(rule, 'grant', max, `grant:${id}`),
+    address: createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
+  };
 }
 
 /** Undefined where users are not counted, and for callers that are none. */

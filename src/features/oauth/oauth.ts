@@ -34,7 +34,7 @@ import { createProviderApi } from './provider/provider-api.ts';
 import { buildAuthorizationParameters } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy/proxy.ts';
 import { selectRedirectUriRules } from './redirect-uri/redirect-uri.ts';
-import { chooseTokenLimit, type FindGrantId } from './refresh/choose-token-limit.ts';
+import { chooseTokenLimit } from './refresh/choose-token-limit.ts';
 import { createRecentAnswers } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import type { OwnResources } from './request/resource-indicators.ts';
@@ -85,7 +85,6 @@ export interface OAuthDeps {
 
 /** What a mode does at the endpoints. */
 interface Mode extends Pick<OAuthHandlers, 'token' | 'revoke' | 'callback'> {
-  readonly findGrantId: FindGrantId;
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
@@ -182,7 +181,7 @@ function createParts(
       hasOperatorsPage: config.admin.groups.length > 0,
     }),
     api: createProviderApi(fetch),
-    recentAnswers: createRecentAnswers(store, clock),
+    recentAnswers: createRecentAnswers({ store, clock, inspectToken }),
     logLogin: createLoginLog({ log, inspectToken }),
     browsers: createBrowsers(baseUrl, consent.ttlSeconds),
     approvals: createApprovals(store, { ttlSeconds: consent.ttlSeconds, listScopes }),
@@ -202,7 +201,7 @@ function createHandlers(
     authorize: (query, cookie) => logClient(findClientId(query), () => authorize(query, cookie)),
     token: (body, authorization) =>
       logClient(findClientIdInBody(body), () => token(body, authorization)),
-    chooseTokenLimit: (body) => chooseTokenLimit(body, mode.findGrantId),
+    chooseTokenLimit: (body) => chooseTokenLimit(body, parts.recentAnswers),
     register: createRegister(parts.registered, deps.clock, {
       redirectUris: selectRedirectUriRules(config, config.baseUrl),
       accessToken: config.registration.accessToken,

@@ -8,6 +8,7 @@ const broker = useShared(() =>
   startBroker({
     OAUTH_ALLOWED_SCOPES: 'openid,profile,email,files',
     OAUTH_REFRESH_TTL_SECONDS: '7200',
+    OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '1000',
     DCR_CLIENT_TTL: '7200',
   }),
 );

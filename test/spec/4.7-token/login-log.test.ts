@@ -45,6 +45,26 @@ describe('what is logged of a login', () => {
     },
   );
 
+  test.each(['broker', 'proxy'])(
+    '§4.7 log: a refresh that got the last answer again says so, in %s mode',
+    async (mode) => {
+      broker = closeAfterTest(await startBroker({ OAUTH_MODE: mode }));
+      const client = await broker.steps.register({ client_name: 'Editor' });
+      const access = await broker.sign({ sub: 'ada' });
+      const tokens = { access_token: access, expires_in: 300, refresh_token: 'r-0' };
+      broker.answer(200, tokens);
+      await redeem(client, mode);
+      await broker.steps.refresh(client, 'r-0');
+      broker.answer(200, { ...tokens, refresh_token: 'r-1' });
+      await broker.steps.refresh(client, 'r-0', { scope: 'openid' });
+      const facts = { client: client.id, clientName: 'Editor', user: 'ada' };
+      const [again, renewed] = linesOf('Refreshed.');
+      expect(again).toMatchObject({ level: 'debug', ...facts, isLastAnswer: true });
+      expect(renewed).toMatchObject(facts);
+      expect(renewed).not.toHaveProperty('isLastAnswer');
+    },
+  );
+
   test('§4.7 log: a client that a document describes has its name, too', async () => {
     const host = await startDocumentHost({ names: ['client.example'] });
     const id = 'https://client.example/client.json';

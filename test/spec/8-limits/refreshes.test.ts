@@ -3,12 +3,13 @@ import { describe, expect, test } from 'vitest';
 import { seriesOf } from '../../support/gateway/metrics.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Broker, startBroker } from '../../support/oauth/broker.ts';
-import { REDIRECT } from '../../support/oauth/login-steps.ts';
+import { type Client, REDIRECT } from '../../support/oauth/login-steps.ts';
+import { createTripCounter } from '../4.7-token/count-trips.ts';
 
 const LIMITS = {
   OAUTH_TOKEN_RATE_LIMIT_MAX: '3',
   OAUTH_REFRESH_RATE_LIMIT_MAX: '2',
-  OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '4',
+  OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '1',
 };
 
 describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
@@ -28,15 +29,35 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
     return { client, reply: await steps.redeem(client, back) };
   }
 
+  /** Every one reaches the provider: another scope each time wants an answer of its own. */
+  async function renewOften(
+    { steps, sign, answer }: Broker,
+    client: Client,
+    name: string,
+    times: number,
+  ) {
+    const statuses: number[] = [];
+    for (let n = 1; n <= times; n += 1) {
+      answer(200, {
+        access_token: await sign(),
+        expires_in: 300,
+        refresh_token: `${name}-${n}`,
+      });
+      const scope = `openid s${n}`;
+      statuses.push((await steps.refresh(client, `${name}-${n - 1}`, { scope })).status);
+    }
+    return statuses;
+  }
+
   test('§8 refresh: a storm of one client fails no other client behind its address', async () => {
     const broker = await start();
     const { client } = await redeem(broker, 'r-1');
     const other = await redeem(broker, 'r-2');
     const statuses: number[] = [];
-    for (let n = 0; n < 6; n += 1) {
+    for (let n = 0; n < 102; n += 1) {
       statuses.push((await broker.steps.refresh(client, 'r-1')).status);
     }
-    expect(statuses).toEqual([200, 200, 200, 200, 429, 429]);
+    expect(statuses).toEqual([...Array(100).fill(200), 429, 429]);
     expect((await broker.steps.refresh(other.client, 'r-2')).status).toBe(200);
     expect((await redeem(broker, 'r-3')).reply.status).toBe(200);
     expect(
@@ -48,20 +69,63 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
   });
 
   test('§8 refresh: a login is counted on when its refresh token is replaced', async () => {
-    const broker = await start();
+    const broker = await start({
+      OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '4',
+      OAUTH_REFRESH_RATE_LIMIT_MAX: '10',
+    });
     const { client } = await redeem(broker, 'r-0');
-    const statuses: number[] = [];
-    for (let n = 1; n < 6; n += 1) {
-      // Another scope each time: an answer of its own.
-      broker.answer(200, {
-        access_token: await broker.sign(),
-        expires_in: 300,
-        refresh_token: `r-${n}`,
-      });
-      const scope = `openid s${n}`;
-      statuses.push((await broker.steps.refresh(client, `r-${n - 1}`, { scope })).status);
+    expect(await renewOften(broker, client, 'r', 5)).toEqual([200, 200, 200, 200, 429]);
+  });
+
+  test('§8 refresh: what reaches the provider counts for all logins behind an address, too', async () => {
+    const broker = await start({ OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX: '2' });
+    const one = await redeem(broker, 'one-0');
+    const other = await redeem(broker, 'other-0');
+    expect(await renewOften(broker, one.client, 'one', 3)).toEqual([200, 200, 429]);
+    expect(await renewOften(broker, other.client, 'other', 1)).toEqual([429]);
+    // What the provider is not asked for is not the address's affair.
+    expect((await broker.steps.refresh(other.client, 'other-0')).status).toBe(200);
+  });
+
+  test('§8 refresh: answers that are given again take nothing of what all callers have', async () => {
+    const broker = await start({ OAUTH_REFRESH_GLOBAL_RATE_LIMIT_MAX: '1' });
+    const one = await redeem(broker, 'one-0');
+    const other = await redeem(broker, 'other-0');
+    for (let n = 0; n < 50; n += 1) {
+      expect((await broker.steps.refresh(one.client, 'one-0')).status).toBe(200);
     }
-    expect(statuses).toEqual([200, 200, 200, 200, 429]);
+    expect(await renewOften(broker, other.client, 'other', 1)).toEqual([200]);
+  });
+
+  test('§8 refresh: whoever has a token that was replaced uses up nothing of its login', async () => {
+    const broker = await start({ OAUTH_REFRESH_RATE_LIMIT_MAX: '5' });
+    const { client } = await redeem(broker, 'old-0');
+    expect(await renewOften(broker, client, 'old', 1)).toEqual([200]);
+    broker.clock.advance(61_000);
+    broker.answer(400, { error: 'invalid_grant' });
+    for (let n = 0; n < 3; n += 1) await broker.steps.refresh(client, 'old-0');
+    broker.answer(200, { access_token: await broker.sign(), expires_in: 300 });
+    expect((await broker.steps.refresh(client, 'old-1')).status).toBe(200);
+  });
+
+  test('§8 refresh: an address that is refused costs no look at the store', async () => {
+    const trips = createTripCounter();
+    const broker = await closeAfterTest(
+      await startBroker({ OAUTH_MODE: mode, ...LIMITS }, {}, trips.count),
+    );
+    const { client } = await redeem(broker, 'r-known');
+    broker.answer(400, { error: 'invalid_grant' });
+    for (let n = 0; n < 40; n += 1) await broker.steps.refresh(client, `made-up-${n}`);
+    trips.take();
+    for (let n = 0; n < 20; n += 1) {
+      expect((await broker.steps.refresh(client, `made-up-too-${n}`)).status).toBe(429);
+    }
+    expect(trips.take()).toHaveLength(0);
+    // Others behind the address are served: the one that is known here, and codes.
+    expect((await broker.steps.refresh(client, 'r-known')).status).toBe(200);
+    expect((await redeem(broker, 'r-next')).reply.status).toBe(200);
+    broker.clock.advance(61_000);
+    expect((await broker.steps.refresh(client, 'made-up')).status).toBe(200);
   });
 
   test('§8 refresh: tokens that are not known are counted by address, and use up nobody’s room', async () => {
@@ -81,15 +145,15 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
     const broker = await start();
     const { client } = await redeem(broker, 'r-1');
     const refusals = [];
-    for (let n = 0; n < 5; n += 1) refusals.push(await broker.steps.refresh(client, 'r-1'));
+    for (let n = 0; n < 101; n += 1) refusals.push(await broker.steps.refresh(client, 'r-1'));
     expect(refusals.at(-1)).toMatchObject({
       status: 429,
       json: {
         error: 'temporarily_unavailable',
         error_description:
-          'At most 4 requests per 60 s are allowed (OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX). Try again in 60 s.',
+          'At most 100 requests per 60 s are allowed (OAUTH_REFRESH_GRANT_RATE_LIMIT_MAX). Try again in 60 s.',
       },
-      headers: { 'retry-after': '60', 'x-ratelimit-limit': '4', 'x-ratelimit-remaining': '0' },
+      headers: { 'retry-after': '60', 'x-ratelimit-limit': '100', 'x-ratelimit-remaining': '0' },
     });
     for (let n = 0; n < 3; n += 1) refusals.push((await redeem(broker, `r-c${n}`)).reply);
     expect(refusals.at(-1)).toMatchObject({
@@ -106,9 +170,10 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
 
   test('§7.3 token: so is what the limit of all callers refuses', async () => {
     const broker = await start({ OAUTH_REFRESH_GLOBAL_RATE_LIMIT_MAX: '1' });
-    const { client } = await redeem(broker, 'r-1');
-    await broker.steps.refresh(client, 'r-1');
-    const { status, json } = await broker.steps.refresh(client, 'r-1');
+    const { client } = await redeem(broker, 'one-0');
+    const { client: other } = await redeem(broker, 'r-2');
+    expect(await renewOften(broker, client, 'one', 1)).toEqual([200]);
+    const { status, json } = await broker.steps.refresh(other, 'r-2', { scope: 'openid' });
     expect([status, json.error]).toEqual([429, 'temporarily_unavailable']);
   });
 

@@ -87,8 +87,8 @@ const GROUPS = [
     windowMs: 60_000,
     max: 300,
     globalMax: 100_000,
-    // Some clients refresh at every look at a session. All but a few of these cost the provider nothing.
-    grantMax: 3000,
+    // Of what reaches the provider. Clients that refresh at every look at a session mostly get the last answer again.
+    grantMax: 30,
   },
   {
     group: 'callback',
@@ -128,7 +128,7 @@ const defineMax = ({ prefix, what, max, grantMax }: LimitRow) =>
     default: { value: max },
     summary: `The most ${what} per address and window.`,
     ...(grantMax !== undefined && {
-      details: `Counts only those that the gateway cannot match with a login. For the others see ${prefix}_GRANT_RATE_LIMIT_MAX.`,
+      details: `Those that the gateway can match with a login, and that reach the provider, count apart from the others, with the same limit. See ${prefix}_GRANT_RATE_LIMIT_MAX, too.`,
     }),
   });
 
@@ -137,7 +137,9 @@ const defineGrantMax = ({ prefix, what }: LimitRow, grantMax: number) =>
     variable: `${prefix}_GRANT_RATE_LIMIT_MAX`,
     rule: integer(1, MAX),
     default: { value: grantMax },
-    summary: `The most ${what} per login and window, whatever address they come from.`,
+    summary: `The most ${what} per login and window that reach the provider, whatever address they come from.`,
+    details:
+      'Refreshes that get the last answer of their login again count apart, up to 100 times as many.',
   });
 
 const defineGlobalMax = ({ prefix, what, globalMax }: LimitRow) =>

@@ -3,7 +3,6 @@ import type { Clock } from '../../../core/clock.ts';
 import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { createSealedRecords, type RecordsDeps } from '../../../core/seal/sealed-records.ts';
-import { hashSha256 } from '../../../core/sha256.ts';
 import type { Clients } from '../clients/clients.ts';
 import type { Approvals } from '../consent/approvals.ts';
 import type { Browsers } from '../consent/browser.ts';
@@ -11,7 +10,6 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import type { FindGrantId } from '../refresh/choose-token-limit.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from '../request/authorization-request.ts';
 import type { OwnResources } from '../request/resource-indicators.ts';
@@ -50,7 +48,6 @@ export interface Broker {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   readonly callback: ReturnType<typeof createCallback>;
-  readonly findGrantId: FindGrantId;
   readonly token: ReturnType<typeof createBrokerToken>;
   readonly revoke: ReturnType<typeof createBrokerRevoke>;
 }
@@ -71,10 +68,6 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       endpoints,
     }),
     callback: createCallback({ baseUrl, browsers, logins, codes, endpoints }),
-    async findGrantId(refreshToken, clientId) {
-      const { owner, grantId, isRevoked } = await refreshTokens.find(refreshToken);
-      return owner === clientId && !isRevoked ? (grantId ?? hashSha256(refreshToken)) : undefined;
-    },
     token: createBrokerToken({
       config,
       clients,
@@ -84,6 +77,7 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       recentAnswers,
       runOnce: createSingleFlight(createFlightRecords(records), clock),
       obtainTokens,
+      logLogin: deps.logLogin,
     }),
     revoke: createBrokerRevoke({
       providerClient,

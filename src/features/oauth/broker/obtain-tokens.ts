@@ -11,7 +11,8 @@ import type { ProviderApi } from '../provider/provider-api.ts';
 import { authenticateClient } from '../provider/provider-client.ts';
 import { type ProviderTokenResponse, selectClientTokens } from '../provider/provider-parameters.ts';
 import type { describeRefusal } from '../provider/provider-response.ts';
-import type { AskedTokens, RecentAnswers } from '../refresh/recent-answers.ts';
+import type { AskedTokens } from '../refresh/asked-tokens.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { failIfProviderClientRefused, forwardRefusal, MISCONFIGURED } from './provider-refusals.ts';
 import type { RefreshTokens } from './refresh-tokens.ts';
 
@@ -76,7 +77,7 @@ export function createObtainTokens(deps: ObtainTokensDeps): ObtainTokens {
     failIfProviderClientRefused(response);
     if (response.status !== 200) {
       const { spentRefreshTokenError } = config.provider.quirks;
-      if (refresh) await recentAnswers.endAfterRefusal(refresh.held, response.status);
+      if (refresh?.isBound) await recentAnswers.endAfterRefusal(grantId, response.status);
       return forwardRefusal(response, refresh && spentRefreshTokenError);
     }
     const providerTokens = parseObject(response.body) ?? failUnusable('is not a JSON object');

@@ -27,8 +27,9 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
     const parameters = parseBody(body);
     const token = parameters.require('token');
     const clientId = parameters.require('client_id');
-    const [{ owner, isRevoked }] = await Promise.all([
+    const [{ owner, isRevoked, grantId }, grant] = await Promise.all([
       refreshTokens.find(token),
+      recentAnswers.findGrant(token),
       clients.requireWithoutFetch(clientId),
     ]);
     // RFC 7009 §2.1: a token of another client is refused.
@@ -49,9 +50,10 @@ export const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
       failIfProviderClientRefused(response);
       if (response.status >= 200 && response.status < 300) {
         const wasBound = owner !== undefined;
+        const ended = grantId ?? grant?.grantId;
         await Promise.all([
           ...[token, latest].map((one) => refreshTokens.revoke(one, wasBound)),
-          recentAnswers.end(token),
+          ended !== undefined && recentAnswers.end(ended),
         ]);
       }
       return renderProviderResponse(response);

@@ -4,6 +4,7 @@ import { generateSecret } from '../../../core/ids.ts';
 import type { PendingReply, RequestBody } from '../../../core/message.ts';
 import type { SealedRecords } from '../../../core/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
+import type { LogLogin } from '../provider/login-log.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import {
   buildAuthorizationParameters,
@@ -11,7 +12,8 @@ import {
   type ProviderParametersConfig,
   selectResources,
 } from '../provider/provider-parameters.ts';
-import { type RecentAnswers, readAskedTokens } from '../refresh/recent-answers.ts';
+import { readAskedTokens } from '../refresh/asked-tokens.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { verifyPkce } from '../request/pkce.ts';
 import { readResourceIndicators } from '../request/resource-indicators.ts';
@@ -30,6 +32,7 @@ export interface BrokerTokenDeps {
   readonly recentAnswers: RecentAnswers;
   readonly runOnce: SingleFlight<TokenResponse>;
   readonly obtainTokens: ObtainTokens;
+  readonly logLogin: LogLogin;
 }
 
 export const createBrokerToken = (deps: BrokerTokenDeps) =>
@@ -143,7 +146,11 @@ async function refresh(
 
   return async function refreshOrRecall() {
     const recalled = kept && (await recentAnswers.recall(refreshToken, kept, asked));
-    return recalled ?? refreshOnce();
+    if (recalled === undefined) return refreshOnce();
+    const accessToken = kept?.tokens.access_token;
+    const issued = { clientId, clientName: client.name, accessToken };
+    deps.logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+    return recalled;
   };
 }
 

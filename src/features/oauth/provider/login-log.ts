@@ -15,6 +15,8 @@ export interface IssuedTokens {
   readonly accessToken: unknown;
   /** Whether they came by a refresh token, which happens every few minutes. */
   readonly isRefresh: boolean;
+  /** Whether they were the last answer of the grant, given again. */
+  readonly isLastAnswer?: boolean;
 }
 
 export type LogLogin = (issued: IssuedTokens) => void;
@@ -22,12 +24,12 @@ export type LogLogin = (issued: IssuedTokens) => void;
 const MAX_LOGGED_NAME = 100;
 
 export const createLoginLog = ({ log, inspectToken }: LoginLogDeps): LogLogin =>
-  function logLogin({ clientId, clientName, accessToken, isRefresh }) {
+  function logLogin({ clientId, clientName, accessToken, isRefresh, isLastAnswer }) {
     const facts = {
       client: clientId,
       clientName: clientName?.slice(0, MAX_LOGGED_NAME),
       user: typeof accessToken === 'string' ? inspectToken(accessToken).sub : undefined,
     };
-    if (isRefresh) log.debug('Refreshed.', facts);
+    if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
     else log.info('Logged in.', facts);
   };

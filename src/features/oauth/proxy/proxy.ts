@@ -5,7 +5,6 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
-import type { FindGrantId } from '../refresh/choose-token-limit.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import {
   checkRequest,
@@ -27,13 +26,12 @@ export interface ProxyDeps {
 export interface ProxyHandlers {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
-  readonly findGrantId: FindGrantId;
   readonly token: ReturnType<typeof createProxyToken>;
   readonly revoke: ReturnType<typeof createProxyRevoke>;
 }
 
 export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers {
-  const { clients, recentAnswers } = deps;
+  const { clients } = deps;
   const rules = { requiresState: true, requiresPlainScope: config.consent.kind === 'page' };
   return {
     // Errors are never redirected: the provider answers the client.
@@ -43,8 +41,6 @@ export function createProxy(config: ProxyConfig, deps: ProxyDeps): ProxyHandlers
       return request;
     },
     redirectToProvider: createProxyRedirect(config),
-    findGrantId: async (refreshToken, clientId) =>
-      (await recentAnswers.find(refreshToken, clientId))?.grantId,
     token: createProxyToken(config, deps),
     revoke: createProxyRevoke(config, deps),
   };

@@ -34,8 +34,11 @@ export const createProxyRevoke = (
     }
     const request = { url, parameters, authorization, isKnownClient };
     return async function forward() {
-      const response = await forwardToProvider(api, config.providerClient, request);
-      if (response.status < 300) await recentAnswers.end(token);
+      const [response, grant] = await Promise.all([
+        forwardToProvider(api, config.providerClient, request),
+        recentAnswers.findGrant(token),
+      ]);
+      if (response.status < 300 && grant) await recentAnswers.end(grant.grantId);
       return renderProviderResponse(response);
     };
   };

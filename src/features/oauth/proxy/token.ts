@@ -9,7 +9,8 @@ import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
 import { renderProviderResponse } from '../provider/provider-response.ts';
-import { type RecentAnswers, readAskedTokens } from '../refresh/recent-answers.ts';
+import { readAskedTokens } from '../refresh/asked-tokens.ts';
+import type { RecentAnswers } from '../refresh/recent-answers.ts';
 import { parseBody, type RequestParameters } from '../request/parameters.ts';
 import { forwardToProvider } from './forward.ts';
 
@@ -52,13 +53,23 @@ export const createProxyToken = (
     // A client of the provider may have credentials of its own there, which only the provider can check.
     const canRecall = client !== undefined && client.kind !== 'own';
     return async function forward() {
-      const kept = used && canRecall ? await recentAnswers.find(used, clientId) : undefined;
+      const [kept, grant] = used
+        ? await Promise.all([
+            canRecall ? recentAnswers.find(used, clientId) : undefined,
+            recentAnswers.findGrant(used),
+          ])
+        : [];
       const recalled = used && kept && (await recentAnswers.recall(used, kept, asked));
-      if (recalled) return recalled;
+      if (recalled) {
+        const { access_token: accessToken } = kept.tokens;
+        const issued = { clientId, clientName: client?.name, accessToken };
+        logLogin({ ...issued, isRefresh: true, isLastAnswer: true });
+        return recalled;
+      }
       const request = { url, parameters, authorization, isKnownClient };
       const response = await forwardToProvider(api, config.providerClient, request);
-      if (used !== undefined && response.status >= 400)
-        await recentAnswers.endAfterRefusal(used, response.status);
+      if (response.status >= 400)
+        await recentAnswers.endAfterRefusal(grant?.grantId, response.status);
       if (response.status === 200) {
         const tokens = parseObject(response.body) ?? {};
         const { access_token: accessToken } = tokens;
@@ -66,7 +77,7 @@ export const createProxyToken = (
         // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
         if (client && !isRefresh) await noteClient(accessToken, client.id);
         if (canRecall) {
-          const grantId = kept?.grantId ?? generateSecret();
+          const grantId = grant?.grantId ?? generateSecret();
           await recentAnswers.keep({ asked, grantId, used, tokens });
         }
         logLogin({ clientId, clientName: client?.name, accessToken, isRefresh });

@@ -2,28 +2,35 @@
 import type { ChosenLimit } from '../../../core/endpoint.ts';
 import { isObject } from '../../../core/json.ts';
 import type { RequestBody } from '../../../core/message.ts';
+import { parseBody, type RequestParameters } from '../request/parameters.ts';
+import { readAskedTokens } from './asked-tokens.ts';
+import type { RecentAnswers } from './recent-answers.ts';
 
-/** Undefined for a refresh token that is not known to be this client's. */
-export type FindGrantId = (refreshToken: string, clientId: string) => Promise<string | undefined>;
-
-export function chooseTokenLimit(body: RequestBody, findGrantId: FindGrantId): ChosenLimit {
-  const read = createMemberReader(body);
-  if (read('grant_type') !== 'refresh_token') return { group: 'token' };
-  const refreshToken = read('refresh_token');
-  const clientId = read('client_id');
-  if (refreshToken === undefined || clientId === undefined) return { group: 'refresh' };
-  return { group: 'refresh', findGrantId: () => findGrantId(refreshToken, clientId) };
+export function chooseTokenLimit(
+  body: RequestBody,
+  { isKnown, findLogin }: Pick<RecentAnswers, 'isKnown' | 'findLogin'>,
+): ChosenLimit {
+  if (!isRefresh(body)) return { group: 'token' };
+  const parameters = parseIfValid(body);
+  const refreshToken = parameters?.get('refresh_token');
+  const clientId = parameters?.get('client_id');
+  if (!parameters || refreshToken === undefined || clientId === undefined)
+    return { group: 'refresh' };
+  const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
+  return { group: 'refresh', login: { isKnown: isKnown(refreshToken, clientId), find } };
 }
 
-/** Whether the request is valid is judged once it was counted. */
-function createMemberReader(body: RequestBody): (name: string) => string | undefined {
-  if (body.type === 'form') {
-    const parameters = new URLSearchParams(body.text);
-    return (name) => parameters.get(name) ?? undefined;
+/** Without parsing: everybody may send a body of many parts. */
+function isRefresh(body: RequestBody): boolean {
+  if (body.type === 'form') return /(?:^|&)grant_type=refresh_token(?:&|$)/.test(body.text);
+  return isObject(body.value) && body.value.grant_type === 'refresh_token';
+}
+
+/** What is wrong with the request is said once it was counted. */
+function parseIfValid(body: RequestBody): RequestParameters | undefined {
+  try {
+    return parseBody(body);
+  } catch {
+    return undefined;
   }
-  const members = isObject(body.value) ? body.value : {};
-  return (name) => {
-    const value = members[name];
-    return typeof value === 'string' ? value : undefined;
-  };
 }

@@ -1,21 +1,16 @@
 // §4.7: what a grant was answered last. While that is fresh, a refresh gets it again: some clients refresh at every
 // look at a session once an access token has less than five minutes left.
 import type { Clock } from '../../../core/clock.ts';
+import type { KnownLogin } from '../../../core/endpoint.ts';
 import { createSeal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildOAuthKey } from '../../../core/store/keys.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { RequestParameters } from '../request/parameters.ts';
-
-/** What a client asked for. Whoever asks for anything else gets an answer of its own. */
-export interface AskedTokens {
-  readonly clientId: string;
-  /** As it was sent. */
-  readonly scope: string | undefined;
-  /** RFC 8707, as they were sent. */
-  readonly resources: readonly string[];
-}
+import type { TokenInspection } from '../../auth/token-verifier.ts';
+import { type AskedTokens, isSameRequest } from './asked-tokens.ts';
+import { createKnownGrants, type KnownGrant } from './known-grants.ts';
+import { createKnownRefreshTokens } from './known-refresh-tokens.ts';
 
 export interface IssuedTokens {
   readonly asked: AskedTokens;
@@ -45,13 +40,19 @@ export interface RecentAnswers {
   ): Promise<RecalledAnswer | undefined>;
   /** Never rejects: without it the next refresh is one more. */
   keep(issued: IssuedTokens): Promise<void>;
-  /** No answer with this refresh or access token is given again. */
-  end(token: string): Promise<void>;
+  /** Whether this process knows the token, without a look at the store. */
+  isKnown(refreshToken: string, clientId: string): boolean;
+  /** Whose current refresh token this is; undefined for any other. Without effect. */
+  findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
+  /** Of a refresh or access token. Never rejects. */
+  findGrant(token: string): Promise<KnownGrant | undefined>;
+  /** Nothing of this grant is given again. */
+  end(grantId: string): Promise<void>;
   /**
    * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
-   * twice, say. Never rejects.
+   * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
    */
-  endAfterRefusal(refreshToken: string, status: number): Promise<void>;
+  endAfterRefusal(grantId: string | undefined, status: number): Promise<void>;
 }
 
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
@@ -67,45 +68,83 @@ export interface KeptAnswer {
   readonly isReplaced: boolean;
   /** Hash of the refresh token that this one took the place of. */
   readonly predecessor: string | undefined;
-  /** Hashes of every token of this answer, and of the refresh token that it was given for. */
-  readonly hashes: readonly string[];
 }
 
 const MAX_AGE_SECONDS = 300;
-/** Of the token that was replaced: a client that lost the answer comes again within this time. */
-const MAX_REPLACED_AGE_SECONDS = 60;
+/**
+ * Of the token that was replaced: a client that lost the answer comes again within this time. No longer, since a thief
+ * who has that token comes by the next one in it.
+ */
+const MAX_REPLACED_AGE_SECONDS = 10;
 
-export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
+export interface RecentAnswersDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** What the gateway would say of an access token, its signature aside. */
+  readonly inspectToken: (token: string) => TokenInspection;
+}
+
+export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
+  const { store, clock, inspectToken } = deps;
+  const grants = createKnownGrants(store, MAX_AGE_SECONDS);
+  const knownTokens = createKnownRefreshTokens();
+
   /** Its client has the answer: the token before is of use to nobody but a thief. */
   async function endPredecessor(hash: string): Promise<void> {
-    const key = buildEndKey(hash, 'used');
+    const key = buildUsedKey(hash);
     if ((await store.get(key)) === undefined) await store.set(key, '1', MAX_AGE_SECONDS);
   }
 
-  const end = (token: string): Promise<void> =>
-    store.set(buildEndKey(hashSha256(token), 'ended'), '1', MAX_AGE_SECONDS);
+  async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
+    const key = buildAnswerKey(hashSha256(refreshToken));
+    const sealed = await store.get(key);
+    const text = sealed === undefined ? undefined : createSeal([refreshToken]).open(key, sealed);
+    if (text === undefined) return undefined;
+    const kept = JSON.parse(text) as KeptAnswer;
+    checkRecordVersion(kept.version, 'The last answer of a grant');
+    return kept.asked.clientId === clientId ? kept : undefined;
+  }
+
+  /** Of the access token; undefined where the answer is not to be given again. */
+  async function findSecondsLeft(
+    refreshToken: string,
+    kept: KeptAnswer,
+    asked: AskedTokens,
+  ): Promise<number | undefined> {
+    const secondsLeft = computeSecondsLeft(kept, clock.now());
+    if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
+    // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
+    const { access_token: access } = kept.tokens;
+    if (typeof access !== 'string' || inspectToken(access).problem) return undefined;
+    const [isEnded, used] = await Promise.all([
+      grants.isEnded(kept.grantId),
+      store.get(buildUsedKey(hashSha256(refreshToken))),
+    ]);
+    return isEnded || used !== undefined ? undefined : secondsLeft;
+  }
 
   return {
-    async find(refreshToken, clientId) {
-      const key = buildAnswerKey(hashSha256(refreshToken));
-      const sealed = await store.get(key);
-      const text = sealed === undefined ? undefined : createSeal([refreshToken]).open(key, sealed);
-      if (text === undefined) return undefined;
-      const kept = JSON.parse(text) as KeptAnswer;
-      checkRecordVersion(kept.version, 'The last answer of a grant');
-      return kept.asked.clientId === clientId ? kept : undefined;
+    find,
+    isKnown: knownTokens.has,
+    async findLogin(refreshToken, asked) {
+      const [grant, kept] = await Promise.all([
+        grants.find(refreshToken),
+        find(refreshToken, asked.clientId),
+      ]);
+      // Whoever brings one that was replaced, or another's, must not use up what the login has.
+      if (!grant || grant.isReplaced || grant.clientId !== asked.clientId) {
+        knownTokens.remove(refreshToken, asked.clientId);
+        return undefined;
+      }
+      knownTokens.add(refreshToken, asked.clientId);
+      const left = kept && (await findSecondsLeft(refreshToken, kept, asked));
+      return { id: grant.grantId, isAnswered: left !== undefined };
     },
     async recall(refreshToken, kept, asked) {
-      const { predecessor, hashes } = kept;
+      const { predecessor } = kept;
       if (predecessor !== undefined) await endPredecessor(predecessor);
-      const secondsLeft = computeSecondsLeft(kept, clock.now());
-      if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
-      const ends = [
-        ...hashes.map((hash) => buildEndKey(hash, 'ended')),
-        buildEndKey(hashSha256(refreshToken), 'used'),
-      ];
-      const marks = await Promise.all(ends.map((key) => store.get(key)));
-      if (marks.some((mark) => mark !== undefined)) return undefined;
+      const secondsLeft = await findSecondsLeft(refreshToken, kept, asked);
+      if (secondsLeft === undefined) return undefined;
       return {
         status: 200,
         headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store' },
@@ -113,34 +152,35 @@ export function createRecentAnswers(store: Store, clock: Clock): RecentAnswers {
       };
     },
     async keep(issued) {
-      await Promise.all(
-        listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
+      const current = getCurrentToken(issued);
+      if (current !== undefined) knownTokens.add(current, issued.asked.clientId);
+      await Promise.all([
+        ...listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
           const key = buildAnswerKey(hashSha256(token));
           return store.set(key, createSeal([token]).seal(key, JSON.stringify(record)), ttlSeconds);
         }),
-      ).catch(() => {});
+        ...listGrants(issued).map(({ token, grant }) => grants.keep(token, grant)),
+      ]).catch(() => {});
     },
-    end,
-    async endAfterRefusal(refreshToken, status) {
-      if (status >= 500 || status === 429) return;
-      // Made-up tokens must not fill the store.
-      const key = buildAnswerKey(hashSha256(refreshToken));
-      const kept = await store.get(key).catch(() => undefined);
-      if (kept !== undefined) await end(refreshToken).catch(() => {});
+    findGrant: (token) => grants.find(token).catch(() => undefined),
+    end: grants.end,
+    async endAfterRefusal(grantId, status) {
+      if (grantId === undefined || status >= 500 || status === 429) return;
+      await grants.end(grantId).catch(() => {});
     },
   };
 }
 
 /** One for the refresh token that the client has from now on, one for the token that it used. */
-function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number) {
-  const { access_token: access, refresh_token: issued, expires_in: lifetimeSeconds } = tokens;
-  const current = typeof issued === 'string' ? issued : used;
+function listRecords(issued: IssuedTokens, now: number) {
+  const { asked, grantId, used, tokens } = issued;
+  const { access_token: access, expires_in: lifetimeSeconds } = tokens;
+  const current = getCurrentToken(issued);
   if (current === undefined || typeof access !== 'string') return [];
   if (typeof lifetimeSeconds !== 'number') return [];
   const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds / 2));
   if (!(ttlSeconds >= 1)) return [];
   const isReplacement = used !== undefined && used !== current;
-  const secrets = [current, access, ...(isReplacement ? [used] : [])];
   const record: Omit<KeptAnswer, 'isReplaced' | 'predecessor'> = {
     version: RECORD_VERSION,
     asked,
@@ -148,7 +188,6 @@ function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number
     tokens: { ...tokens, ...(used !== undefined && { refresh_token: current }) },
     issuedAt: now,
     lifetimeSeconds,
-    hashes: secrets.map(hashSha256),
   };
   const predecessor = isReplacement ? hashSha256(used) : undefined;
   return [
@@ -157,6 +196,23 @@ function listRecords({ asked, grantId, used, tokens }: IssuedTokens, now: number
       ? [{ token: used, record: { ...record, isReplaced: true }, ttlSeconds }]
       : []),
   ];
+}
+
+/** The refresh token that the client has from now on. */
+const getCurrentToken = ({ used, tokens: { refresh_token: issued } }: IssuedTokens) =>
+  typeof issued === 'string' ? issued : used;
+
+/** Every token that names the grant from now on, whether its answer is kept or not. */
+function listGrants(issued: IssuedTokens) {
+  const { grantId, used, tokens } = issued;
+  const { clientId } = issued.asked;
+  const current = getCurrentToken(issued);
+  return [...new Set([used, current, tokens.access_token])]
+    .filter((token) => typeof token === 'string')
+    .map((token) => {
+      const isReplaced = token === used && token !== current;
+      return { token, grant: { grantId, clientId, isReplaced } };
+    });
 }
 
 /** Of the access token, in whole seconds; undefined once the answer is not fresh any more. */
@@ -171,22 +227,7 @@ function computeSecondsLeft(
   return isFresh ? Math.floor(lifetimeSeconds - age) : undefined;
 }
 
-export const readAskedTokens = (
-  { get, pairs }: RequestParameters,
-  clientId: string,
-): AskedTokens => ({
-  clientId,
-  scope: get('scope'),
-  resources: pairs.filter(([name]) => name === 'resource').map(([, value]) => value),
-});
-
-const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
-  one.clientId === other.clientId &&
-  one.scope === other.scope &&
-  JSON.stringify([...one.resources].sort()) === JSON.stringify([...other.resources].sort());
-
 const buildAnswerKey = (hash: string): string => buildOAuthKey('recent-answer', hash);
 
-/** `used`: it was replaced, and its client has the next one. */
-const buildEndKey = (hash: string, kind: 'ended' | 'used'): string =>
-  buildOAuthKey(`recent-${kind}`, hash);
+/** Of a token that was replaced, and whose client has the next one. */
+const buildUsedKey = (hash: string): string => buildOAuthKey('recent-used', hash);

@@ -1,0 +1,48 @@
+// §4.7: which grant a token belongs to, and which grants were ended. Only hashes of tokens are stored.
+import { parseObject } from '../../../core/json.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
+import { buildOAuthKey } from '../../../core/store/keys.ts';
+import { RECORD_VERSION } from '../../../core/store/record-version.ts';
+import type { Store } from '../../../core/store/store.ts';
+
+export interface KnownGrant {
+  /** Stays the same from refresh to refresh. */
+  readonly grantId: string;
+  /** Who got the token. */
+  readonly clientId: string;
+  /** Whether the client had another refresh token given in place of this one. */
+  readonly isReplaced: boolean;
+}
+
+export interface KnownGrants {
+  /** Of a refresh or access token that the gateway handed out within the last day. */
+  find(token: string): Promise<KnownGrant | undefined>;
+  keep(token: string, grant: KnownGrant): Promise<void>;
+  /** Nothing that was kept of the grant is given again. */
+  end(grantId: string): Promise<void>;
+  isEnded(grantId: string): Promise<boolean>;
+}
+
+/** A token that was stolen and replaced long ago still ends what came after it. */
+const GRANT_SECONDS = 86_400;
+
+export function createKnownGrants(store: Store, endSeconds: number): KnownGrants {
+  return {
+    async find(token) {
+      const text = await store.get(buildGrantKey(token));
+      const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
+      if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
+      return { grantId, clientId, isReplaced: isReplaced === true };
+    },
+    async keep(token, grant) {
+      const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
+      await store.set(buildGrantKey(token), text, GRANT_SECONDS);
+    },
+    end: (grantId) => store.set(buildEndKey(grantId), '1', endSeconds),
+    isEnded: async (grantId) => (await store.get(buildEndKey(grantId))) !== undefined,
+  };
+}
+
+const buildGrantKey = (token: string): string => buildOAuthKey('recent-grant', hashSha256(token));
+
+const buildEndKey = (grantId: string): string => buildOAuthKey('recent-ended', hashSha256(grantId));
