@@ -8,9 +8,9 @@ import { renderChartSchema } from './docs/chart-schema.ts';
 import { renderCliPage } from './docs/cli-page.ts';
 import { renderClientBlocks } from './docs/clients-page.ts';
 import { renderDashboard } from './docs/dashboard/render-dashboard.ts';
+import { renderDeployBlocks } from './docs/deploy-blocks.ts';
 import { renderErrorsPage } from './docs/errors-page.ts';
 import { renderAuthorsPage } from './docs/examples.ts';
-import { renderOperationsPage } from './docs/operations-page.ts';
 import { renderScalingPage } from './docs/scaling/page.ts';
 import { envExample, settingsPage } from './docs/settings-page.ts';
 
@@ -24,7 +24,8 @@ const generated: Readonly<Record<string, (present: string) => string>> = {
   'docs/clients.md': renderClientBlocks,
   'docs/connect.md': renderClientBlocks,
   'docs/authors.md': renderAuthorsPage,
-  'docs/operations.md': renderOperationsPage,
+  'docs/operations/network.md': renderDeployBlocks,
+  'docs/operations/metrics.md': renderDeployBlocks,
   'docs/benchmarks.md': renderBenchmarksPage,
   'docs/scaling.md': renderScalingPage,
   'docs/assets/benchmarks.svg': renderBenchmarksChart,

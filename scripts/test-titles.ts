@@ -1,9 +1,12 @@
-// npm run docs:check: docs/reference.md numbers what the service does. A chapter that no test speaks
+// npm run docs:check: the reference (docs/reference.md, docs/reference/) numbers what the service does. A chapter that no test speaks
 // of is an error, and so is a § in the code that the reference does not have.
 import { readdir, readFile } from 'node:fs/promises';
 
 const root = new URL('../', import.meta.url);
-const reference = await readFile(new URL('docs/reference.md', root), 'utf8');
+const reference = [
+  await readFile(new URL('docs/reference.md', root), 'utf8'),
+  ...(await textsIn('docs/reference/', '.md')).values(),
+].join('\n');
 
 const headings = numbersIn(reference, /^#{2,3} (\d+(?:\.\d+)?) /gm);
 /** Rules that stand in a table of their chapter. */
@@ -38,7 +41,7 @@ for (const [name, text] of [...sources, ...tests]) {
   const strange = numbersIn(ownReferences(text), /§(\d+(?:\.\d+)*)/g).filter(
     (at) => !known.has(at),
   );
-  if (strange.length > 0) report(`${name} names what docs/reference.md does not have`, strange);
+  if (strange.length > 0) report(`${name} names what the reference does not have`, strange);
 }
 
 function report(problem: string, chapters: readonly string[]): void {
@@ -61,9 +64,9 @@ function ownReferences(text: string): string {
   );
 }
 
-async function textsIn(folder: string): Promise<ReadonlyMap<string, string>> {
+async function textsIn(folder: string, ending = '.ts'): Promise<ReadonlyMap<string, string>> {
   const base = new URL(folder, root);
-  const names = (await readdir(base, { recursive: true })).filter((name) => name.endsWith('.ts'));
+  const names = (await readdir(base, { recursive: true })).filter((name) => name.endsWith(ending));
   const texts = names.map(async (name) => {
     const text = await readFile(new URL(name, base), 'utf8');
     return [folder + name, text] as const;

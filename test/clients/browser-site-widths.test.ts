@@ -15,6 +15,10 @@ const CHECKS = {
     const width = document.documentElement.scrollWidth;
     return width > innerWidth ? ['is ' + width + ' px wide'] : [];
   }`,
+  length: `() => {
+    const screens = Math.ceil(document.documentElement.scrollHeight / innerHeight);
+    return screens > 30 ? ['is ' + screens + ' screens long'] : [];
+  }`,
   // Beyond the text around it, or a cell of which a part is not shown.
   tables: `() => [...document.querySelectorAll('.vp-doc table')].flatMap((table, at) => {
     const frame = table.closest('.vp-doc').getBoundingClientRect();
@@ -72,6 +76,10 @@ test.each([PHONE, TABLET, LAPTOP, LARGE])(
     expect(findings.get('page', width)).toEqual([]);
   },
 );
+
+test('§4.1 pages: each has one subject, on at most 30 screens of a laptop', async () => {
+  expect(findings.get('length', LAPTOP)).toEqual([]);
+});
 
 test.each([PHONE, TABLET, LAPTOP, LARGE])(
   '§4.1 pages: every table is shown whole on a screen of %d px',

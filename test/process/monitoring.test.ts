@@ -53,7 +53,7 @@ function readSeriesNames(text: string): ReadonlyMap<string, string> {
 
 const isOfProcess = (metric: string): boolean => /^(process|nodejs)_/.test(metric);
 
-test('§4.11 monitoring: operations.md lists the metrics that the gateway has', () => {
+test('§4.11 monitoring: the documentation lists the metrics that the gateway has', () => {
   const own = new Set([...measured.values()].filter((metric) => !isOfProcess(metric)));
   expect([...documented.keys()].sort()).toEqual([...own].sort());
 });
@@ -120,7 +120,7 @@ test('§4.11 monitoring: an alert has a severity, says what happened, and what t
     expect(labels.severity, alert).toMatch(/^(critical|warning)$/);
     expect(annotations.summary?.length, alert).toBeGreaterThan(20);
     expect(annotations.description?.split('. ').length, alert).toBeGreaterThan(1);
-    // It is also in docs/operations.md, where there are no labels.
+    // It is also in docs/operations/metrics.md, where there are no labels.
     expect(annotations.description, alert).not.toContain('{{');
   }
 });

@@ -60,7 +60,7 @@ How many calls does one process serve, what do more processes bring, and when is
 at the top. A model and a simulation compute from it what to expect of more machines.
 
 - **A process** serves about ${showCount(perProcess)} calls per second on a core like the one measured, with ${showPercent(PLANNED_SHARE)} of the core in use. More
-  processes, by [\`WORKERS\`](operations.md#several-processes-on-one-machine) or as replicas, serve as many each.
+  processes, by [\`WORKERS\`](operations/store.md#several-processes-on-one-machine) or as replicas, serve as many each.
 - **One Redis** takes about ${showCount(perRedis)} calls per second, also with ${showPercent(PLANNED_SHARE)} of its core in use: enough for ${Math.floor(perRedis / perProcess)} such processes. It
   runs on one core, so give it a fast one.
 - **Redis Cluster** is faster than one Redis only with many primaries ([below](#when-one-redis-is-full)).

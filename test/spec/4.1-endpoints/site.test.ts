@@ -18,6 +18,7 @@ import { createRouter } from '../../../src/http/router.ts';
 import { createRunQueue } from '../../../src/http/run-queue.ts';
 import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
 import { collectLog } from '../../support/gateway/log.ts';
+import { DOCUMENTATION } from '../../support/site/documentation.ts';
 
 const PROVIDERS = [
   'entra',
@@ -55,6 +56,7 @@ const PAGES = [
   '/deploy',
   '/doctor',
   ...PROVIDERS.map((name) => `/provider-${name}`),
+  ...DOCUMENTATION.filter((path) => /^\/(reference|operations)\//.test(path)),
 ];
 const root = new URL('../../../', import.meta.url);
 
@@ -456,10 +458,11 @@ describe('documentation pages over HTTP', () => {
 });
 
 describe('metadata documents', () => {
-  const documents = ['.', 'docs', 'docs/decisions'].flatMap((at) =>
-    readdirSync(new URL(`${at}/`, root))
-      .filter((name) => name.endsWith('.md'))
-      .map((name) => `${at}/${name}`),
+  const documents = ['.', 'docs', 'docs/decisions', 'docs/operations', 'docs/reference'].flatMap(
+    (at) =>
+      readdirSync(new URL(`${at}/`, root))
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => `${at}/${name}`),
   );
 
   test.each(documents)('§4.1 every link of %s leads to a file that is there', (document) => {

@@ -79,7 +79,7 @@ const REASONS: readonly (Explanation & { readonly sign: RegExp })[] = [
   {
     sign: /NOPERM/,
     what: 'The user of Redis may not do what the gateway needs.',
-    remedy: 'give the user in REDIS_URL the commands and keys that docs/operations.md lists.',
+    remedy: 'give the user in REDIS_URL the commands and keys that docs/operations/store.md lists.',
   },
   {
     sign: /DB index is out of range/,

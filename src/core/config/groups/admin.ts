@@ -16,7 +16,7 @@ export const adminSettings = {
     default: { value: [], text: '' },
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
-      'As the claim `groups` of their access token names them, character by character. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations.md#the-operators-page).',
+      'As the claim `groups` of their access token names them, character by character. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
   }),
   clients: defineSetting<readonly string[]>({
     variable: 'ADMIN_CLIENTS',

@@ -17,7 +17,7 @@ export const auditSettings = {
     default: NO_DEFAULT,
     summary: 'Where a line of JSON is written for each login, registration, revocation and call.',
     details:
-      '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations.md#audit-log).',
+      '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations/logs.md#audit-log).',
   }),
   auditRequired: defineSetting({
     variable: 'AUDIT_REQUIRED',

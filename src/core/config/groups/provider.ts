@@ -139,7 +139,7 @@ export const providerSettings = {
     default: { value: 4096 },
     summary: 'How many tokens are remembered as validly signed; 0 for none.',
     details:
-      'The signature of a remembered token is not verified again. Its claims and times are checked on every request. See [Operations](operations.md#remembered-signatures).',
+      'The signature of a remembered token is not verified again. Its claims and times are checked on every request. See [Operations](operations/limits.md#remembered-signatures).',
   }),
 };
 

@@ -115,7 +115,7 @@ export const serverSettings = {
     default: { value: 1 },
     summary: 'How many processes serve the port, to use several CPUs.',
     details:
-      'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations.md#several-processes-on-one-machine).',
+      'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations/store.md#several-processes-on-one-machine).',
   }),
   configFile: defineSetting({
     variable: 'POSTERN_CONFIG',
@@ -124,7 +124,7 @@ export const serverSettings = {
     summary:
       'The configuration file: which MCP servers stand behind the gateway, and who may use what.',
     details:
-      'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` wins over it. A change of the file, or SIGHUP, loads it anew; a file with problems is named in the log, and the running one is kept. See [the reference](reference.md#181-the-configuration-file).',
+      'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` wins over it. A change of the file, or SIGHUP, loads it anew; a file with problems is named in the log, and the running one is kept. See [the reference](reference/servers.md#181-the-configuration-file).',
   }),
   catalogFile: defineSetting({
     variable: 'POSTERN_CATALOG',

@@ -66,7 +66,7 @@ export const tracingSettings = {
     default: NO_DEFAULT,
     summary: 'The OpenTelemetry collector that gets a trace of each request.',
     details:
-      'Such as `http://localhost:4318`; `/v1/traces` is added. If unset, nothing is traced, and nothing of OpenTelemetry is loaded. See [Operations](operations.md#traces).',
+      'Such as `http://localhost:4318`; `/v1/traces` is added. If unset, nothing is traced, and nothing of OpenTelemetry is loaded. See [Operations](operations/logs.md#traces).',
   }),
   exportProtocol: defineSetting({
     variable: 'OTEL_EXPORTER_OTLP_PROTOCOL',

@@ -125,6 +125,6 @@ const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
   overloaded: {
     tell: (server, reason) =>
       `The gateway gave up the answer of ${server}: ${reason}. Try again in a moment.`,
-    advice: 'The gateway bounds what answers may take: docs/operations.md "Bounds".',
+    advice: 'The gateway bounds what answers may take: docs/operations/limits.md "Bounds".',
   },
 };

@@ -17,7 +17,7 @@ export interface Target {
 
 export const PROMETHEUS = fileURLToPath(new URL('../../../../deploy/prometheus/', import.meta.url));
 const DASHBOARD = new URL('../../../../deploy/grafana/postern.json', import.meta.url);
-const OPERATIONS = new URL('../../../../docs/operations.md', import.meta.url);
+const OPERATIONS = new URL('../../../../docs/operations/metrics.md', import.meta.url);
 
 export async function readAlerts(): Promise<readonly Alert[]> {
   const { groups } = parse(await readFile(`${PROMETHEUS}alerts.yaml`, 'utf8'));
@@ -37,7 +37,7 @@ export async function readTargets(): Promise<readonly Target[]> {
     }));
 }
 
-/** The table of docs/operations.md: metrics, and their labels. */
+/** The table of docs/operations/metrics.md: metrics, and their labels. */
 export async function readDocumentedMetrics(): Promise<ReadonlyMap<string, readonly string[]>> {
   const [, chapter = ''] = (await readFile(OPERATIONS, 'utf8')).split('\n## Metrics\n');
   const rows = chapter.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) +\|(.*)\|$/gm);

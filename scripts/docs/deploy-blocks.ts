@@ -19,18 +19,25 @@ const BLOCKS: Readonly<Record<string, () => string>> = {
   alerts: renderAlerts,
 };
 
+/** Any of them, between its marks. */
+const BLOCK = new RegExp(
+  `(<!-- (${Object.keys(BLOCKS).join('|')}) -->\\n)[\\s\\S]*?(<!-- end of \\2 -->)`,
+  'g',
+);
+
 /**
- * `docs/operations.md` with the configuration of HAProxy that compose.yaml uses and the tests start, and with what to do
- * for each alert.
+ * A page with the configuration of HAProxy that compose.yaml uses and the tests start, or with what to do for each
+ * alert.
  *
- * @throws Error when it has no place for one of them.
+ * @throws Error when it has no place for either.
  */
-export function renderOperationsPage(present: string): string {
-  return Object.entries(BLOCKS).reduce((page, [name, render]) => {
-    const place = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- end of ${name} -->)`);
-    if (!place.test(page)) throw new Error(`docs/operations.md has no <!-- ${name} -->`);
-    return page.replace(place, (_, start: string, end: string) => `${start}\n${render()}\n${end}`);
-  }, present);
+export function renderDeployBlocks(present: string): string {
+  const page = present.replace(
+    BLOCK,
+    (_, start: string, name: string, end: string) => `${start}\n${BLOCKS[name]?.()}\n${end}`,
+  );
+  if (present.match(BLOCK) === null) throw new Error('The page has no place for what deploy/ has.');
+  return page;
 }
 
 function renderAlerts(): string {
