@@ -59,7 +59,10 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
   },
   {
     text: 'Build tools',
-    items: [{ text: 'Your own tools', link: '/authors' }],
+    items: [
+      { text: 'Your own tools', link: '/authors' },
+      { text: 'Their tests', link: '/testing' },
+    ],
   },
   {
     text: 'For operators',

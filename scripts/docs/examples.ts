@@ -5,19 +5,29 @@ const names = readdirSync(folder).filter((name) => name.endsWith('.ts'));
 
 const BLOCK = /(<!-- example: (\S+) -->\n)[\s\S]*?(<!-- end of example -->)/g;
 
-/**
- * `docs/authors.md` with the examples as they are in `docs/examples`, where the tests call them.
- *
- * @throws Error for an example that is not there, and for one that the page does not show.
- */
-export function renderAuthorsPage(present: string): string {
-  const shown = new Set<string>();
-  const page = present.replace(BLOCK, (_, start: string, name: string, end: string) => {
-    if (!names.includes(name)) throw new Error(`docs/examples has no ${name}`);
-    shown.add(name);
-    return `${start}\n\`\`\`ts\n${readFileSync(new URL(name, folder), 'utf8')}\`\`\`\n\n${end}`;
-  });
-  const missing = names.filter((name) => !shown.has(name));
-  if (missing.length > 0) throw new Error(`docs/authors.md does not show ${missing.join(', ')}`);
-  return page;
-}
+/** `docs/testing.md` shows it, and `docs/authors.md` all others. */
+const TEST = 'testing.ts';
+
+/** A page with the examples as they are in `docs/examples`, where the tests call them. */
+type RenderPage = (present: string) => string;
+
+/** @throws Error for an example that is not there, and for one that the page does not show. */
+const createRenderPage =
+  (page: string, expected: readonly string[]): RenderPage =>
+  (present) => {
+    const shown = new Set<string>();
+    const rendered = present.replace(BLOCK, (_, start: string, name: string, end: string) => {
+      if (!names.includes(name)) throw new Error(`docs/examples has no ${name}`);
+      shown.add(name);
+      return `${start}\n\`\`\`ts\n${readFileSync(new URL(name, folder), 'utf8')}\`\`\`\n\n${end}`;
+    });
+    const missing = expected.filter((name) => !shown.has(name));
+    if (missing.length > 0) throw new Error(`docs/${page}.md does not show ${missing.join(', ')}`);
+    return rendered;
+  };
+
+export const renderAuthorsPage = createRenderPage(
+  'authors',
+  names.filter((name) => name !== TEST),
+);
+export const renderTestingPage = createRenderPage('testing', [TEST]);
