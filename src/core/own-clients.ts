@@ -6,6 +6,9 @@ export const PLAYGROUND_CLIENT_ID = 'postern-playground';
 /** The operators' page. Its tokens are for its API alone, so that no server behind the gateway is ever sent one. */
 export const OPERATORS_CLIENT_ID = 'postern-operators';
 
+export const isOwnClient = (clientId: string): boolean =>
+  clientId === PLAYGROUND_CLIENT_ID || clientId === OPERATORS_CLIENT_ID;
+
 /** The one redirect URI of both. */
 export const buildPlaygroundCallbackUrl = (baseUrl: string): string =>
   `${baseUrl}/playground/callback`;

@@ -2,6 +2,7 @@
 // look at a session once an access token has less than five minutes left.
 import type { Clock } from '../../../core/clock.ts';
 import type { KnownLogin } from '../../../core/endpoint.ts';
+import { isOwnClient } from '../../../core/own-clients.ts';
 import { createSeal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildOAuthKey } from '../../../core/store/keys.ts';
@@ -111,6 +112,8 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     kept: KeptAnswer,
     asked: AskedTokens,
   ): Promise<number | undefined> {
+    // They renew when they have to, also because a token was refused, and then want another one.
+    if (isOwnClient(asked.clientId)) return undefined;
     const secondsLeft = computeSecondsLeft(kept, clock.now());
     if (secondsLeft === undefined || !isSameRequest(kept.asked, asked)) return undefined;
     // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
