@@ -26,6 +26,7 @@ beforeAll(async () => {
     OIDC_AUDIENCE: AUDIENCE,
     OAUTH_AUTHORIZATION_URL: 'https://idp.example/authorize',
     OAUTH_CLIENT_ID: 'gateway',
+    OAUTH_MODE: 'proxy',
   };
 });
 afterEach(endPosterns);

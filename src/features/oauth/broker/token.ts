@@ -145,7 +145,9 @@ async function refresh(
     deps.runOnce(JSON.stringify([clientId, refreshToken]), refreshAsGranted, isFinal);
 
   return async function refreshOrRecall() {
-    const recalled = kept && (await recentAnswers.recall(refreshToken, kept, asked));
+    // A token that the provider gave in proxy mode is nobody's yet: its first refresh here binds it.
+    if (known.owner === undefined || kept === undefined) return refreshOnce();
+    const recalled = await recentAnswers.recall(refreshToken, kept, asked);
     if (recalled === undefined) return refreshOnce();
     const accessToken = kept?.tokens.access_token;
     const issued = { clientId, clientName: client.name, accessToken };
