@@ -81,4 +81,8 @@ test('§20.1 dev: the groups of a login can be chosen, and are those of one name
   expect(await groupsOf('ada')).toEqual(['operators', 'on-call']);
   expect(await groupsOf('bob')).toEqual(['developers']);
   expect(await groupsOf('ada?groups=')).toEqual([]);
+  // An image on a page elsewhere, say.
+  const headers = { 'sec-fetch-site': 'cross-site' };
+  expect((await fetch(`${tokens}bob?groups=admins`, { headers })).status).toBe(403);
+  expect(await groupsOf('bob')).toEqual(['developers']);
 });

@@ -7,13 +7,15 @@ export const TOKEN_PATH = '/token-for/';
 
 const NAME = /^[\w.@-]{1,100}$/;
 
+export const isName = (text: string): boolean => NAME.test(text);
+
 /** The access token that a login under this name would give; undefined for what is no name. */
 export async function issueToken(
   provider: Provider,
   settings: DevProviderSettings,
   name: string,
 ): Promise<string | undefined> {
-  if (!NAME.test(name)) return undefined;
+  if (!isName(name)) return undefined;
   const client = await provider.Client.find(settings.client.id);
   if (client === undefined) throw new Error(`There is no client ${settings.client.id}`);
   const resource = `${settings.gatewayUrl}/mcp`;

@@ -4,7 +4,7 @@ import type { Provider } from 'oidc-provider';
 import { isLoopbackHost } from '../../core/loopback.ts';
 import { createAccounts, parseGroups } from './accounts.ts';
 import { createProviderConfiguration, type DevProviderSettings } from './configuration.ts';
-import { issueToken, TOKEN_PATH } from './issue-token.ts';
+import { isName, issueToken, TOKEN_PATH } from './issue-token.ts';
 import type { ProviderKeys } from './keys.ts';
 import { LOGIN_PATH, logIn } from './login.ts';
 
@@ -54,10 +54,12 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
         .end(
           'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
         );
+    } else if (req.url?.startsWith(TOKEN_PATH) && isForeignPage(req.headers['sec-fetch-site'])) {
+      res.writeHead(403, TEXT).end('A page elsewhere gets no token, and changes no groups.\n');
     } else if (req.url?.startsWith(TOKEN_PATH)) {
       const [name = '', query] = req.url.slice(TOKEN_PATH.length).split('?');
       const groups = new URLSearchParams(query).get('groups');
-      if (groups !== null) accounts.setGroups(name, parseGroups(groups));
+      if (groups !== null && isName(name)) accounts.setGroups(name, parseGroups(groups));
       answerToken(res, issueToken(provider, options, name)).catch(() => {
         res.writeHead(500, TEXT).end('The token could not be made.\n');
       });
@@ -71,6 +73,10 @@ export async function createDevProvider(options: DevProviderOptions): Promise<Re
     }
   };
 }
+
+/** Fetch Metadata: whether another site's page asks, as by an image. Programs send none. */
+const isForeignPage = (site: string | string[] | undefined): boolean =>
+  site === 'cross-site' || site === 'same-site';
 
 async function answerToken(
   res: ServerResponse,

@@ -161,10 +161,11 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
   return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
 }
 
-/** Also whose sessions or tools, or which server's, were looked at. */
+/** Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind another. */
 function describeShow(path: string, query: URLSearchParams): What {
-  const whose = WHOSE.map((name) => query.getAll(name).join(', ')).find((value) => value !== '');
-  return { action: 'show', target: path.slice(1) + (whose === undefined ? '' : ` of ${whose}`) };
+  const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
+  const target = whose.length === 0 ? path.slice(1) : `${path.slice(1)} of ${whose.join(', ')}`;
+  return { action: 'show', target };
 }
 
 const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;

@@ -21,8 +21,23 @@ export const renderDifference = ({ members, ...difference }: LockDifference): Js
 
 function renderText(side: 'before' | 'now', value: unknown): JsonObject {
   if (value === undefined) return {};
-  const text = typeof value === 'string' ? value : JSON.stringify(value, undefined, 2);
+  const text = typeof value === 'string' ? value : renderJson(value);
   return text.length <= MAX_CHARACTERS
     ? { [side]: text }
     : { [side]: text.slice(0, MAX_CHARACTERS), isCut: true };
 }
+
+/** Indented where that is short: each line of what nests deep would have more indentation than text. */
+function renderJson(value: unknown): string {
+  const text = JSON.stringify(value);
+  const isReadable = text.length <= MAX_CHARACTERS && hasLevels(value, MAX_LEVELS);
+  return isReadable ? JSON.stringify(value, undefined, 2) : text;
+}
+
+const MAX_LEVELS = 16;
+
+/** Whether that many levels are enough for it. */
+const hasLevels = (value: unknown, levels: number): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (levels > 0 && Object.values(value).every((member) => hasLevels(member, levels - 1)));

@@ -43,6 +43,13 @@ test.each([
   expect(operators.audit.text()).toContain(`sessions of ${row.person}`);
 });
 
+test('§22.2 operators: nobody is looked at behind the name of another', async () => {
+  const operators = await startOperators();
+  await open(operators, ANN);
+  await operators.show('/sessions?user=decoy&person=ann');
+  expect(operators.audit.text()).toContain('sessions of decoy, ann');
+});
+
 test('§22.2 operators: many sessions are looked through, in as many requests as it takes', async () => {
   const operators = await startOperators({ MCP_USER_SESSIONS_MAX: '0' });
   await open(operators, ANN);
