@@ -16,7 +16,8 @@ export function explainError(error: unknown, { href, protocol }: URL): string {
 const REASONS: readonly (readonly [sign: RegExp, reason: (href: string) => string])[] = [
   [
     /ECONNREFUSED|ENOTFOUND/,
-    (href) => `Nothing answers at ${href}: start the gateway with npm run dev in another terminal.`,
+    (href) =>
+      `Nothing answers at ${href}: start the gateway with npx postern dev in another terminal.`,
   ],
   [
     /rate_limit_exceeded|Too Many Requests/,

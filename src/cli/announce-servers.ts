@@ -15,6 +15,7 @@ const PATIENCE_MS = 5000;
 /** `✓ git     12 tools`. The result ends it. */
 export function announceServers({ listServers, say, clock }: AnnounceServersOptions): () => void {
   const told = new Set<string>();
+  const toldToStart = new Set<string>();
   const startedAt = clock.monotonic();
   let cancel = () => {};
 
@@ -23,11 +24,18 @@ export function announceServers({ listServers, say, clock }: AnnounceServersOpti
     const width = Math.max(0, ...servers.map(({ name }) => name.length));
     const isLate = clock.monotonic() - startedAt > PATIENCE_MS;
     for (const server of servers) {
-      const state = told.has(server.name) ? undefined : describeState(server, isLate);
-      if (state === undefined) continue;
-      told.add(server.name);
-      const [mark, words] = state;
-      say(`  ${mark} ${server.name.padEnd(width)}  ${words}`);
+      if (told.has(server.name)) continue;
+      const print = (mark: string, words: string) =>
+        say(`  ${mark} ${server.name.padEnd(width)}  ${words}`);
+      const state = describeState(server, isLate);
+      if (state !== undefined) {
+        told.add(server.name);
+        print(...state);
+      } else if (isLate && !toldToStart.has(server.name)) {
+        // The first time, npx has to download it.
+        toldToStart.add(server.name);
+        print('…', 'still starting');
+      }
     }
     if (told.size < servers.length) cancel = clock.after(LOOK_EVERY_MS, look);
   }
@@ -38,12 +46,12 @@ export function announceServers({ listServers, say, clock }: AnnounceServersOpti
 
 /** Undefined while it may still change by itself. */
 function describeState(
-  { isUp, reason, tools }: ServerFacts,
+  { isUp, reason, tools, isPersonal }: ServerFacts,
   isLate: boolean,
 ): readonly [mark: string, words: string] | undefined {
   if (isUp === false) return ['✗', reason ?? 'it does not answer'];
   if (isUp === true && tools !== undefined)
     return ['✓', `${tools} ${tools === 1 ? 'tool' : 'tools'}`];
-  if (!isLate) return undefined;
+  if (!isLate || !isPersonal) return undefined;
   return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
 }

@@ -4,10 +4,9 @@ import type { Config } from '../core/config/config.ts';
 import type { UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import { hideSecretArguments } from '../core/secret-texts.ts';
 import { PACKAGE_VERSION } from '../core/version.ts';
-import { SOURCE_FOLDER } from './checkout.ts';
 import type { ConfigFile } from './config-file/open-config-file.ts';
 import { type EnvFile, listSettings } from './env-file.ts';
-import { describeCommand } from './invocation.ts';
+import { describeCommand, isInCheckout } from './invocation.ts';
 
 export interface BannerFacts {
   /** How one logs in. */
@@ -170,7 +169,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
 
 /** The demo comes with the checkout, and calls what is built in. */
 const hasDemoTools = (catalog: string | undefined, { configFile }: BannerFacts): boolean =>
-  SOURCE_FOLDER !== undefined &&
+  isInCheckout() &&
   catalog === undefined &&
   configFile?.setup.file.builtIn !== false &&
   !configFile?.setup.file.rules.length;

@@ -33,7 +33,7 @@ function describeProgram(): string {
 }
 
 /** There npx runs what lies in it. */
-const isInCheckout = (): boolean =>
+export const isInCheckout = (): boolean =>
   SOURCE_FOLDER !== undefined && process.cwd() === dirname(fileURLToPath(SOURCE_FOLDER));
 
 const isPort = (arg: string, former: string | undefined): boolean =>
