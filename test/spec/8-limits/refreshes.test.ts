@@ -141,6 +141,20 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
     expect((await redeem(broker, 'r-next')).reply.status).toBe(200);
   });
 
+  test('§8 refresh: a login is known after a holiday, whatever strangers did at its address', async () => {
+    const broker = await start();
+    const { client } = await redeem(broker, 'kept');
+    broker.clock.advance(10 * 86_400_000);
+    broker.answer(400, { error: 'invalid_grant' });
+    const strangers: number[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      strangers.push((await broker.steps.refresh(client, `made-up-${n}`)).status);
+    }
+    expect(strangers.at(-1)).toBe(429);
+    broker.answer(200, { access_token: await broker.sign(), expires_in: 300 });
+    expect((await broker.steps.refresh(client, 'kept')).status).toBe(200);
+  });
+
   test('§7.3 token: what a limit refuses is an OAuth error', async () => {
     const broker = await start();
     const { client } = await redeem(broker, 'r-1');

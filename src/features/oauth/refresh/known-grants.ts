@@ -15,9 +15,9 @@ export interface KnownGrant {
 }
 
 export interface KnownGrants {
-  /** Of a refresh or access token that the gateway handed out within the last day. */
+  /** Of a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
   find(token: string): Promise<KnownGrant | undefined>;
-  keep(token: string, grant: KnownGrant): Promise<void>;
+  keep(token: string, grant: KnownGrant, isCurrent: boolean): Promise<void>;
   /** Nothing that was kept of the grant is given again. */
   end(grantId: string): Promise<void>;
   isEnded(grantId: string): Promise<boolean>;
@@ -25,6 +25,8 @@ export interface KnownGrants {
 
 /** A token that was stolen and replaced long ago still ends what came after it. */
 const GRANT_SECONDS = 86_400;
+/** After a weekend or a holiday it still says whose login comes. */
+const CURRENT_SECONDS = 2_592_000;
 
 export function createKnownGrants(store: Store, endSeconds: number): KnownGrants {
   return {
@@ -34,9 +36,9 @@ export function createKnownGrants(store: Store, endSeconds: number): KnownGrants
       if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
       return { grantId, clientId, isReplaced: isReplaced === true };
     },
-    async keep(token, grant) {
+    async keep(token, grant, isCurrent) {
       const text = JSON.stringify({ version: RECORD_VERSION, ...grant });
-      await store.set(buildGrantKey(token), text, GRANT_SECONDS);
+      await store.set(buildGrantKey(token), text, isCurrent ? CURRENT_SECONDS : GRANT_SECONDS);
     },
     end: (grantId) => store.set(buildEndKey(grantId), '1', endSeconds),
     isEnded: async (grantId) => (await store.get(buildEndKey(grantId))) !== undefined,

@@ -162,7 +162,9 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
           const key = buildAnswerKey(hashSha256(token));
           return store.set(key, createSeal([token]).seal(key, JSON.stringify(record)), ttlSeconds);
         }),
-        ...listGrants(issued).map(({ token, grant }) => grants.keep(token, grant)),
+        ...listGrants(issued).map(({ token, grant, isCurrent }) =>
+          grants.keep(token, grant, isCurrent),
+        ),
       ]).catch(() => {});
     },
     findGrant: (token) => grants.find(token).catch(() => undefined),
@@ -214,7 +216,7 @@ function listGrants(issued: IssuedTokens) {
     .filter((token) => typeof token === 'string')
     .map((token) => {
       const isReplaced = token === used && token !== current;
-      return { token, grant: { grantId, clientId, isReplaced } };
+      return { token, grant: { grantId, clientId, isReplaced }, isCurrent: token === current };
     });
 }
 
