@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '../core/config/load.ts';
+import { DefinitionError } from '../core/errors/definition-error.ts';
 import type { UserContext } from '../core/user-context.ts';
 import type { Arguments, Caller, Catalog } from '../features/mcp/catalog/catalog.ts';
 import type { PromptResult, ResourceResult, ToolResult } from '../features/mcp/catalog/content.ts';
@@ -43,11 +44,19 @@ export interface TestClient {
 /**
  * Starts a gateway that serves the catalogue on a free port of this machine, and resolves to a client of it. The user's
  * token is checked as in production; rate limits are off.
+ *
+ * @throws DefinitionError for what is no catalogue.
  */
 export async function connect(
   catalog: Catalog,
   { user, answer = {} }: ConnectOptions = {},
 ): Promise<TestClient> {
+  // What JavaScript does not check.
+  if (typeof catalog?.callTool !== 'function') {
+    throw new DefinitionError(
+      'connect takes a catalogue: pass createLocalCatalog({ tools: [ … ] }), or the default export of your catalogue file.',
+    );
+  }
   const login = createTestLogin();
   const folder = await mkdtemp(join(tmpdir(), 'postern-testing-'));
   const settings = {

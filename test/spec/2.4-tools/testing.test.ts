@@ -171,6 +171,14 @@ test('§2.4 testing: what the gateway refuses is thrown, with what is wrong', as
   expect(await client.callTool('regional')).toEqual(result);
 });
 
+test.each([[whoAmI], { tools: [whoAmI] }, undefined])(
+  '§2.4 testing: what is no catalogue is refused, with what to pass',
+  async (given) => {
+    const pass = connect as (catalogue: unknown) => Promise<TestClient>;
+    await expect(pass(given)).rejects.toThrow(/connect takes a catalogue: pass createLocalCatalog/);
+  },
+);
+
 test('§2.4 testing: questions get the answers of the test, and only those that there are', async () => {
   const asked: string[] = [];
   const roots = { roots: [{ uri: 'file:///work' }] };
