@@ -21,3 +21,9 @@ export function parseObject(source: Uint8Array | string): JsonObject | undefined
     return undefined;
   }
 }
+
+/** Whether so many levels of objects and arrays are enough for the value. */
+export const hasLevels = (value: unknown, levels: number): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (levels > 0 && Object.values(value).every((member) => hasLevels(member, levels - 1)));

@@ -212,6 +212,17 @@ test('§20.6 init --servers: each secret has a variable of its own, and none is 
   expect(names.map(([, name = '']) => env[name])).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
 });
 
+test('§20.6 init --servers: no variable of .env is one that Node.js or a proxy setting of the gateway would obey', async () => {
+  const cwd = await makeFolder();
+  const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_AUTH_TOKEN: 'secret' };
+  const mcpServers = { node: { command: 'x', env } };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+  expect((await init(cwd, '--yes', '--servers', 'mcp.json')).code).toBe(0);
+  const written = parseEnv(read(cwd, '.env'));
+  expect(Object.keys(written).filter((name) => name.startsWith('NODE_'))).toEqual([]);
+  expect(written).toMatchObject({ SERVER_NODE_AUTH_TOKEN: 'secret' });
+});
+
 test('§20.6 init --servers: names of other programs become names that the gateway takes', async () => {
   const cwd = await makeFolder();
   const one = { command: process.execPath, args: [SERVER] };

@@ -133,7 +133,7 @@ const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/
  * Other servers may make the same name, and settings of the gateway have some: whoever shares one gets what is not his.
  */
 function findFreeName(wanted: string, secrets: Readonly<Record<string, string>>): string {
-  const name = OBEYED.test(wanted) ? `SERVER_${wanted.replace(/_PROXY$/, '_PROXY_VALUE')}` : wanted;
+  const name = OBEYED.test(wanted) ? `SERVER_${wanted}` : wanted;
   const isTaken = (variable: string): boolean =>
     SETTING_NAMES.has(variable) || Object.hasOwn(secrets, variable);
   let free = name;

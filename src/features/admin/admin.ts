@@ -17,10 +17,8 @@ import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
 import type { RuleCaller, RuleDecision } from '../rules/rules.ts';
-import type { LockDifferences } from '../upstreams/catalog/list-lock-differences.ts';
-import type { ServerTools } from '../upstreams/catalog/list-server-tools.ts';
 import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
-import type { ServerFacts } from '../upstreams/catalog/upstream-catalogs.ts';
+import type { ServerFacts, UpstreamCatalogs } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { lookThrough } from './look-through.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
@@ -38,7 +36,9 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
   global: 'all callers',
 };
 
-export interface AdminSources {
+/** What is listed of servers is what this process knows of them. */
+export interface AdminSources
+  extends Pick<UpstreamCatalogs, 'listServerTools' | 'listLockDifferences'> {
   readonly store: Pick<Store, 'listSessions' | 'countSessions' | 'describe' | 'ping'>;
   readonly clock: Clock;
   readonly people: People;
@@ -53,16 +53,6 @@ export interface AdminSources {
   readonly issuer: string;
   /** Of this process. */
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
-  /** Of this process. Undefined where there is no such server. */
-  listServerTools(
-    name: string,
-    part: { readonly skip: number; readonly limit: number },
-  ): ServerTools | undefined;
-  /** Of this process. Undefined where there is no lock. */
-  listLockDifferences(part: {
-    readonly skip: number;
-    readonly limit: number;
-  }): LockDifferences | undefined;
   /** Undefined without a configuration file. */
   previewAccess?:
     | ((

@@ -1,5 +1,5 @@
 // §22.4: what differs from what was approved, as texts that can be laid side by side.
-import type { JsonObject } from '../../core/json.ts';
+import { hasLevels, type JsonObject } from '../../core/json.ts';
 import { toShellWord } from '../../core/shell-word.ts';
 import type { LockDifference } from '../upstreams/catalog/list-lock-differences.ts';
 
@@ -35,9 +35,3 @@ function renderJson(value: unknown): string {
 }
 
 const MAX_LEVELS = 16;
-
-/** Whether that many levels are enough for it. */
-const hasLevels = (value: unknown, levels: number): boolean =>
-  typeof value !== 'object' ||
-  value === null ||
-  (levels > 0 && Object.values(value).every((member) => hasLevels(member, levels - 1)));

@@ -1,5 +1,6 @@
 // §22.4: what operators see of what the lock hides.
 import { expect, test } from 'vitest';
+import { renderDifference } from '../../../src/features/admin/render-difference.ts';
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -132,4 +133,29 @@ test('§22.4 operators: without a lock nothing is hidden, and it is said how to 
     isLocked: false,
     command: "postern lock --config '/etc/postern/our servers.json'",
   });
+});
+
+test('§22.4 operators: a schema that nests deep is shown on one line, cut: its indentation would be many times as long', () => {
+  const deep = JSON.parse(`${'['.repeat(180)}${'0,'.repeat(40_000)}0${']'.repeat(180)}`);
+  const flat = { type: 'object' };
+  const { members } = renderDifference({
+    server: 'files',
+    kind: 'tool',
+    name: 'read',
+    change: 'new',
+    isFormerKnown: false,
+    members: [
+      { name: 'inputSchema', before: flat, now: deep },
+      { name: 'outputSchema', before: undefined, now: JSON.parse('['.repeat(20) + ']'.repeat(20)) },
+    ],
+  });
+  expect(members).toEqual([
+    {
+      name: 'inputSchema',
+      before: JSON.stringify(flat, undefined, 2),
+      now: JSON.stringify(deep).slice(0, 4000),
+      isCut: true,
+    },
+    { name: 'outputSchema', now: '['.repeat(20) + ']'.repeat(20) },
+  ]);
 });

@@ -1,5 +1,5 @@
 // What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
-import type { JsonObject } from '../../../core/json.ts';
+import { hasLevels, type JsonObject } from '../../../core/json.ts';
 import { isOfOneHop } from '../../../core/one-hop-meta.ts';
 
 /** It is kept for as long as its call goes on, beside the arguments. */
@@ -32,9 +32,3 @@ const isReserved = (key: string): boolean => {
 
 const RESERVED =
   /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
-
-/** Whether that many levels are enough for it. */
-function hasLevels(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  return levels > 0 && Object.values(value).every((member) => hasLevels(member, levels - 1));
-}
