@@ -81,4 +81,4 @@ export type {
   ToolAnnotations,
   ToolDescription,
 } from './features/mcp/catalog/descriptions.ts';
-export type { TraceContext } from './features/mcp/protocol/trace-context.ts';
+export type { TraceContext } from './protocol/trace-context.ts';

@@ -25,9 +25,11 @@ import type { KeySet } from './features/auth/key-set.ts';
 import { createHealthEndpoints } from './features/health/endpoints.ts';
 import { createLimiter, createUnlimitedLimiter } from './features/limits/limiter.ts';
 import type { Catalog } from './features/mcp/catalog/catalog.ts';
+import { serveOwnCatalog } from './features/mcp/catalog/own-catalog.ts';
 import { createMcp } from './features/mcp/mcp.ts';
 import { createMetricsEndpoints } from './features/metrics/endpoints.ts';
 import type { Network } from './features/oauth/client-id-metadata/network.ts';
+import { joinPolicies } from './features/policy/policy.ts';
 import { createClientOf } from './features/rules/client-of.ts';
 import { createLogo } from './features/site/logo.ts';
 import type { ServerFacts } from './features/upstreams/catalog/upstream-catalogs.ts';
@@ -115,7 +117,7 @@ export async function createGateway(
   const log =
     overrides.log ?? createLog(config.server.logLevel, { format: config.server.logFormat });
   const outbound = await openOutboundNetwork(config.outbound);
-  const catalog = overrides.catalog ?? builtInCatalog;
+  const ownCatalog = serveOwnCatalog(overrides.catalog ?? builtInCatalog);
   const metrics = hasMetrics ? (overrides.metrics ?? (await createMetrics())) : noMetrics;
   const observation = await openObservation(config, {
     clock,
@@ -175,7 +177,7 @@ export async function createGateway(
           config,
           { file: overrides.file, lock: overrides.lock },
           {
-            builtIn: catalog,
+            builtIn: ownCatalog,
             environment: overrides.environment ?? {},
             store,
             getSeal,
@@ -184,12 +186,12 @@ export async function createGateway(
             clock,
             log,
             metrics,
-            clientOf,
             tracing,
           },
         ).catch(closeStore);
   const mcp = createMcp(config.mcp, {
-    catalogs: upstreams?.catalogs ?? { all: catalog, findServer: () => undefined },
+    catalogs: upstreams?.catalogs ?? { all: ownCatalog, findServer: () => undefined },
+    policies: upstreams?.catalogs.policies ?? joinPolicies([]),
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     store,
     getSeal,
@@ -197,16 +199,16 @@ export async function createGateway(
     metrics,
     log,
     getChallenge: auth.getChallenge,
-    tracing,
+    isTraced: tracing !== undefined,
     audit,
-    clientOf,
+    findClientId: clientOf,
     sealPerson: people && personIndex && createSealPerson(people, personIndex),
     noteStatelessUser: recentCallers?.note,
   });
 
   const site = createPublicSite(config, {
     logo,
-    catalog: upstreams?.catalogs.all ?? catalog,
+    catalog: upstreams?.catalogs.all ?? ownCatalog,
     clock,
     log,
   });

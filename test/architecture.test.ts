@@ -22,13 +22,14 @@ const imports = [...files].flatMap(([name, code]) => importsOf(name, code));
 
 /** What each layer may import besides itself. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
-  testing: ['gateway', 'features', 'core'],
-  cli: ['gateway', 'http', 'features', 'catalog', 'core'],
-  gateway: ['http', 'features', 'catalog', 'define', 'core'],
+  testing: ['gateway', 'features', 'protocol', 'core'],
+  cli: ['gateway', 'http', 'features', 'catalog', 'protocol', 'core'],
+  gateway: ['http', 'features', 'catalog', 'define', 'protocol', 'core'],
   http: ['features', 'core'],
   catalog: ['define'],
-  define: ['features', 'core'],
-  features: ['core'],
+  define: ['features', 'protocol', 'core'],
+  features: ['protocol', 'core'],
+  protocol: ['core'],
   core: [],
 };
 

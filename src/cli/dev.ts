@@ -6,6 +6,7 @@ import { loadConfig } from '../core/config/load.ts';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { listTools } from '../features/mcp/catalog/list-tools.ts';
+import { serveOwnCatalog } from '../features/mcp/catalog/own-catalog.ts';
 import type { Gateway } from '../gateway.ts';
 import { announceServers } from './announce-servers.ts';
 import { loadCatalog } from './catalog-file/load-catalog.ts';
@@ -139,7 +140,8 @@ async function summarize(
   catalog: Catalog,
   setup: Setup | undefined,
 ): Promise<string> {
-  const tools = setup?.file.builtIn === false ? 0 : (await listTools(catalog)).length;
+  const tools =
+    setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;
   const servers = setup?.file.servers.length ?? 0;
   const sessions = await gateway.countSessions().catch(() => 0);
   return [

@@ -10,7 +10,7 @@ import { openTracing, type TracingDeps } from '../core/tracing/open-tracing.ts';
 import { traceFetch } from '../core/tracing/trace-fetch.ts';
 import { traceStore } from '../core/tracing/trace-store.ts';
 import { readTraceId, type Tracing } from '../core/tracing/tracing.ts';
-import { readTraceContext } from '../features/mcp/protocol/trace-context.ts';
+import { readTraceContext } from '../protocol/trace-context.ts';
 
 export interface Observation {
   /** Undefined without `AUDIT_LOG`. */

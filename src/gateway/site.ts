@@ -3,8 +3,8 @@ import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
 import type { Log } from '../core/log.ts';
-import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { listTools } from '../features/mcp/catalog/list-tools.ts';
+import type { ServedCatalog } from '../features/mcp/catalog/served-catalog.ts';
 import { createSiteEndpoints } from '../features/site/endpoints.ts';
 import type { Logo } from '../features/site/logo.ts';
 import { createGetPublicTools, type GetPublicTools } from '../features/site/public-tools.ts';
@@ -12,7 +12,7 @@ import { listSiteFacts } from '../features/site/site-facts.ts';
 
 export interface SiteParts {
   readonly logo: Logo | undefined;
-  readonly catalog: Catalog;
+  readonly catalog: ServedCatalog;
   readonly clock: Clock;
   readonly log: Log;
 }

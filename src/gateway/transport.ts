@@ -8,7 +8,6 @@ import type { Metrics } from '../core/metrics/metrics.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
 import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
-import { readTraceContext } from '../features/mcp/protocol/trace-context.ts';
 import { createSite } from '../features/site/site.ts';
 import { createAccessLog } from '../http/access-log.ts';
 import { createFindClientIp } from '../http/client-ip.ts';
@@ -27,6 +26,7 @@ import { createRunQueue } from '../http/run-queue.ts';
 import { createSecurityHeaders } from '../http/security-headers.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { tracePublicEndpoints, traceRequests, traceRunQueue } from '../http/trace-requests.ts';
+import { readTraceContext } from '../protocol/trace-context.ts';
 
 /** What a header section may have beside the token. */
 const OTHER_HEADERS_BYTES = 16_384;

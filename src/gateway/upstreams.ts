@@ -10,12 +10,12 @@ import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
 import type { Seal } from '../core/seal/seal.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
-import type { Catalogs } from '../features/mcp/calls/views.ts';
-import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
-import type { ClientOf } from '../features/rules/client-of.ts';
+import type { OwnCatalog } from '../features/mcp/catalog/own-catalog.ts';
+import { joinPolicies } from '../features/policy/policy.ts';
 import { createRules } from '../features/rules/create-rules.ts';
 import type { Rules } from '../features/rules/rules.ts';
+import { createRulesPolicy } from '../features/rules/rules-policy.ts';
 import type {
   AccessPreview,
   PreviewOptions,
@@ -28,6 +28,7 @@ import {
 } from '../features/upstreams/catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
+import { createLockPolicy } from '../features/upstreams/lock/lock-policy.ts';
 import { createRedeemAnswers } from '../features/upstreams/relay/redeemed-answers.ts';
 import { createRelayCall } from '../features/upstreams/relay/relay-call.ts';
 import { createSuspendedCalls } from '../features/upstreams/relay/suspended/suspended-calls.ts';
@@ -44,7 +45,7 @@ export interface GatewaySetup {
 
 export interface UpstreamParts {
   /** The gateway's own tools, prompts and resources. */
-  readonly builtIn: Catalog;
+  readonly builtIn: OwnCatalog;
   /** Of this process: programs get PATH, HOME, USER, LANG and TMPDIR of it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly store: Store;
@@ -55,13 +56,12 @@ export interface UpstreamParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly clientOf: ClientOf;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
 }
 
 export interface GatewayUpstreams {
-  readonly catalogs: Catalogs;
+  readonly catalogs: Pick<UpstreamCatalogs, 'all' | 'findServer' | 'policies'>;
   readonly endpoints: readonly Endpoint[];
   /** Rejects while a server that must be there is not. */
   checkRequired(): Promise<void>;
@@ -104,7 +104,11 @@ export async function openUpstreams(
   const toCatalogSetup = ({ file, lock }: GatewaySetup, compiled: Rules): CatalogSetup => ({
     file,
     lock,
-    rules: file.rules.length === 0 ? undefined : compiled,
+    policies: joinPolicies([
+      ...(lock === undefined ? [] : [createLockPolicy(lock, metrics)]),
+      // Without rules everybody may use everything.
+      ...(file.rules.length === 0 ? [] : [createRulesPolicy(compiled)]),
+    ]),
   });
   const usesIdentity = () =>
     setup.file.servers.some((one) => one.kind === 'http' && one.auth.type === 'identity');
@@ -120,7 +124,6 @@ export async function openUpstreams(
       suspendedCalls,
       redeemAnswers: createRedeemAnswers(store, keyPrefix),
     }),
-    clientOf: parts.clientOf,
     store,
     getSeal,
     sessionKeyPrefix: keyPrefix,

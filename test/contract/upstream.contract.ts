@@ -2,8 +2,8 @@
 // test/support/upstreams/sdk-1-tools.ts, or sdk-2-tools.ts.
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/json.ts';
-import type { Era } from '../../src/features/mcp/protocol/revisions.ts';
 import type { Upstream, UpstreamQuestion } from '../../src/features/upstreams/upstream.ts';
+import type { Era } from '../../src/protocol/revisions.ts';
 import { useFresh } from '../support/lifetimes.ts';
 import {
   callTool,

@@ -6,11 +6,16 @@ import { generateSecret } from '../../core/ids.ts';
 import { createLog } from '../../core/log.ts';
 import { noMetrics } from '../../core/metrics/metrics.ts';
 import { createSeal } from '../../core/seal/seal.ts';
-import type { Catalog, Context, Cursor, Page } from '../../features/mcp/catalog/catalog.ts';
+import type { Cursor } from '../../features/mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../../features/mcp/catalog/listing-context.ts';
-import type { RuledItem, Rules } from '../../features/rules/rules.ts';
+import { serveOwnCatalog } from '../../features/mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../../features/mcp/catalog/served-catalog.ts';
+import { joinPolicies, type Policy } from '../../features/policy/policy.ts';
+import type { RuledItem } from '../../features/rules/rules.ts';
 import { createUpstreamCatalogs } from '../../features/upstreams/catalog/upstream-catalogs.ts';
 import { createLock } from '../../features/upstreams/lock/lock.ts';
+import { createLockPolicy } from '../../features/upstreams/lock/lock-policy.ts';
+import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
 import { openServers } from '../lock/open-servers.ts';
 import { showSpinner } from '../spinner.ts';
@@ -18,27 +23,26 @@ import { showSpinner } from '../spinner.ts';
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
 export async function listItems(path: string, file: GatewayFile): Promise<readonly RuledItem[]> {
   const found = new Map<string, RuledItem>();
-  const rules: Rules = {
-    needClient: false,
-    prepareFor: async () => {},
-    decide(item) {
-      found.set(`${item.kind} ${item.name}`, item);
+  const noteItems: Policy = {
+    judge({ kind, name, server, annotations }, _caller, args) {
+      found.set(`${kind} ${name}`, { kind, name, server, annotations, args });
       return { kind: 'allowed' };
     },
   };
   const lockFile = readLockFile(findLockPath(path));
+  const lock = lockFile && createLock(lockFile);
+  const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
   const servers = await openServers(file);
   const log = createLog('warn', {
     destination: { write: (line) => void process.stderr.write(line) },
   });
   const seal = createSeal([generateSecret()]);
   const catalogs = createUpstreamCatalogs(
-    { file, rules, lock: lockFile && createLock(lockFile) },
+    { file, policies: joinPolicies([...lockPolicies, noteItems]), lock },
     {
-      builtIn: builtInCatalog,
+      builtIn: serveOwnCatalog(builtInCatalog),
       openUpstream: servers.openUpstream,
       relayCall: () => Promise.reject(new Error('Nothing is called here')),
-      clientOf: () => undefined,
       store: {
         get: async () => undefined,
         getOrSet: async (_key, value) => value,
@@ -55,7 +59,7 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
   );
   const endSpinner = showSpinner('Asking');
   try {
-    for (const list of listsOf(catalogs.all)) await readAll(list);
+    for (const kind of ALL_KINDS) await readAll(catalogs.all, kind);
     return [...found.values()];
   } finally {
     endSpinner();
@@ -64,16 +68,8 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
   }
 }
 
-type List = (cursor: Cursor, context: Context) => Promise<Page<object>>;
-
-const listsOf = ({ offers, ...catalog }: Catalog): readonly List[] => [
-  ...(offers.tools ? [catalog.listTools] : []),
-  ...(offers.prompts ? [catalog.listPrompts] : []),
-  ...(offers.resources ? [catalog.listResources, catalog.listResourceTemplates] : []),
-];
-
-async function readAll(list: List): Promise<void> {
+async function readAll({ list }: ServedCatalog, kind: ListKind): Promise<void> {
   let cursor: Cursor;
-  do cursor = (await list(cursor, LISTING_CONTEXT)).nextCursor;
+  do cursor = (await list(kind, cursor, LISTING_CONTEXT)).nextCursor;
   while (cursor !== undefined);
 }

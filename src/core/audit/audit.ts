@@ -58,6 +58,12 @@ export type WorkEnd<Result> = { readonly result: Result } | { readonly thrown: u
 export interface Audit {
   /** `AUDIT_REQUIRED`. */
   readonly isRequired: boolean;
+  /**
+   * With `AUDIT_REQUIRED`: writes a line that says that it starts.
+   *
+   * @throws GatewayError `audit_unavailable` when that line cannot be written: then the work must not run.
+   */
+  writeStart(action: AuditedAction): Promise<void>;
   /** Writes one line. Never throws: a line that cannot be written is told in log and metrics. */
   write(action: AuditedAction, end: AuditedEnd, seconds?: number): void;
   /**
@@ -80,6 +86,7 @@ export interface Audit {
 /** Without `AUDIT_LOG`. */
 export const noAudit: Audit = {
   isRequired: false,
+  async writeStart() {},
   write() {},
   run: (_action, work) => work(),
   async checkIsWritable() {},

@@ -104,6 +104,7 @@ export function createAudit({ sink, isRequired, clock, log, metrics }: AuditDeps
 
   return {
     isRequired,
+    writeStart,
     write,
     async run(action, work, judge = judgeWork) {
       const startedAt = clock.monotonic();

@@ -3,7 +3,7 @@
 import type { Endpoint, JudgedCall, ProtectedCall } from '../../core/endpoint.ts';
 import { fail, GatewayError } from '../../core/errors/gateway-error.ts';
 import { JSONRPC, toLogMembers } from '../../core/errors/render.ts';
-import { isObject, isStringArray } from '../../core/json.ts';
+import { isStringArray } from '../../core/json.ts';
 import { truncateForLog } from '../../core/log.ts';
 import {
   type GatewayRequest,
@@ -12,56 +12,50 @@ import {
   type Reply,
   type ReplyHeaders,
 } from '../../core/message.ts';
-import type { Metrics } from '../../core/metrics/metrics.ts';
 import { EVENT_STREAM_HEADERS } from '../../core/sse.ts';
 import type { SessionLookup } from '../../core/store/store.ts';
 import { stripUri } from '../../core/strip-uri.ts';
-import type { UserContext } from '../../core/user-context.ts';
+import { readTraceId } from '../../core/tracing/tracing.ts';
+import { type JsonRpcMessage, parseMessage, type RequestId } from '../../protocol/json-rpc.ts';
+import { checkVersionHeader, detectEra, type Era } from '../../protocol/revisions.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
 import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
-import type { View } from './calls/view.ts';
-import type { Views } from './calls/views.ts';
+import { type CallRecord, createCallRecord } from './calls/call-record.ts';
+import type { CallObserver } from './calls/observer.ts';
 import {
-  getRequestId,
-  type JsonRpcMessage,
-  parseMessage,
-  type RequestId,
-  readMeta,
-} from './protocol/json-rpc.ts';
-import {
-  type CallOutcome,
+  type Answer,
   type McpResponse,
   renderResponse,
   type SessionInfo,
   toErrorResponse,
-} from './protocol/response.ts';
-import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
-import { getTraceId, readTraceContext } from './protocol/trace-context.ts';
-import { type SessionStreams, toStreamOwner } from './session/session-streams.ts';
+} from './calls/response.ts';
+import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
+import type { FindStreamOwner, SessionStreams } from './session/session-streams.ts';
 import type { Sessions } from './session/sessions.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 
 export interface McpEndpointsDeps {
-  readonly views: Views;
+  readonly catalogs: Catalogs;
+  readonly observer: Required<CallObserver>;
   readonly eras: Readonly<Record<Era, EraHandler>>;
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
-  readonly metrics: Metrics;
+  readonly findStreamOwner: FindStreamOwner;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
-  /** Called with each request of a user that needs no session, at once; undefined where nobody wants to know. */
-  readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
 }
 
 export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] {
-  const { views, eras, sessions, sessionStreams, metrics, getChallenge, noteStatelessUser } = deps;
+  const { catalogs, eras, sessions, sessionStreams, findStreamOwner, observer, getChallenge } =
+    deps;
+  const hasStreams = sessionStreams !== undefined;
   /** A server may go between the look at the path and here. */
-  const findView = ({ path }: GatewayRequest): View =>
+  const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
     path === '/mcp'
-      ? views.all
-      : (views.findServer(path.slice('/mcp/'.length)) ?? fail('not_found'));
-  const isServer = (name: string) => views.findServer(name) !== undefined;
+      ? catalogs.all
+      : (catalogs.findServer(path.slice('/mcp/'.length)) ?? fail('not_found'));
+  const isServer = (name: string) => catalogs.findServer(name) !== undefined;
   return [
     ...createEndpointsAt({ path: '/mcp' }),
     ...createEndpointsAt({ path: '/mcp/:server', hasParameter: isServer }),
@@ -93,35 +87,29 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
   function judgePost(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
-    const view = findView(request);
+    const catalog = findCatalog(request);
     const message = parseMessage(getJson(body));
     const era = detectEra(message, request);
+    const record = createCallRecord(message, protectedCall, catalog, era, hasStreams);
+    observer.receive(record);
     return {
       access: eras[era].accessSession(request, user),
-      run: (session) => handleMessage(view, protectedCall, session, message, era),
+      run: (session) => handleMessage(catalog, protectedCall, session, message, record),
     };
   }
 
   function handleMessage(
-    view: View,
+    catalog: ServedCatalog,
     protectedCall: ProtectedCall,
     session: SessionLookup,
     message: JsonRpcMessage,
-    era: Era,
+    record: CallRecord,
   ): Promise<Reply> {
-    const handler = eras[era];
+    const { era, id = null } = record;
     const { path } = protectedCall.request;
-    if (message.kind === 'request') {
-      metrics.recordMcpRequest(
-        handler.supports(view, message.method) ? message.method : 'other',
-        era,
-      );
-      if (era === 'stateless' && protectedCall.user) noteStatelessUser?.(protectedCall.user);
-    }
-    // Noted now, so that a call that waits does not keep its message.
-    const id = getRequestId(message);
-    const facts = { era, ...describeMessage(message) };
-    return handler.handle(createCall(view, protectedCall, session, id), message).then(
+    observer.admit(record);
+    const facts = describeForLog(record);
+    return eras[era].handle(createCall(record, catalog, protectedCall, session), message).then(
       (response) => toReply(addScopeChallenge(response, path), id, facts),
       (thrown: unknown) => toReply(addScopeChallenge(toErrorResponse(thrown), path), id, facts),
     );
@@ -129,40 +117,41 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
 
   /** RFC 6750 §3.1: so that the client asks for the scopes, and calls again. */
   function addScopeChallenge(response: McpResponse, path: string): McpResponse {
-    if (response.kind !== 'json' || !('error' in response.outcome)) return response;
-    const { key, failure } = response.outcome.error;
+    if (response.kind !== 'json' || !('error' in response.answer)) return response;
+    const { key, failure } = response.answer.error;
     if (key !== 'insufficient_scope') return response;
     const { scopes } = failure.data ?? {};
     const scope = isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : '';
     const metadata = getChallenge?.(path)['WWW-Authenticate'].replace(/^Bearer /, ', ') ?? '';
     const headers = { 'WWW-Authenticate': `Bearer error="insufficient_scope"${scope}${metadata}` };
-    return { ...response, outcome: { error: new GatewayError(key, { ...failure, headers }) } };
+    return { ...response, answer: { error: new GatewayError(key, { ...failure, headers }) } };
   }
 
   /** The session is read, so that one that has expired is counted as such, and does not slide. */
   function judgeDelete({ request, user }: ProtectedCall): JudgedCall {
-    const view = findView(request);
+    const catalog = findCatalog(request);
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     return {
       access: sessions.createAccess(id, user, 'read'),
-      run: (session) => endSession(id, { user, session, view }),
+      run: (session) => endSession(id, { user, session, catalog }),
     };
   }
 
   async function endSession(
     id: string,
-    call: Pick<Call, 'user' | 'session' | 'view'>,
+    call: Pick<Call, 'user' | 'session' | 'catalog'>,
   ): Promise<Reply> {
     const session = await sessions.read(id, call);
     const hasEnded = session && (await sessions.end(session.sessionId, call.user));
     if (!hasEnded) fail('session_to_end_not_found');
-    call.view.catalog.endSession?.(toStreamOwner(call, session).caller);
+    const { caller } = await findStreamOwner(call, session);
+    call.catalog.endSession(caller);
     await sessionStreams?.end(session.sessionId);
     return { status: 204 };
   }
 
   function judgeGet({ request, user }: ProtectedCall, { open }: SessionStreams): JudgedCall {
-    const view = findView(request);
+    const catalog = findCatalog(request);
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
@@ -170,7 +159,7 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
       access: sessions.createAccess(id, user, 'slide'),
       async run(session) {
         const record =
-          (await sessions.read(id, { user, session, view })) ?? fail('session_not_found');
+          (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
         const expiresAt = sessions.getExpiry();
         // HEAD asks what GET would say: a stream of the session that is open must not end for it.
         return request.method === 'HEAD'
@@ -178,7 +167,10 @@ export function createMcpEndpoints(deps: McpEndpointsDeps): readonly Endpoint[] 
               status: 200,
               headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
             }
-          : toReply({ ...(await open(toStreamOwner({ user, view }, record))), expiresAt }, null);
+          : toReply(
+              { ...(await open(await findStreamOwner({ user, catalog }, record))), expiresAt },
+              null,
+            );
       },
     };
   }
@@ -206,17 +198,17 @@ function toReply(
     case 'accepted':
       return { status: 202, headers: addSessionHeaders({}, response), facts };
     case 'stream': {
-      const { events, outcome } = response;
+      const { events, answer } = response;
       return {
         status: 200,
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, response),
         stream: events,
-        outcome: () => toOutcomeLogMembers(outcome?.()),
+        outcome: () => toAnswerLogMembers(answer?.()),
         facts,
       };
     }
     case 'json': {
-      const { text, error } = renderResponse(response.outcome, id);
+      const { text, error } = renderResponse(response.answer, id);
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
       if (error === undefined) {
@@ -244,23 +236,26 @@ function addSessionHeaders(
   return headers;
 }
 
-function toOutcomeLogMembers(outcome: CallOutcome | undefined): Pick<Reply, 'error' | 'facts'> {
-  if (outcome === undefined) return {};
-  const error = 'error' in outcome ? outcome.error : outcome.failure;
+function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
+  if (answer === undefined) return {};
+  const error = 'error' in answer ? answer.error : answer.failure;
   return error === undefined ? {} : toLogMembers(error);
 }
 
 /** What a message is about, for the log: `tools/call` of `service_ping`. */
-function describeMessage(message: JsonRpcMessage): Readonly<Record<string, unknown>> {
-  if (message.kind === 'response') return {};
-  const { method, params } = message;
-  const { name, uri } = isObject(params) ? params : {};
-  // Callers send further members as they like: the one that the method goes by is told.
-  const subject = typeof uri === 'string' && method.startsWith('resources/') ? stripUri(uri) : name;
-  const trace = getTraceId(readTraceContext(readMeta(params)));
+function describeForLog({
+  era,
+  methodName,
+  subject,
+  trace,
+}: CallRecord): Readonly<Record<string, unknown>> {
+  if (methodName === undefined) return { era };
+  const isUri = methodName.startsWith('resources/');
+  const traceId = readTraceId(trace);
   return {
-    rpc: truncateForLog(method),
-    ...(typeof subject === 'string' && { of: truncateForLog(subject) }),
-    ...(trace !== undefined && { trace }),
+    era,
+    rpc: truncateForLog(methodName),
+    ...(subject !== undefined && { of: truncateForLog(isUri ? stripUri(subject) : subject) }),
+    ...(traceId !== undefined && { trace: traceId }),
   };
 }

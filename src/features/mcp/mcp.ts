@@ -9,24 +9,27 @@ import { createReplicas } from '../../core/replicas/replicas.ts';
 import type { Seal } from '../../core/seal/seal.ts';
 import { buildChannelName } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
-import type { Tracing } from '../../core/tracing/tracing.ts';
+import type { UserContext } from '../../core/user-context.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
-import { type AuditCallsDeps, auditCalls } from './audit-calls.ts';
-import { createRunMethod } from './calls/run-method.ts';
-import { type Catalogs, createViews } from './calls/views.ts';
+import type { Policies } from '../policy/policy.ts';
+import { type CallObserver, joinObservers } from './calls/observer.ts';
+import { createRunCall, type FindClientId } from './calls/run-call.ts';
+import { createCountCall } from './calls/running-calls.ts';
 import type { ServiceInfo } from './catalog/catalog.ts';
-import { createMcpEndpoints, type McpEndpointsDeps } from './endpoints.ts';
+import type { Catalogs } from './catalog/served-catalog.ts';
+import { createMcpEndpoints } from './endpoints.ts';
+import { auditCalls } from './observers/audit-calls.ts';
+import { countCalls } from './observers/count-calls.ts';
+import { traceCalls } from './observers/trace-calls.ts';
 import { createQuestions } from './session/questions.ts';
 import { isReplicaMessage } from './session/replica-message.ts';
 import { createSessionEra } from './session/session-era.ts';
-import { createSessionStreams } from './session/session-streams.ts';
+import { createFindStreamOwner, createSessionStreams } from './session/session-streams.ts';
 import { createSessions, type SealPerson } from './session/sessions.ts';
 import { createRequestState } from './stateless/request-state.ts';
 import { createStatelessEra } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { createResourceUpdates } from './streaming/resource-updates.ts';
-import { traceCalls } from './trace-calls.ts';
-import { traceMcpEndpoints } from './trace-endpoints.ts';
 
 export interface McpDeps {
   readonly catalogs: Catalogs;
@@ -39,15 +42,17 @@ export interface McpDeps {
   readonly log: Log;
   /** Headers of a 401 at a path; undefined when nobody has to log in. */
   readonly getChallenge: GetChallenge | undefined;
-  /** Undefined where nothing is traced. */
-  readonly tracing: Tracing | undefined;
+  /** Who may see and use what; asked in this order. */
+  readonly policies: Policies;
+  /** Whether requests have traces. */
+  readonly isTraced: boolean;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
-  readonly clientOf: AuditCallsDeps['clientOf'];
+  readonly findClientId: FindClientId;
   /** Undefined without operators. */
   readonly sealPerson: SealPerson | undefined;
   /** Called with each request of a user that needs no session; undefined without operators. */
-  readonly noteStatelessUser: McpEndpointsDeps['noteStatelessUser'];
+  readonly noteStatelessUser: ((user: UserContext) => void) | undefined;
 }
 
 export interface Mcp {
@@ -77,7 +82,7 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = ['mcp-session-id', 'X-Session-Expires-At'];
 
 export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
-  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge, tracing, audit } =
+  const { catalogs, service, store, getSeal, clock, metrics, log, getChallenge, findClientId } =
     deps;
   const { streams: hasStreams } = config;
   const { keyPrefix: sessionKeyPrefix } = config.sessions;
@@ -114,23 +119,25 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
         sessionKeyPrefix,
       })
     : undefined;
-  const runOwn = createRunMethod({ service, maxCallsPerUser: config.maxCallsPerUser, clock });
-  const runTraced = tracing === undefined ? runOwn : traceCalls(runOwn, tracing);
-  const runMethod =
-    audit === undefined ? runTraced : auditCalls(runTraced, { audit, clientOf: deps.clientOf });
-  const views = createViews({ catalogs, metrics, clock });
+  const observer = joinObservers(listObservers(deps));
+  const countCall = createCountCall(config.maxCallsPerUser, clock);
+  const runCall = createRunCall({ ...deps, observer, countCall });
+  const findStreamOwner = createFindStreamOwner(findClientId);
   const eras = {
     session: createSessionEra({
-      runMethod,
+      runCall,
+      findClientId,
+      findStreamOwner,
       sessions,
       replicas,
       questions,
       sessionStreams,
-      closeSession: (caller) => catalogs.all.endSession?.(caller),
+      closeSession: catalogs.all.endSession,
       service,
     }),
     stateless: createStatelessEra({
-      runMethod,
+      runCall,
+      findClientId,
       requestState: createRequestState(getSeal, clock),
       notificationStreams,
       resourceUpdates,
@@ -140,17 +147,17 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
   };
 
   const endpoints = createMcpEndpoints({
-    views,
+    catalogs,
+    observer,
     eras,
     sessions,
     sessionStreams,
-    metrics,
+    findStreamOwner,
     getChallenge,
-    noteStatelessUser: deps.noteStatelessUser,
   });
 
   return {
-    endpoints: tracing === undefined ? endpoints : traceMcpEndpoints(endpoints),
+    endpoints,
     corsHeaders: {
       request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
       // Servers behind the gateway name arguments to repeat at any time.
@@ -173,3 +180,24 @@ export function createMcp(config: McpConfig, deps: McpDeps): Mcp {
     },
   };
 }
+
+/** Whoever is told of calls, in this order. */
+const listObservers = ({
+  metrics,
+  clock,
+  audit,
+  isTraced,
+  noteStatelessUser,
+}: McpDeps): readonly CallObserver[] => [
+  ...(isTraced ? [traceCalls] : []),
+  countCalls({ metrics, clock }),
+  ...(audit === undefined ? [] : [auditCalls(audit, clock)]),
+  ...(noteStatelessUser === undefined ? [] : [noteUsers(noteStatelessUser)]),
+];
+
+/** Users whose calls need no session, which are seen by their requests alone. */
+const noteUsers = (noteUser: (user: UserContext) => void): CallObserver => ({
+  admit({ era, id, user }) {
+    if (era === 'stateless' && id !== undefined && user !== undefined) noteUser(user);
+  },
+});

@@ -1,8 +1,6 @@
 // §18.5: what a rule is about.
 import { compileGlob, type MatchGlob } from '../../core/glob.ts';
-import type { RuledItem } from './rules.ts';
-
-export type ItemKind = RuledItem['kind'];
+import type { ItemKind } from '../../protocol/list-kinds.ts';
 
 export interface Pattern {
   readonly kind: ItemKind;

@@ -2,6 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import type { ItemKind } from '../../protocol/list-kinds.ts';
 import type { RuleCaller, RuledItem } from './rules.ts';
 
 /** What is remembered of one caller. */
@@ -62,7 +63,7 @@ export function createRuleMemory<Value, Facts>(
   }
 
   function createCaller(key: string, caller: RuleCaller, expiresAt: number): Known {
-    const kinds: Readonly<Record<RuledItem['kind'], Map<string, Value>>> = {
+    const kinds: Readonly<Record<ItemKind, Map<string, Value>>> = {
       tool: new Map(),
       prompt: new Map(),
       resource: new Map(),

@@ -1,7 +1,7 @@
 // §18.5: who may use what.
 import type { JsonObject } from '../../core/json.ts';
 import type { Turns } from '../../core/turns.ts';
-import type { UserContext } from '../../core/user-context.ts';
+import type { PolicyCaller, PolicyItem } from '../policy/policy.ts';
 
 /** One predicate decides list, call, get, read, completion, templates and subscriptions. */
 export interface Rules {
@@ -13,14 +13,8 @@ export interface Rules {
   decide(item: RuledItem, caller: RuleCaller): RuleDecision;
 }
 
-export interface RuledItem {
-  readonly kind: 'tool' | 'prompt' | 'resource';
-  /** As clients see it: the name, or the URI or URI template. */
-  readonly name: string;
-  /** Of the server behind the gateway; `''` for the built-in catalogue. */
-  readonly server: string;
-  /** The server's own claim; `{}` where it makes none. */
-  readonly annotations: JsonObject;
+/** What may be seen, or used with these arguments. */
+export interface RuledItem extends PolicyItem {
   /**
    * Of a call: `{}` where it has none. Undefined in lists, where a rule that looks at them counts as fulfilled.
    * Resources have none: such a rule allows none.
@@ -28,10 +22,7 @@ export interface RuledItem {
   readonly args: JsonObject | undefined;
 }
 
-export interface RuleCaller {
-  readonly user: UserContext | undefined;
-  readonly clientId: string | undefined;
-}
+export type RuleCaller = PolicyCaller;
 
 export type RuleDecision =
   | {

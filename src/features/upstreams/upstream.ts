@@ -5,9 +5,10 @@ import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { LogSeverity } from '../../core/log-severity.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import type { ListName } from '../../protocol/list-kinds.ts';
+import type { Era } from '../../protocol/revisions.ts';
+import type { TraceContext } from '../../protocol/trace-context.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
-import type { Era } from '../mcp/protocol/revisions.ts';
-import type { TraceContext } from '../mcp/protocol/trace-context.ts';
 
 export interface Upstream<Config extends UpstreamConfig = UpstreamConfig> {
   readonly config: Config;
@@ -110,8 +111,6 @@ export interface UpstreamDescription {
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
 }
-
-export type ListName = 'tools' | 'prompts' | 'resources';
 
 export interface UpstreamListener {
   /** `notifications/<list>/list_changed`, and whenever such could have been missed. */

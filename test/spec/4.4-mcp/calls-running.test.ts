@@ -1,10 +1,7 @@
 // §12: calls that run for long: so many of one user, so many in a process.
 import { EventEmitter, once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Call } from '../../../src/features/mcp/calls/call.ts';
-import type { CallClient } from '../../../src/features/mcp/calls/context.ts';
-import type { Method, MethodResult } from '../../../src/features/mcp/calls/methods.ts';
-import { createRunMethod } from '../../../src/features/mcp/calls/run-method.ts';
+import { createCountCall } from '../../../src/features/mcp/calls/running-calls.ts';
 import { createLocalCatalog, defineTool } from '../../../src/index.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { callTool } from '../../support/clients/stateless.ts';
@@ -200,31 +197,23 @@ test('§12 without authentication there is no limit per user', async () => {
 });
 
 describe('4,096 calls in a process', () => {
-  test('§12 one more is 503 with Retry-After, once they have run for over a second', async () => {
+  test('§12 one more is 503 with Retry-After, once they have run for over a second', () => {
     const clock = manualClock();
-    const service = { name: '', version: '', displayName: '', environment: '' };
-    const runMethod = createRunMethod({ service, maxCallsPerUser: 0, clock });
+    const countCall = createCountCall(0, clock);
     let released = 0;
-    const held = { holdBody: () => () => released++, session: { record: undefined } };
-    const heldCall = held as unknown as Call;
-    const client = {} as unknown as CallClient;
-    let end: (result: MethodResult) => void = () => {};
-    const ended = new Promise<MethodResult>((resolve) => {
-      end = resolve;
-    });
-    const method: Method = { run: () => ended };
-    const begin = () => runMethod(heldCall, client, method, {});
+    const begin = () => countCall({ user: undefined, holdBody: () => () => released++ });
     const all = Array.from({ length: 4096 }, begin);
     clock.advance(1000);
     all.push(begin());
     clock.advance(1);
-    await expect(begin()).rejects.toMatchObject({
-      key: 'overloaded',
-      failure: { headers: { 'Retry-After': '1' } },
-    });
-    end({ result: {} });
-    await Promise.all(all);
+    expect(begin).toThrow(
+      expect.objectContaining({
+        key: 'overloaded',
+        failure: expect.objectContaining({ headers: { 'Retry-After': '1' } }),
+      }),
+    );
+    for (const end of all) end();
     expect(released).toBe(4097);
-    await begin();
+    begin();
   });
 });

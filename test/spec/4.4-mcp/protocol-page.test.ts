@@ -1,8 +1,7 @@
 // docs/protocol.md: its commands and its tables, held to their word.
 import { expect, test } from 'vitest';
-import { createMethods } from '../../../src/features/mcp/calls/methods.ts';
-import { SUPPORTED_VERSIONS } from '../../../src/features/mcp/protocol/revisions.ts';
-import { createEveryFeatureCatalog } from '../../support/catalogs/every-feature-catalog.ts';
+import { METHODS } from '../../../src/protocol/methods.ts';
+import { SUPPORTED_VERSIONS } from '../../../src/protocol/revisions.ts';
 import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
 import { useGateway } from '../../support/gateway/use-gateway.ts';
 
@@ -35,7 +34,9 @@ test('§4.4 the protocol page: there are as many answers as commands', () => {
 });
 
 test('§4.4 the protocol page: names every revision and every shared method', () => {
-  const { catalog } = createEveryFeatureCatalog();
-  const shared = [...createMethods(catalog, catalog.callTool).keys()];
+  const shared = METHODS.filter(({ eras, offers }) => eras.length === 2 && offers).map(
+    ({ name }) => name,
+  );
+  expect(shared.length).toBeGreaterThan(5);
   for (const name of [...SUPPORTED_VERSIONS, ...shared]) expect(page).toContain(name);
 });

@@ -9,19 +9,22 @@ import type { ProtectedCall } from '../../../core/endpoint.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import type { SessionAccess, SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { JsonRpcMessage, RequestId } from '../protocol/json-rpc.ts';
-import type { McpResponse } from '../protocol/response.ts';
+import type { JsonRpcMessage } from '../../../protocol/json-rpc.ts';
+import type { ServedCatalog } from '../catalog/served-catalog.ts';
 import {
   acceptsEventStream,
   createResponseStream,
   type ResponseStream,
 } from '../streaming/response-stream.ts';
-import type { View } from './view.ts';
+import type { CallRecord } from './call-record.ts';
+import type { McpResponse } from './response.ts';
 
 /** Has neither body nor message: a call that waits keeps this, and nothing of what was sent. */
 export interface Call {
+  /** What is known of it, for whoever observes calls. */
+  readonly record: CallRecord;
   /** What its path serves. */
-  readonly view: View;
+  readonly catalog: ServedCatalog;
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
   /** Value of the header `mcp-session-id`. */
@@ -42,8 +45,6 @@ export interface Call {
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
-  /** Whether the era has the method at this path. */
-  supports(view: View, method: string): boolean;
   /** What a message wants of the session that its request names; undefined where the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
   /** @throws GatewayError that says, in the era's own terms, why the message is refused. */
@@ -51,10 +52,10 @@ export interface EraHandler {
 }
 
 export function createCall(
-  view: View,
+  record: CallRecord,
+  catalog: ServedCatalog,
   { request, user, body }: ProtectedCall,
   session: SessionLookup,
-  id: RequestId | null,
 ): Call {
   let cancellation: Cancellation | undefined;
   let abortSignal: AbortSignal | undefined;
@@ -74,12 +75,13 @@ export function createCall(
   }
 
   return {
-    view,
+    record,
+    catalog,
     request,
     user,
     sessionId: readSessionHeader(request),
     session,
-    stream: createResponseStream(acceptsEventStream(request), id),
+    stream: createResponseStream(acceptsEventStream(request), record.id ?? null),
     holdBody: body.hold,
     signal: getSignal,
     abortSignal() {

@@ -1,15 +1,17 @@
 // What a tool, prompt or resource gets of one call, whatever the era.
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import { isLessSevere, type LogSeverity } from '../../../core/log-severity.ts';
 import type { SessionLookup } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
+import { readForeignMeta } from '../../../protocol/foreign-meta.ts';
+import { isRequestId, isShortId, readMeta } from '../../../protocol/json-rpc.ts';
+import type { Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Ask, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
-import { readForeignMeta } from '../protocol/foreign-meta.ts';
-import { isRequestId, isShortId, readMeta } from '../protocol/json-rpc.ts';
-import { readTraceContext } from '../protocol/trace-context.ts';
+import type { CallerContext, IdentifiedCaller, Target } from '../catalog/served-catalog.ts';
 import type { ResponseStream } from '../streaming/response-stream.ts';
+import type { CallRecord } from './call-record.ts';
 
 /** The client of a call, as its era reaches it. */
 export interface CallClient {
@@ -21,6 +23,16 @@ export interface CallClient {
   createRelay(call: Pick<Relay, 'wantsProgress' | 'signal' | 'meta'>): Relay;
   /** Whether the call ends with a question, whatever its tool returns. */
   isAsking(): boolean;
+  /**
+   * What the era asks of a call whose target is known, before it is made.
+   *
+   * @throws GatewayError where it is not so.
+   */
+  checkTarget?(
+    target: Target,
+    caller: IdentifiedCaller,
+    args: JsonObject | undefined,
+  ): Promise<void> | undefined;
 }
 
 export interface ContextOptions {
@@ -28,10 +40,12 @@ export interface ContextOptions {
   /** Whether the method may ask the client. */
   readonly canAsk: boolean;
   readonly params: unknown;
+  /** OAuth client ID, where it is known. */
+  readonly clientId: string | undefined;
 }
 
 /** What the methods get; authors see the Context in it. */
-export interface CallContext extends Context {
+export interface CallContext extends CallerContext {
   isAsking(): boolean;
 }
 
@@ -39,15 +53,16 @@ export interface CallContext extends Context {
 export interface ContextSource {
   readonly user: UserContext | undefined;
   readonly session: SessionLookup;
+  readonly record: Pick<CallRecord, 'trace'>;
   readonly stream: ResponseStream;
   signal(): CancelSignal;
   abortSignal(): AbortSignal;
 }
 
 export function createContext(
-  { user, session, stream, signal, abortSignal }: ContextSource,
+  { user, session, record, stream, signal, abortSignal }: ContextSource,
   { capabilities, logLevel, ask, createRelay, isAsking }: CallClient,
-  { service, canAsk, params }: ContextOptions,
+  { service, canAsk, params, clientId }: ContextOptions,
 ): CallContext {
   // The params are not kept: a call that waits keeps what its tool has of them.
   const meta = readMeta(params);
@@ -94,7 +109,8 @@ export function createContext(
       return answers;
     },
     isAsking,
-    trace: readTraceContext(meta),
+    trace: record.trace,
+    clientId,
     progress(done: number, total?: number, message?: string) {
       if (!isRequestId(progressToken)) return;
       const progressParams = { progressToken, progress: done, total, message };

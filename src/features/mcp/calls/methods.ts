@@ -1,60 +1,47 @@
-// §4.4: the methods that both eras share, in one table.
+// §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
+import { findMethod } from '../../../protocol/methods.ts';
 import type {
   Arguments,
-  Catalog,
   CatalogDescription,
   CompletionRequest,
   Cursor,
-  Offers,
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import type { CallTool } from './call-tool.ts';
-import type { CallContext } from './context.ts';
+import type { MethodResult } from './outcome.ts';
+import type { RunMethod } from './run-call.ts';
 
-export interface Method {
-  /** The parameter that names what the call is about; repeated in `Mcp-Name` (2026-07-28). */
-  readonly nameParam?: 'name' | 'uri';
-  /** @throws GatewayError for what the caller did wrong. */
-  run(params: Arguments, context: CallContext): Promise<MethodResult>;
-}
+const runList =
+  (kind: ListKind): RunMethod =>
+  (params, context, { catalog }) =>
+    catalog.list(kind, readCursor(params), context).then(TO_LIST_RESULT[kind]);
 
-/** Those that are about one tool, prompt or resource (MCP 2026-07-28 "Supported Requests"). */
-export const canAsk = ({ nameParam }: Method): boolean => nameParam !== undefined;
-
-export interface MethodResult {
-  readonly result: Readonly<Record<string, unknown>>;
-  /** Only of what may be kept at all; sent in the stateless era. */
-  readonly cache?: CacheHint;
-}
-
-export type Methods = ReadonlyMap<string, Method>;
-
-/** Those of what the catalogue offers: others do not exist. `callTool` in place of its own. */
-export function createMethods(catalog: Catalog, callTool: CallTool): Methods {
-  const { offers } = catalog;
-  return new Map([
-    ...listOfferedEntries(offers.tools, createToolMethods(catalog, callTool)),
-    ...listOfferedEntries(offers.prompts, createPromptMethods(catalog)),
-    ...listOfferedEntries(offers.resources, createResourceMethods(catalog)),
-    ...listOfferedEntries(offers.completions, createCompletionMethods(catalog)),
-  ]);
-}
+/** None of them awaits the catalogue: that would keep the params until it has answered. */
+export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
+  'tools/list': runList('tools'),
+  'prompts/list': runList('prompts'),
+  'resources/list': runList('resources'),
+  'resources/templates/list': runList('templates'),
+  'completion/complete': (params, context, { catalog }) =>
+    catalog
+      .complete(readCompletionRequest(params), context)
+      .then((completion) => ({ result: { completion } })),
+};
 
 export function failUnknownMethod(
   key: 'method_not_found' | 'unknown_method',
   method: string,
 ): never {
-  const hint = STREAMED.has(method)
-    ? '; it needs MCP_STREAMS=true, and resources that announce their changes'
-    : '';
+  const hint =
+    findMethod(method)?.needsStreams === true
+      ? '; it needs MCP_STREAMS=true, and resources that announce their changes'
+      : '';
   return fail(key, { details: `Unknown method ${quote(method, 100)}${hint}` });
 }
-
-const STREAMED = new Set(['resources/subscribe', 'resources/unsubscribe', 'subscriptions/listen']);
 
 /** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
 export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean) {
@@ -69,72 +56,16 @@ export function listCapabilities({ offers }: CatalogDescription, hasStreams: boo
   };
 }
 
-// None of them awaits the catalogue: that would keep the params until it has answered.
-type MethodTable = Readonly<Record<string, Method>>;
-
-const listOfferedEntries = (
-  isOffered: Offers[keyof Offers],
-  table: MethodTable,
-): [string, Method][] => (isOffered ? Object.entries(table) : []);
-
-const createToolMethods = (catalog: Catalog, callTool: CallTool): MethodTable => ({
-  'tools/list': {
-    run: async (params, context) =>
-      catalog.listTools(readCursor(params), context).then(toListResult('tools')),
-  },
-  'tools/call': {
-    nameParam: 'name',
-    run: async (params, context) =>
-      callTool(readString(params, 'name'), readArguments(params), context).then(toMethodResult),
-  },
-});
-
-const createPromptMethods = (catalog: Catalog): MethodTable => ({
-  'prompts/list': {
-    run: async (params, context) =>
-      catalog.listPrompts(readCursor(params), context).then(toListResult('prompts')),
-  },
-  'prompts/get': {
-    nameParam: 'name',
-    run: async (params, context) =>
-      catalog
-        .getPrompt(readString(params, 'name'), readArguments(params), context)
-        .then(toMethodResult),
-  },
-});
-
-const createResourceMethods = (catalog: Catalog): MethodTable => ({
-  'resources/list': {
-    run: async (params, context) =>
-      catalog.listResources(readCursor(params), context).then(toListResult('resources')),
-  },
-  'resources/templates/list': {
-    run: async (params, context) =>
-      catalog
-        .listResourceTemplates(readCursor(params), context)
-        .then(toListResult('resourceTemplates')),
-  },
-  'resources/read': {
-    nameParam: 'uri',
-    run: async (params, context) =>
-      catalog
-        .readResource(readString(params, 'uri'), context)
-        .then(({ cache = NOT_CACHED, ...result }) => ({ result, cache })),
-  },
-});
-
-const createCompletionMethods = (catalog: Catalog): MethodTable => ({
-  'completion/complete': {
-    run: async (params, context) =>
-      catalog
-        .complete(readCompletionRequest(params), context)
-        .then((completion) => ({ result: { completion } })),
-  },
-});
-
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 
-const toMethodResult = (result: object): MethodResult => ({ result: { ...result } });
+/** Of what was called, got or read. */
+export const toItemResult = (result: object): MethodResult => ({ result: { ...result } });
+
+/** Of a resource, which says itself how long it may be kept. */
+export function toResourceResult(read: object): MethodResult {
+  const { cache = NOT_CACHED, ...result }: { readonly cache?: CacheHint } = read;
+  return { result, cache };
+}
 
 const toListResult =
   (member: string) =>
@@ -142,6 +73,13 @@ const toListResult =
     result: { [member]: items, ...(nextCursor !== undefined && { nextCursor }) },
     cache,
   });
+
+const TO_LIST_RESULT = {
+  tools: toListResult(LIST_KINDS.tools.member),
+  prompts: toListResult(LIST_KINDS.prompts.member),
+  resources: toListResult(LIST_KINDS.resources.member),
+  templates: toListResult(LIST_KINDS.templates.member),
+};
 
 const failParams = (details: string): never => fail('invalid_params', { details });
 
@@ -151,7 +89,7 @@ export function readString(params: Arguments, name: string): string {
 }
 
 /** Left out, they are none. */
-function readArguments({ arguments: args = {} }: Arguments): Arguments {
+export function readArguments({ arguments: args = {} }: Arguments): Arguments {
   return isObject(args) ? args : failParams('params.arguments must be an object');
 }
 

@@ -3,7 +3,7 @@ import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../../core/log-severity.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { TraceContext } from '../protocol/trace-context.ts';
+import type { TraceContext } from '../../../protocol/trace-context.ts';
 import type { Ask, ClientCapabilities } from './client-requests.ts';
 import type { CacheHint, PromptResult, ResourceResult, ToolResult } from './content.ts';
 import type {
@@ -44,15 +44,6 @@ export interface Catalog {
   readonly listResourceTemplates: ListItems<ResourceTemplateDescription>;
   readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
-  /**
-   * The server behind the gateway that a call of the tool or prompt goes to, as far as that is known without waiting
-   * for a server. Only for catalogues of several.
-   */
-  findServerOf?(
-    kind: 'tools' | 'prompts',
-    name: string,
-    caller: Caller,
-  ): string | undefined | Promise<string | undefined>;
   /** Whether the resource tells when it changes. */
   canWatch(uri: string, caller: Caller): boolean | Promise<boolean>;
   /** Calls `changed` with the URI of each that has changed, until the result is called. */
@@ -187,8 +178,6 @@ interface RelayBase {
   readonly logLevel: LogSeverity | undefined;
   /** Members of `_meta` of the request that are for whoever answers it. */
   readonly meta: JsonObject | undefined;
-  /** Where it is to be known, it is told which server the call goes to. */
-  noteServer?(server: string): void;
 }
 
 /** Questions are requests to the client while the call goes on. */

@@ -1,19 +1,19 @@
 // MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
 // any replica.
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
+import { isShortId, type RequestId } from '../../../protocol/json-rpc.ts';
 import type { Call } from '../calls/call.ts';
-import { isShortId, type RequestId } from '../protocol/json-rpc.ts';
-import type { CallOutcome } from '../protocol/response.ts';
+import type { Answer } from '../calls/response.ts';
 import type { McpReplicas } from './replica-message.ts';
 
 export interface Cancellations {
-  /** Resolves to the outcome, or to `request_cancelled` as soon as the client cancels the request. */
+  /** Resolves to the answer, or to `request_cancelled` as soon as the client cancels the request. */
   raceCancellation(
     call: Call,
     sessionId: string,
     id: RequestId,
-    outcome: Promise<CallOutcome>,
-  ): Promise<CallOutcome>;
+    answer: Promise<Answer>,
+  ): Promise<Answer>;
   /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
   cancel(sessionId: string, id: RequestId): Promise<void>;
 }
@@ -40,7 +40,7 @@ export function createCancellations(replicas: McpReplicas): Cancellations {
   });
 
   return {
-    raceCancellation(call, sessionId, id, outcome) {
+    raceCancellation(call, sessionId, id, answer) {
       const key = buildCallKey(sessionId, id);
       return new Promise((resolve) => {
         const runningCall: RunningCall = {
@@ -50,7 +50,7 @@ export function createCancellations(replicas: McpReplicas): Cancellations {
           },
         };
         running.set(key, runningCall);
-        outcome.then((value) => {
+        answer.then((value) => {
           runningCall.cancel = undefined;
           // A client that uses an id twice at once can cancel the later call only.
           if (running.get(key) === runningCall) running.delete(key);

@@ -1,14 +1,15 @@
 // §4.4: initialize, which makes a session.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import { readParams } from '../../../protocol/json-rpc.ts';
+import { negotiateVersion } from '../../../protocol/revisions.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities } from '../calls/methods.ts';
-import { describeCatalog } from '../calls/view.ts';
-import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
+import { type McpResponse, toResultResponse } from '../calls/response.ts';
+import type { FindClientId } from '../calls/run-call.ts';
+import type { ServiceInfo } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
-import { readParams } from '../protocol/json-rpc.ts';
-import { type McpResponse, toResultResponse } from '../protocol/response.ts';
-import { negotiateVersion } from '../protocol/revisions.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import type { SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -17,7 +18,8 @@ export interface InitializeDeps {
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
   /** Closes what catalogues opened for a session, at whatever path it was. */
-  closeSession(caller: Caller): void;
+  closeSession(caller: IdentifiedCaller): void;
+  readonly findClientId: FindClientId;
   readonly service: ServiceInfo;
 }
 
@@ -28,17 +30,19 @@ export const createInitialize = ({
   sessions,
   sessionStreams,
   closeSession,
+  findClientId,
   service: { name, version },
 }: InitializeDeps): Initialize =>
-  async function initialize({ user, view }, params) {
+  async function initialize({ user, catalog }, params) {
     const { client, ...session } = readInitialize(params);
-    const { catalog, server } = view;
-    const description = await describeCatalog(catalog, { user, session: undefined, client });
+    const clientId = await findClientId({ user });
+    const description = await catalog.describe({ user, session: undefined, client, clientId });
+    const { server } = catalog;
     const { sessionId, endedIds } = await sessions.create(user, { ...session, server });
     // As after DELETE; nobody waits for it, and it never rejects.
     for (const endedId of endedIds) {
       const { protocolVersion } = session;
-      closeSession({ user, session: { sessionId: endedId, protocolVersion }, client });
+      closeSession({ user, session: { sessionId: endedId, protocolVersion }, client, clientId });
       void sessionStreams?.end(endedId);
     }
     const response = toResultResponse({

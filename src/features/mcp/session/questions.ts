@@ -7,6 +7,7 @@ import { generateQuestionId, isQuestionId } from '../../../core/ids.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { buildQuestionKey } from '../../../core/store/keys.ts';
 import type { SessionRecord, Store } from '../../../core/store/store.ts';
+import type { JsonRpcResponse } from '../../../protocol/json-rpc.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
@@ -16,7 +17,6 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import type { JsonRpcResponse } from '../protocol/json-rpc.ts';
 import {
   ANSWER_TIMEOUT_MS,
   type ClientAnswer,

@@ -1,29 +1,30 @@
 // The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
-import { fail } from '../../../core/errors/gateway-error.ts';
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
-import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
-import { toFailureResult } from '../calls/call-tool.ts';
-import type { CallClient } from '../calls/context.ts';
-import { failUnknownMethod } from '../calls/methods.ts';
-import type { RunMethod } from '../calls/run-method.ts';
-import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
 import {
   isRequestId,
   type JsonRpcMessage,
   type JsonRpcNotification,
   type JsonRpcRequest,
   readParams,
-} from '../protocol/json-rpc.ts';
+} from '../../../protocol/json-rpc.ts';
+import { checkVersionHeader, hasSessionVersion } from '../../../protocol/revisions.ts';
+import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
+import type { CallClient } from '../calls/context.ts';
+import { failUnknownMethod } from '../calls/methods.ts';
+import { type Outcome, toAnswer } from '../calls/outcome.ts';
 import {
   ACCEPTED,
+  type Answer,
   type McpResponse,
   toErrorResponse,
-  toOutcome,
   toResultResponse,
-} from '../protocol/response.ts';
-import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
+} from '../calls/response.ts';
+import type { FindClientId, RunCall } from '../calls/run-call.ts';
+import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import { adaptContent } from './adapt-content.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
 import { createInitialize } from './initialize.ts';
@@ -35,19 +36,21 @@ import {
   type SessionMethod,
   type SessionMethods,
 } from './session-methods.ts';
-import type { SessionStreams } from './session-streams.ts';
+import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 import { readStoredCapabilities } from './stored-capabilities.ts';
 
 export interface SessionEraDeps {
-  readonly runMethod: RunMethod;
+  readonly runCall: RunCall;
+  readonly findClientId: FindClientId;
   readonly sessions: Sessions;
   readonly replicas: McpReplicas;
   readonly questions: Questions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
   /** Closes what catalogues opened for a session, at whatever path it was. */
-  closeSession(caller: Caller): void;
+  closeSession(caller: IdentifiedCaller): void;
+  readonly findStreamOwner: FindStreamOwner;
   readonly service: ServiceInfo;
 }
 
@@ -59,10 +62,6 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
   const respondToRequest = createRespondToRequest({ ...deps, sessionMethods, cancellations });
 
   return {
-    supports: (view, method) =>
-      method === 'initialize' ||
-      sessionMethods.find(view, method) !== undefined ||
-      view.methods.session.has(method),
     // A message of an unknown protocol version is of no era, and does not slide its session.
     accessSession: (request, user) =>
       sessions.createAccess(
@@ -88,7 +87,7 @@ export function createSessionEra(deps: SessionEraDeps): EraHandler {
     const response = await pending;
     // Nearly all are of this kind, and a literal costs far less than a spread.
     return response.kind === 'json'
-      ? { kind: 'json', outcome: response.outcome, expiresAt }
+      ? { kind: 'json', answer: response.answer, expiresAt }
       : { ...response, expiresAt };
   }
 
@@ -125,7 +124,7 @@ interface RequestDeps extends SessionEraDeps {
 
 /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
 function createRespondToRequest(deps: RequestDeps) {
-  const { sessionMethods, runMethod, questions, cancellations } = deps;
+  const { sessionMethods, runCall, questions, cancellations } = deps;
 
   return function respondToRequest(
     call: Call,
@@ -137,32 +136,26 @@ function createRespondToRequest(deps: RequestDeps) {
         details: 'The session is already initialized. Leave out mcp-session-id to start a new one.',
       });
     }
-    const sessionMethod = sessionMethods.find(call.view, request.method);
+    if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);
+    const sessionMethod = sessionMethods[request.method];
     return sessionMethod === undefined
-      ? runCall(call, session, request)
+      ? answerCall(call, session, request)
       : runSessionMethod(sessionMethod, readParams(request.params), session, call);
   };
 
-  function runCall(
+  function answerCall(
     call: Call,
     session: SessionRecord,
-    { id, method: name, params }: JsonRpcRequest,
+    { id, params }: JsonRpcRequest,
   ): Promise<McpResponse> {
-    const method =
-      call.view.methods.session.get(name) ?? failUnknownMethod('method_not_found', name);
-    const { protocolVersion } = session;
-    const work = runMethod(call, toClient(call, session), method, params).then(({ result }) =>
-      adaptContent(protocolVersion, result),
-    );
-    const hasFailureResults = protocolVersion >= FAILURE_RESULTS;
-    const outcome = toOutcome(work, call.signal, hasFailureResults ? toFailureResult : undefined);
-    return call.stream.respond(
-      cancellations.raceCancellation(call, session.sessionId, id, outcome),
-    );
+    const { protocolVersion, sessionId } = session;
+    const outcome = runCall(call, toClient(call, session), params);
+    const answer = answerInVersion(protocolVersion, outcome);
+    return call.stream.respond(cancellations.raceCancellation(call, sessionId, id, answer));
   }
 
   function toClient(call: Call, session: SessionRecord): CallClient {
-    const { offers } = call.view.catalog;
+    const { offers } = call.catalog;
     const logLevel = offers.logging ? readLogLevel(session.logLevel) : undefined;
     return {
       capabilities: () => readStoredCapabilities(session.clientCapabilities),
@@ -185,6 +178,16 @@ function createRespondToRequest(deps: RequestDeps) {
     };
   }
 }
+
+/** Sessions are asked while a call goes on: none of their calls ends with a question. */
+const answerInVersion = (version: string, working: Promise<Outcome>): Promise<Answer> =>
+  working.then((outcome) =>
+    outcome.kind === 'asked'
+      ? { error: new GatewayError('method_failed') }
+      : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
+          adaptContent(version, result),
+        ),
+  );
 
 async function runSessionMethod(
   method: SessionMethod,

@@ -1,18 +1,18 @@
-// Methods that only sessions have.
+// Methods that only sessions have. Where one is not available (protocol/methods.ts), it is not asked for.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../../../core/log-severity.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readString } from '../calls/methods.ts';
-import type { View } from '../calls/view.ts';
 import type { Arguments } from '../catalog/catalog.ts';
-import { type SessionStreams, toStreamOwner } from './session-streams.ts';
+import type { FindStreamOwner, SessionStreams } from './session-streams.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface SessionMethodsDeps {
   readonly sessions: Sessions;
   /** Undefined without `MCP_STREAMS`. */
   readonly sessionStreams: SessionStreams | undefined;
+  readonly findStreamOwner: FindStreamOwner;
 }
 
 export type SessionMethod = (
@@ -21,49 +21,31 @@ export type SessionMethod = (
   call: Call,
 ) => Promise<void>;
 
-/** All of them answer `{}`. */
-export interface SessionMethods {
-  /** Undefined for one that sessions of this path do not have. */
-  find(view: View, method: string): SessionMethod | undefined;
-}
+/** By the method's name; all of them answer `{}`. */
+export type SessionMethods = Readonly<Record<string, SessionMethod>>;
 
 export function createSessionMethods({
   sessions,
   sessionStreams,
+  findStreamOwner,
 }: SessionMethodsDeps): SessionMethods {
-  const always = new Map<string, SessionMethod>([['ping', async () => {}]]);
-  const withLogging = new Map<string, SessionMethod>([
-    [
-      'logging/setLevel',
-      async function setLevel({ level }, { sessionId }, { user }) {
-        if (!isLogSeverity(level)) {
-          fail('invalid_params', {
-            details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
-          });
-        }
-        await sessions.setLogLevel(sessionId, user, level);
-      },
-    ],
-  ]);
-  const withSubscriptions = new Map<string, SessionMethod>(
-    sessionStreams && [
-      [
-        'resources/subscribe',
-        async (params, session, call) =>
-          sessionStreams.subscribe(toStreamOwner(call, session), readString(params, 'uri')),
-      ],
-      [
-        'resources/unsubscribe',
-        async (params, session, call) =>
-          sessionStreams.unsubscribe(toStreamOwner(call, session), readString(params, 'uri')),
-      ],
-    ],
-  );
-
   return {
-    find: ({ catalog: { offers } }, method) =>
-      always.get(method) ??
-      (offers.logging ? withLogging.get(method) : undefined) ??
-      (offers.subscriptions ? withSubscriptions.get(method) : undefined),
+    async ping() {},
+    async 'logging/setLevel'({ level }, { sessionId }, { user }) {
+      if (!isLogSeverity(level)) {
+        fail('invalid_params', {
+          details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
+        });
+      }
+      await sessions.setLogLevel(sessionId, user, level);
+    },
+    async 'resources/subscribe'(params, session, call) {
+      const uri = readString(params, 'uri');
+      await sessionStreams?.subscribe(await findStreamOwner(call, session), uri);
+    },
+    async 'resources/unsubscribe'(params, session, call) {
+      const uri = readString(params, 'uri');
+      await sessionStreams?.unsubscribe(await findStreamOwner(call, session), uri);
+    },
   };
 }

@@ -3,7 +3,8 @@
 import type { Log } from '../../../core/log.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
-import type { StreamResponse } from '../protocol/response.ts';
+import type { StreamResponse } from '../calls/response.ts';
+import type { FindClientId } from '../calls/run-call.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import type { McpReplicas } from './replica-message.ts';
@@ -38,14 +39,18 @@ interface OpenStream {
   readonly stream: NotificationStream;
 }
 
-export const toStreamOwner = (
-  { user, view }: Pick<Call, 'user' | 'view'>,
+export type FindStreamOwner = (
+  call: Pick<Call, 'user' | 'catalog'>,
   session: SessionRecord,
-): StreamOwner => ({
-  sessionId: session.sessionId,
-  caller: { user, session, client: readStoredCapabilities(session.clientCapabilities) },
-  catalog: view.catalog,
-});
+) => Promise<StreamOwner>;
+
+export const createFindStreamOwner =
+  (findClientId: FindClientId): FindStreamOwner =>
+  async ({ user, catalog }, session) => {
+    const client = readStoredCapabilities(session.clientCapabilities);
+    const clientId = await findClientId({ user });
+    return { sessionId: session.sessionId, caller: { user, session, client, clientId }, catalog };
+  };
 
 export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
   const { replicas, notificationStreams, resourceUpdates, sessions, log } = deps;
@@ -113,7 +118,7 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
         void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure);
       try {
         unsubscribe = resourceUpdates.subscribe(sendUpdateIfWanted);
-        stopListening = catalog.listen?.(caller, {
+        stopListening = catalog.listen(caller, {
           listChanged: (list) =>
             stream.send({ method: `notifications/${list}/list_changed`, params: {} }),
           resourceUpdated: sendUpdateIfWanted,

@@ -4,7 +4,7 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { buildSubscriptionKey } from '../../../core/store/keys.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { Caller, Catalog } from '../catalog/catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 
 export interface SessionSubscriptions {
   /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
@@ -19,9 +19,9 @@ export interface SessionSubscriptions {
 /** Whose stream, or subscription, it is. */
 export interface StreamOwner {
   readonly sessionId: string;
-  readonly caller: Caller;
+  readonly caller: IdentifiedCaller;
   /** What the session's path serves. */
-  readonly catalog: Catalog;
+  readonly catalog: ServedCatalog;
 }
 
 export interface SessionSubscriptionsDeps {
@@ -52,12 +52,12 @@ export function createSessionSubscriptions(deps: SessionSubscriptionsDeps): Sess
         });
       }
       await save(sessionId, uri);
-      await catalog.setWatched?.(uri, true, caller);
+      await catalog.setWatched(uri, true, caller);
     },
 
     async unsubscribe({ catalog, caller, sessionId }, uri) {
       await store.delete(buildKey(sessionId, uri));
-      await catalog.setWatched?.(uri, false, caller);
+      await catalog.setWatched(uri, false, caller);
     },
 
     async findSavedAt(sessionId, uri) {

@@ -13,7 +13,7 @@ import type {
   Store,
 } from '../../../core/store/store.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { View } from '../calls/view.ts';
+import type { ServedCatalog } from '../catalog/served-catalog.ts';
 import { readLogLevel } from './log-level.ts';
 
 type User = UserContext | undefined;
@@ -38,7 +38,8 @@ export interface CallInSession {
   readonly user: User;
   /** What the store said of the session, when it admitted the request. */
   readonly session: SessionLookup;
-  readonly view: Pick<View, 'server'>;
+  /** Of the path that it comes to. */
+  readonly catalog: Pick<ServedCatalog, 'server'>;
 }
 
 export interface Sessions {
@@ -139,11 +140,11 @@ export function createSessions(
       return { sessionId: id, owner: user?.sub, slideSeconds };
     },
 
-    async read(id, { session, user, view }) {
+    async read(id, { session, user, catalog }) {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined) {
-        return record.userId === user?.sub && record.server === view.server ? record : undefined;
+        return record.userId === user?.sub && record.server === catalog.server ? record : undefined;
       }
       if (!isSessionId(id)) return undefined;
       if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');

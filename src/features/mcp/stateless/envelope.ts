@@ -4,10 +4,10 @@ import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject } from '../../../core/json.ts';
 import { isLogSeverity, type LogSeverity } from '../../../core/log-severity.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
+import { type JsonRpcRequest, readMeta } from '../../../protocol/json-rpc.ts';
+import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../../../protocol/revisions.ts';
 import type { Offers } from '../catalog/catalog.ts';
 import { type ClientCapabilities, readCapabilities } from '../catalog/client-requests.ts';
-import { type JsonRpcRequest, readMeta } from '../protocol/json-rpc.ts';
-import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
 import { checkHeader } from './request-headers.ts';
 
 export interface Envelope {

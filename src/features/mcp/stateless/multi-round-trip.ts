@@ -2,28 +2,30 @@
 // answered, and finds the answers of all rounds by their keys.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import type { UserContext } from '../../../core/user-context.ts';
-import { InputRequired } from '../calls/call-tool.ts';
+import type { JsonRpcRequest } from '../../../protocol/json-rpc.ts';
+import type { Call } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
+import { InputRequired } from '../calls/outcome.ts';
 import {
   type ClientRequest,
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
+import type { MirroredParam } from '../catalog/descriptions.ts';
 import type { Envelope } from './envelope.ts';
+import { checkParamHeaders } from './request-headers.ts';
 import { type BoundCall, type RequestState, toBoundCall } from './request-state.ts';
 
 /** One run of a tool, with the answers that came so far. */
 export interface Round extends CallClient {
-  /** The result that asks the client, once something was asked; whatever the tool did then. */
-  createInputRequired(): Promise<JsonObject | undefined>;
+  /** The result that asks the client. Only once something was asked. */
+  createInputRequired(): Promise<JsonObject>;
 }
 
 /** @throws GatewayError `invalid_params` for answers or a state that cannot be read. */
 export async function startRound(
-  user: UserContext | undefined,
+  { user, request: httpRequest }: Pick<Call, 'user' | 'request'>,
   request: JsonRpcRequest,
   { client, logLevel }: Envelope,
   requestState: RequestState,
@@ -40,6 +42,14 @@ export async function startRound(
     capabilities: () => client,
     logLevel,
     isAsking,
+    checkTarget(target, caller, args) {
+      const check = (params: readonly MirroredParam[]) =>
+        checkParamHeaders(httpRequest, params, args);
+      const mirrored = target.listMirroredParams(caller);
+      if (mirrored instanceof Promise) return mirrored.then(check);
+      check(mirrored);
+      return undefined;
+    },
     async ask(requests) {
       const unanswered = selectUnanswered(requests, answers);
       const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
@@ -72,7 +82,6 @@ export async function startRound(
     }),
 
     async createInputRequired() {
-      if (!isAsking()) return undefined;
       const inputRequests = relayedRequests ?? openRequests;
       return {
         resultType: 'input_required',

@@ -6,7 +6,7 @@ import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { quote } from '../../../core/quote.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
 import { decodeUtf8 } from '../../../core/utf8.ts';
-import type { Method } from '../calls/methods.ts';
+import type { Method } from '../../../protocol/methods.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
 
 /** @throws GatewayError `header_mismatch` naming the header. */
@@ -15,20 +15,16 @@ export function checkHeader(name: string, value: string | undefined, bodyValue: 
 }
 
 /** `Mcp-Name` names the tool, prompt or resource; a body without one is the method's matter. */
-export function checkNameHeader(
-  request: GatewayRequest,
-  { nameParam }: Method,
-  params: unknown,
-): void {
-  if (nameParam === undefined) return;
+export function checkNameHeader(request: GatewayRequest, { item }: Method, params: unknown): void {
+  if (item === undefined) return;
   const value = getHeader(request, 'mcp-name');
-  const name = isObject(params) ? params[nameParam] : undefined;
+  const name = isObject(params) ? params[item.param] : undefined;
   if (value === undefined && typeof name !== 'string') return;
   const told = decodeHeader('Mcp-Name', value);
   if (told === name) return;
   // The log has the details, too.
   const show = (one: unknown) =>
-    nameParam === 'uri' && typeof one === 'string' ? stripUri(one) : one;
+    item.param === 'uri' && typeof one === 'string' ? stripUri(one) : one;
   failMismatch('Mcp-Name', told === undefined ? undefined : show(told), show(name));
 }
 
@@ -36,10 +32,10 @@ export function checkNameHeader(
 export function checkParamHeaders(
   request: GatewayRequest,
   mirroredParams: readonly MirroredParam[],
-  params: unknown,
+  args: unknown,
 ): void {
   for (const { header: name, path } of mirroredParams) {
-    const argument = getMember(isObject(params) ? params.arguments : undefined, path);
+    const argument = getMember(args, path);
     const value = decodeHeader(name, getHeader(request, name.toLowerCase()));
     if (!isSame(value, argument)) failMismatch(name, value, argument);
   }

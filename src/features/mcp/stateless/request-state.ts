@@ -7,7 +7,7 @@ import type { Seal } from '../../../core/seal/seal.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../../../core/store/record-version.ts';
 import type { UserContext } from '../../../core/user-context.ts';
-import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
+import type { JsonRpcRequest } from '../../../protocol/json-rpc.ts';
 
 /** What a call has come to when it asks. */
 export interface RequestProgress {

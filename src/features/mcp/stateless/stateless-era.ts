@@ -1,31 +1,26 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
-import { fail, type GatewayError } from '../../../core/errors/gateway-error.ts';
+import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { JsonRpcRequest } from '../../../protocol/json-rpc.ts';
+import { SUPPORTED_VERSIONS } from '../../../protocol/revisions.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
-import { toFailureResult } from '../calls/call-tool.ts';
-import {
-  failUnknownMethod,
-  listCapabilities,
-  type Method,
-  type MethodResult,
-} from '../calls/methods.ts';
-import type { RunMethod } from '../calls/run-method.ts';
-import { describeCatalog, type View } from '../calls/view.ts';
-import type { Caller, Catalog, ServiceInfo } from '../catalog/catalog.ts';
-import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
-import { ACCEPTED, toOutcome } from '../protocol/response.ts';
-import { SUPPORTED_VERSIONS } from '../protocol/revisions.ts';
+import { failUnknownMethod, listCapabilities } from '../calls/methods.ts';
+import { type MethodResult, type Outcome, toAnswer } from '../calls/outcome.ts';
+import { ACCEPTED, type Answer, toErrorAnswer } from '../calls/response.ts';
+import type { FindClientId, RunCall, RunMethod } from '../calls/run-call.ts';
+import type { ServiceInfo } from '../catalog/catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';
 import { type Round, startRound } from './multi-round-trip.ts';
-import { checkNameHeader, checkParamHeaders } from './request-headers.ts';
+import { checkNameHeader } from './request-headers.ts';
 import type { RequestState } from './request-state.ts';
 import { createOpenSubscription } from './subscriptions.ts';
 
 export interface StatelessEraDeps {
-  readonly runMethod: RunMethod;
+  readonly runCall: RunCall;
+  readonly findClientId: FindClientId;
   readonly requestState: RequestState;
   readonly notificationStreams: NotificationStreams;
   readonly resourceUpdates: ResourceUpdates;
@@ -34,26 +29,16 @@ export interface StatelessEraDeps {
   readonly service: ServiceInfo;
 }
 
-const LISTEN = 'subscriptions/listen';
-
 /** Like the lists: new with a deploy. */
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
 
 export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
-  const { runMethod, requestState, hasStreams } = deps;
+  const { runCall, requestState, hasStreams, findClientId } = deps;
   const { name, version } = deps.service;
   const serverInfo = { 'io.modelcontextprotocol/serverInfo': { name, version } };
   const openSubscription = createOpenSubscription({ ...deps, serverInfo });
 
-  const hasSubscriptions = ({ catalog: { offers } }: View): boolean =>
-    hasStreams && (offers.subscriptions || offers.listChanges === true);
-
-  const findMethod = ({ catalog, methods }: View, method: string): Method | undefined =>
-    method === 'server/discover' ? createDiscover(catalog) : methods.stateless.get(method);
-
   return {
-    supports: (view, method) =>
-      findMethod(view, method) !== undefined || (method === LISTEN && hasSubscriptions(view)),
     accessSession: () => undefined,
     async handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
@@ -62,56 +47,40 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
           details: 'This service has sent no request that this could answer.',
         });
       }
-      const envelope = readEnvelope(call.request, message, call.view.catalog.offers);
-      if (message.method === LISTEN && hasSubscriptions(call.view)) {
-        return call.stream.isAccepted
-          ? openSubscription(message, call.view.catalog, toCaller(call, envelope))
-          : fail('not_acceptable');
+      const { request, user, catalog, stream, record } = call;
+      const envelope = readEnvelope(request, message, catalog.offers);
+      const { method } = record;
+      if (method === undefined) failUnknownMethod('unknown_method', message.method);
+      if (method.name === 'subscriptions/listen') {
+        if (!stream.isAccepted) fail('not_acceptable');
+        const clientId = await findClientId({ user });
+        const caller = { user, session: undefined, client: envelope.client, clientId };
+        return openSubscription(message, catalog, caller);
       }
-      const method =
-        findMethod(call.view, message.method) ??
-        failUnknownMethod('unknown_method', message.method);
-      checkNameHeader(call.request, method, message.params);
-      const mirrored = listMirroredParams(call, message, envelope);
-      // Local catalogues know them at once: their calls wait for nothing.
-      const mirroredParams = mirrored instanceof Promise ? await mirrored : mirrored;
-      checkParamHeaders(call.request, mirroredParams, message.params);
-      const work = runCall(call, message, method, envelope);
-      return call.stream.respond(toOutcome(work, call.signal, toCompleteFailure));
+      checkNameHeader(request, method, message.params);
+      return stream.respond(answerCall(call, message, envelope).catch(toErrorAnswer));
     },
   };
 
-  function toCompleteFailure(error: GatewayError): JsonObject | undefined {
-    const result = toFailureResult(error);
-    return result && withServerInfo(toCompleteResult({ result }));
-  }
-
-  function listMirroredParams(
-    call: Call,
-    { method, params }: JsonRpcRequest,
-    envelope: Envelope,
-  ): ReturnType<Catalog['mirroredParams']> {
-    const tool = method === 'tools/call' && isObject(params) ? params.name : undefined;
-    return typeof tool === 'string'
-      ? call.view.catalog.mirroredParams(tool, toCaller(call, envelope))
-      : [];
-  }
-
   /** Does not await the work: that would keep the request until it ends. */
-  async function runCall(
+  async function answerCall(
     call: Call,
     request: JsonRpcRequest,
-    method: Method,
     envelope: Envelope,
-  ): Promise<JsonObject> {
-    const round = await startRound(call.user, request, envelope, requestState);
-    return endRound(round, runMethod(call, round, method, request.params));
+  ): Promise<Answer> {
+    const round = await startRound(call, request, envelope, requestState);
+    const run = request.method === 'server/discover' ? discover : undefined;
+    return endRound(round, runCall(call, round, request.params, run));
   }
 
-  async function endRound(round: Round, work: Promise<MethodResult>): Promise<JsonObject> {
-    const getResult = await settle(work);
-    const inputRequired = await round.createInputRequired();
-    return withServerInfo(inputRequired ?? toCompleteResult(getResult()));
+  async function endRound(round: Round, work: Promise<Outcome>): Promise<Answer> {
+    const outcome = await work;
+    if (outcome.kind !== 'asked') return toAnswer(outcome, true, showResult);
+    return { result: withServerInfo(await round.createInputRequired()) };
+  }
+
+  function showResult(result: MethodResult): JsonObject {
+    return withServerInfo(toCompleteResult(result));
   }
 
   /** Every result says whose it is. */
@@ -120,42 +89,23 @@ export function createStatelessEra(deps: StatelessEraDeps): EraHandler {
     return { ...result, _meta: isObject(meta) ? { ...meta, ...serverInfo } : serverInfo };
   }
 
-  function createDiscover(catalog: Catalog): Method {
-    return {
-      async run(_params, context) {
-        const description = await describeCatalog(catalog, context);
-        const { instructions } = description;
-        const result = {
-          supportedVersions: SUPPORTED_VERSIONS,
-          capabilities: listCapabilities(description, hasStreams),
-          ...(instructions !== undefined && { instructions }),
-        };
-        return { result, cache: catalog.describe === undefined ? DISCOVER_CACHE : NOT_SHARED };
-      },
+  async function discover(...[, context, { catalog }]: Parameters<RunMethod>) {
+    const description = await catalog.describe(context);
+    const { instructions } = description;
+    const result = {
+      supportedVersions: SUPPORTED_VERSIONS,
+      capabilities: listCapabilities(description, hasStreams),
+      ...(instructions !== undefined && { instructions }),
     };
+    return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
   }
 }
 
 /** What depends on the caller is private. */
 const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
-const toCaller = ({ user }: Call, { client }: Envelope): Caller => ({
-  user,
-  session: undefined,
-  client,
-});
-
 const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
   resultType: 'complete',
   ...result,
   ...(cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope }),
 });
-
-/** Once the work has ended: what gives its result, or throws what it threw. */
-const settle = (work: Promise<MethodResult>): Promise<() => MethodResult> =>
-  work.then(
-    (value) => () => value,
-    (thrown: unknown) => () => {
-      throw thrown;
-    },
-  );

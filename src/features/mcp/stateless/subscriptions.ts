@@ -1,9 +1,10 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, isStringArray, type JsonObject } from '../../../core/json.ts';
-import type { Caller, Catalog, CatalogListener } from '../catalog/catalog.ts';
-import { isShortId, type JsonRpcRequest, readParams } from '../protocol/json-rpc.ts';
-import type { StreamResponse } from '../protocol/response.ts';
+import { isShortId, type JsonRpcRequest, readParams } from '../../../protocol/json-rpc.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
+import type { StreamResponse } from '../calls/response.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 
@@ -17,8 +18,8 @@ export interface SubscriptionsDeps {
 /** Answers with a stream of what the client opted in to, and this service can tell. */
 export type OpenSubscription = (
   request: JsonRpcRequest,
-  catalog: Catalog,
-  caller: Caller,
+  catalog: ServedCatalog,
+  caller: IdentifiedCaller,
 ) => Promise<StreamResponse>;
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
@@ -59,7 +60,7 @@ export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscriptio
     });
     try {
       unsubscribe = resourceUpdates.subscribe(sendUpdate);
-      stopListening = catalog.listen?.(
+      stopListening = catalog.listen(
         caller,
         {
           listChanged(list) {
@@ -88,8 +89,6 @@ export function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscriptio
     }
   };
 }
-
-type ListName = Parameters<CatalogListener['listChanged']>[0];
 
 const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Catalog } from '../catalog/catalog.ts';
+import type { ServedCatalog } from '../catalog/served-catalog.ts';
 
 export interface ResourceUpdates {
   /**
@@ -12,7 +12,7 @@ export interface ResourceUpdates {
 }
 
 export interface ResourceUpdatesDeps {
-  readonly catalog: Catalog;
+  readonly catalog: Pick<ServedCatalog, 'watchResources'>;
   readonly clock: Clock;
   readonly log: Log;
 }

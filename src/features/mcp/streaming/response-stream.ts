@@ -2,13 +2,13 @@
 // something is sent before the result and the client takes a stream.
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { toSseEvent } from '../../../core/sse.ts';
-import type { OutgoingMessage, RequestId } from '../protocol/json-rpc.ts';
+import type { OutgoingMessage, RequestId } from '../../../protocol/json-rpc.ts';
 import {
-  type CallOutcome,
+  type Answer,
   type McpResponse,
   renderResponse,
   type StreamResponse,
-} from '../protocol/response.ts';
+} from '../calls/response.ts';
 import { createEventQueue, type EventQueue } from './event-queue.ts';
 
 /** The way to the client until its request is answered. */
@@ -18,29 +18,29 @@ export interface ResponseStream {
   /** Notifications to a client that reads slower than they come are dropped. */
   send(message: OutgoingMessage): void;
   /**
-   * Resolves to the outcome; or, when something is sent before it, at once to the stream, whose last
-   * event it is then. Nothing is sent after the outcome.
+   * Resolves to the answer; or, when something is sent before it, at once to the stream, whose last
+   * event it is then. Nothing is sent after the answer.
    */
-  respond(outcome: Promise<CallOutcome>): Promise<McpResponse>;
+  respond(answer: Promise<Answer>): Promise<McpResponse>;
 }
 
 export function createResponseStream(isAccepted: boolean, id: RequestId | null): ResponseStream {
   let queue: EventQueue | undefined;
   let response: StreamResponse | undefined;
-  let outcome: CallOutcome | undefined;
+  let answer: Answer | undefined;
   let resolve: ((response: McpResponse) => void) | undefined;
 
   function startStream(): EventQueue {
     const events = createEventQueue();
-    response = { kind: 'stream', events: events.items, outcome: () => outcome };
+    response = { kind: 'stream', events: events.items, answer: () => answer };
     resolve?.(response);
     return events;
   }
 
-  function end(value: CallOutcome): void {
-    outcome = value;
+  function end(value: Answer): void {
+    answer = value;
     if (queue === undefined) {
-      resolve?.({ kind: 'json', outcome: value });
+      resolve?.({ kind: 'json', answer: value });
     } else {
       queue.push(toSseEvent(renderResponse(value, id).text));
       queue.end();
@@ -50,7 +50,7 @@ export function createResponseStream(isAccepted: boolean, id: RequestId | null):
   return {
     isAccepted,
     send(message) {
-      if (outcome !== undefined || !isAccepted) return;
+      if (answer !== undefined || !isAccepted) return;
       queue ??= startStream();
       if (message.id === undefined && queue.isFull()) return;
       queue.push(toSseEvent(JSON.stringify({ jsonrpc: '2.0', ...message })));

@@ -1,13 +1,15 @@
 // §18.2: the built-in catalogue among the servers: first in order, without a prefix.
 import { isObject } from '../../../core/json.ts';
-import type { Catalog, Context, Cursor, ListItems } from '../../mcp/catalog/catalog.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
+import type { Cursor } from '../../mcp/catalog/catalog.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 export interface BuiltIn {
-  readonly catalog: Catalog;
+  readonly catalog: OwnCatalog;
   /** All pages. The same object as long as the catalogue lists the same. */
-  list(kind: ListKind, context: Context): Promise<BuiltInList>;
+  list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
   /** What it listed last. */
   peek(kind: ListKind): BuiltInList;
   /** What it lists, where that is known without asking it. */
@@ -24,7 +26,7 @@ const EMPTY: BuiltInList = { entries: [], byName: new Map() };
 /** For a catalogue whose cursors lead round in circles. */
 const MAX_PAGES = 1_000;
 
-export function createBuiltIn(catalog: Catalog): BuiltIn {
+export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
   const kept = new Map<ListKind, KeptList>();
   const getFixed = (kind: ListKind) => (isFixed(catalog, kind) ? kept.get(kind)?.list : undefined);
   return {
@@ -50,22 +52,22 @@ interface KeptList {
   readonly list: BuiltInList;
 }
 
-const isFixed = (catalog: Catalog, kind: ListKind): boolean =>
-  LISTS[kind](catalog).isFixed === true || !catalog.offers[LIST_KINDS[kind].list];
+const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
+  catalog.isFixed(kind) || !catalog.offers[LIST_KINDS[kind].list];
 
 const isSame = (one: readonly object[], other: readonly object[]): boolean =>
   one.length === other.length && one.every((item, index) => item === other[index]);
 
 async function listAll(
-  catalog: Catalog,
+  catalog: OwnCatalog,
   kind: ListKind,
-  context: Context,
+  context: CallerContext,
 ): Promise<readonly object[]> {
   const items: object[] = [];
   if (!catalog.offers[LIST_KINDS[kind].list]) return items;
   let cursor: Cursor;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { items: some, nextCursor } = await LISTS[kind](catalog).call(catalog, cursor, context);
+    const { items: some, nextCursor } = await catalog.list(kind, cursor, context);
     items.push(...some);
     if (nextCursor === undefined) break;
     cursor = nextCursor;
@@ -73,19 +75,13 @@ async function listAll(
   return items;
 }
 
-const LISTS: Readonly<Record<ListKind, (catalog: Catalog) => ListItems<object>>> = {
-  tools: ({ listTools }) => listTools,
-  prompts: ({ listPrompts }) => listPrompts,
-  resources: ({ listResources }) => listResources,
-  templates: ({ listResourceTemplates }) => listResourceTemplates,
-};
-
 function createEntry(kind: ListKind, object: object): Entry {
   const item = { ...object };
   const members = new Map<string, unknown>(Object.entries(item));
   const name = String(members.get(LIST_KINDS[kind].key));
   const annotations = members.get('annotations');
   return {
+    kind: LIST_KINDS[kind].ruled,
     server: BUILT_IN,
     ownName: name,
     name,

@@ -1,6 +1,7 @@
 // §18.2: who is told when lists change.
 import type { Clock } from '../../../core/clock.ts';
-import type { ListName, UpstreamCaller } from '../upstream.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
+import type { UpstreamCaller } from '../upstream.ts';
 import type { Server } from './server.ts';
 
 export interface ChangeHub {

@@ -1,10 +1,10 @@
 // §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
 import { isObject } from '../../../core/json.ts';
 import { toAsciiJson } from '../../../core/visible-json.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { cleanItem, MAX_ITEM } from './clean-item.ts';
 import { hasHidden } from './hidden-characters.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 type Check = (value: unknown) => boolean;
 

@@ -2,15 +2,16 @@
 import type { Clock } from '../../../core/clock.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { createTurns } from '../../../core/turns.ts';
-import type { Caller, CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
+import { ALL_KINDS } from '../../../protocol/list-kinds.ts';
+import type { CatalogDescription, Offers } from '../../mcp/catalog/catalog.ts';
+import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import type { UpstreamDescription } from '../upstream.ts';
 import type { Access } from './access.ts';
+import { toWho } from './identify.ts';
 import { fitInstructions, joinInstructions, type ServerInstructions } from './join-instructions.ts';
 import { loadPrepared } from './joined-view.ts';
-import { ALL_KINDS } from './list-kinds.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan, PlannedServer } from './plan.ts';
-import { LOCKED } from './prepare-list.ts';
 import type { View, Who } from './view.ts';
 
 export interface DescribeDeps {
@@ -33,14 +34,13 @@ export const ALL_OFFERS: Offers = {
 
 export async function describeView(
   deps: DescribeDeps,
-  who: Who,
-  caller: Caller,
+  caller: IdentifiedCaller,
 ): Promise<CatalogDescription> {
+  const who = toWho(caller);
   const { view, getPlan } = deps;
   const { servers, builtIn } = getPlan();
   const catalog = view.shown === 'joined' ? builtIn?.catalog : undefined;
-  const own: CatalogDescription | undefined =
-    catalog?.describe === undefined ? catalog : await catalog.describe(caller);
+  const own = await catalog?.describe(caller);
   const told = await Promise.all(
     view.listServers().flatMap(({ name }) => {
       const planned = servers.get(name);
@@ -72,15 +72,15 @@ async function readInstructions(
   who: Who,
 ): Promise<ServerInstructions | undefined> {
   const { name } = planned.server;
-  const { rules, lock, warn } = deps.getPlan();
+  const { policies, warn } = deps.getPlan();
   const text = description?.instructions;
   if (typeof text !== 'string' || text.trim() === '') return undefined;
-  const verdict = lock.check(name, 'instructions', text);
-  if (verdict !== 'approved') {
-    warn(name, 'instructions', undefined, LOCKED[verdict]);
+  const hidden = policies.findHidden(name, 'instructions', text);
+  if (hidden !== undefined) {
+    warn(name, 'instructions', undefined, hidden);
     return undefined;
   }
-  const maySee = rules === undefined || (await mayUseAny(deps, planned, who));
+  const maySee = !policies.dependOnCaller || (await mayUseAny(deps, planned, who));
   return maySee ? { name, text } : undefined;
 }
 
@@ -96,7 +96,7 @@ async function mayUseAny(
     const loaded = await loadPrepared(planned, kind, who);
     for (const [index, entry] of (loaded?.prepared.entries ?? []).entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (access.mayList(kind, entry, who)) return true;
+      if (access.mayList(entry, who)) return true;
     }
   }
   return false;

@@ -1,8 +1,10 @@
 import type { JsonObject } from '../../../core/json.ts';
+import type { ItemKind } from '../../../protocol/list-kinds.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 
 /** One member of a list, of a server or of the built-in catalogue. */
 export interface Entry {
+  readonly kind: ItemKind;
   /** Name of the server; `''` for the built-in catalogue. */
   readonly server: string;
   /** Name, URI or template as the server has it. */

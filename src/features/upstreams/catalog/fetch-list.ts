@@ -1,9 +1,9 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
 import { hash } from 'node:crypto';
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { type Upstream, type UpstreamCaller, UpstreamError } from '../upstream.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 export interface FetchedList {
   /** As the server wrote them. */

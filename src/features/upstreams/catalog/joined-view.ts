@@ -1,11 +1,12 @@
 // §18.2: /mcp: everything, under names that say whose they are.
-import type { Context } from '../../mcp/catalog/catalog.ts';
+
+import type { ListKind } from '../../../protocol/list-kinds.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { askByCurrentPlan } from './current-plan.ts';
 import { BUILT_IN, type Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createFindTemplate } from './find-template.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { ListKind } from './list-kinds.ts';
 import type { Naming } from './naming.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { PreparedList } from './prepare-list.ts';
@@ -15,19 +16,19 @@ export function createJoinedView(getPlan: () => Plan): View {
   const findTemplate = createFindTemplate();
 
   /** Where no call is under way, what it listed last is as much as can be known. */
-  async function listBuiltIn(kind: ListKind, context: Context | undefined) {
+  async function listBuiltIn(kind: ListKind, context: CallerContext | undefined) {
     const { builtIn } = getPlan();
     return context === undefined ? builtIn?.peek(kind) : builtIn?.list(kind, context);
   }
 
-  const list = (kind: ListKind, who: Who, context: Context | undefined): Promise<ListView> =>
+  const list = (kind: ListKind, who: Who, context: CallerContext | undefined): Promise<ListView> =>
     askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
 
   async function listBy(
     { servers, joinLists }: Plan,
     kind: ListKind,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<ListView> {
     const planned = [...servers.values()];
     const own = await listBuiltIn(kind, context);
@@ -44,7 +45,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   }
 
   /** Nearly always the list is there, and the first server that can have the name has it: nothing is waited for. */
-  function find(kind: ListKind, name: string, who: Who, context: Context | undefined) {
+  function find(kind: ListKind, name: string, who: Who, context: CallerContext | undefined) {
     return (
       findAtHand(kind, name, who) ??
       askByCurrentPlan(getPlan, (plan) => findAnywhere(plan, kind, name, who, context))
@@ -71,7 +72,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     kind: ListKind,
     name: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     if (kind === 'templates') {
       const atHand = findIn(await joinAtHand(kind, who, context), name);
@@ -124,28 +125,10 @@ export function createJoinedView(getPlan: () => Plan): View {
     return undefined;
   }
 
-  function findOwner(kind: ListKind, name: string, who: Who): string | undefined {
-    const { builtIn, servers, naming } = getPlan();
-    if (builtIn?.peek(kind).byName.has(name)) return undefined;
-    const isBuiltInKnown = builtIn === undefined || builtIn.getFixed(kind) !== undefined;
-    if (!isBuiltInKnown && !naming.hasPrefix(name)) return undefined;
-    const owners = naming.findOwners(name);
-    for (const owner of owners) {
-      const planned = servers.get(owner);
-      const loaded = planned && loadPrepared(planned, kind, who);
-      // A name with a prefix that one server only has needs no list.
-      if (loaded === undefined || loaded instanceof Promise) {
-        return owners.length === 1 && naming.hasPrefix(name) ? owner : undefined;
-      }
-      if (loaded.prepared.byName.has(name)) return owner;
-    }
-    return undefined;
-  }
-
   async function findListed(
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const listed = findIn(await joinAtHand('resources', who, context), uri);
     return listed && toResource(listed, uri);
@@ -155,7 +138,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   async function joinAtHand(
     kind: ListKind,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<JoinedList> {
     const own = await listBuiltIn(kind, context);
     const { servers, joinLists } = getPlan();
@@ -169,7 +152,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   async function findResource(
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const atHand = await findListed(uri, who, context);
     if (atHand) return atHand;
@@ -180,7 +163,7 @@ export function createJoinedView(getPlan: () => Plan): View {
   async function findUnlisted(
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const servers = [...getPlan().servers.values()];
     const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
@@ -197,7 +180,6 @@ export function createJoinedView(getPlan: () => Plan): View {
     list,
     listAtHand: async (kind, who, context) => (await joinAtHand(kind, who, context)).entries,
     find,
-    findOwner,
     findListed,
     findResource,
     findServer: (name) => getPlan().servers.get(name)?.server,

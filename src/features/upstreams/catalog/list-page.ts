@@ -2,12 +2,14 @@
 import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { createTurns, type Turns } from '../../../core/turns.ts';
-import type { Context, Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
+import type { ListKind } from '../../../protocol/list-kinds.ts';
+import type { Cursor, Page, RawItem } from '../../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
-import type { ListKind } from './list-kinds.ts';
+import { toWho } from './identify.ts';
 import { createOrderByTurns, type ServerTurns } from './order-by-turns.ts';
-import type { ListView, View, Who } from './view.ts';
+import type { ListView, View } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
@@ -18,26 +20,30 @@ export interface ListPageDeps {
   readonly view: View;
   readonly access: Access;
   readonly clock: Clock;
-  identify(context: Context): Who | Promise<Who>;
-  hasRules(): boolean;
+  /** Whether callers may see different things. */
+  dependsOnCaller(): boolean;
 }
 
-export type ListPage = (kind: ListKind, cursor: Cursor, context: Context) => Promise<Page<RawItem>>;
+export type ListPage = (
+  kind: ListKind,
+  cursor: Cursor,
+  context: CallerContext,
+) => Promise<Page<RawItem>>;
 
 export function createListPage(deps: ListPageDeps): ListPage {
-  const { view, access, clock, identify, hasRules } = deps;
+  const { view, access, clock, dependsOnCaller } = deps;
   const orderByTurns = createOrderByTurns();
   const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   return async function listPage(kind, cursor, context) {
-    const who = await identify(context);
+    const who = toWho(context);
     const work = createTurns(clock);
     const list = await view.list(kind, who, context);
     if (work.isOver()) await work.next();
     await access.prepareFor(who, work);
     const isVisible = (entry: Entry) =>
-      view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
+      view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
     const turns = orderByTurns(list.entries);
     const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
     const { page, last, hasMore } = await takeVisible(list.entries, turns, start, isVisible, work);
@@ -46,7 +52,7 @@ export function createListPage(deps: ListPageDeps): ListPage {
       ...(hasMore && last && { nextCursor: encodeCursor(getName(last)) }),
       cache: {
         ttlMs: list.ttlMs,
-        scope: list.isPersonal || hasRules() ? 'private' : 'public',
+        scope: list.isPersonal || dependsOnCaller() ? 'private' : 'public',
       },
     };
   };

@@ -1,9 +1,9 @@
 // §22.4: all tools that a server lists, for operators: also those that clients do not see, and why.
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { LOCKED } from '../lock/lock-policy.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import { findItemProblem } from './check-item.ts';
 import type { Plan, PlannedServer } from './plan.ts';
-import { LOCKED } from './prepare-list.ts';
 import { selectTools } from './select-tools.ts';
 
 export interface ServerTools {

@@ -3,8 +3,8 @@ import type { Clock } from '../../../core/clock.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { createPassWhenKnown } from '../../../core/pass-when-known.ts';
 import { createTurns } from '../../../core/turns.ts';
+import { ALL_KINDS } from '../../../protocol/list-kinds.ts';
 import type { Access } from './access.ts';
-import { ALL_KINDS } from './list-kinds.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { Plan } from './plan.ts';
 import type { Server } from './server.ts';
@@ -56,7 +56,7 @@ export function createPassLogs(
 
   return function passLog(params) {
     if (!isServed()) return;
-    if (getPlan().rules === undefined) pass(params);
+    if (!getPlan().policies.dependOnCaller) pass(params);
     else passIfVisible(params);
   };
 }
@@ -73,7 +73,7 @@ async function maySeeAny(
     const entries = await view.listAtHand(kind, who, undefined);
     for (const [index, entry] of entries.entries()) {
       if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (entry.server === name && access.mayList(kind, entry, who)) return true;
+      if (entry.server === name && access.mayList(entry, who)) return true;
     }
   }
   return false;

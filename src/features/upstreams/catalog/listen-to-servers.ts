@@ -1,12 +1,13 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 import type { Clock } from '../../../core/clock.ts';
-import type { Caller, CatalogListener } from '../../mcp/catalog/catalog.ts';
+import type { CatalogListener } from '../../mcp/catalog/catalog.ts';
+import type { IdentifiedCaller } from '../../mcp/catalog/served-catalog.ts';
 import { createUpdateBatch } from '../transport/update-batch.ts';
 import type { Access } from './access.ts';
 import type { ChangeHub } from './change-hub.ts';
 import { canSubscribe } from './describe-view.ts';
 import { BUILT_IN } from './entry.ts';
-import type { Identify } from './identify.ts';
+import { toWho } from './identify.ts';
 import { createPassLogs, mayTellOfLogs } from './listen-to-logs.ts';
 import type { Plan } from './plan.ts';
 import type { ResolveResource } from './resolve-resource.ts';
@@ -18,7 +19,6 @@ export interface ListenDeps {
   readonly access: Access;
   readonly hub: ChangeHub;
   readonly clock: Clock;
-  readonly identify: Identify;
   readonly resolveResource: ResolveResource;
   getPlan(): Plan;
 }
@@ -26,21 +26,20 @@ export interface ListenDeps {
 /** One stream of a client: it listens to each server of the view, also to those that come later. */
 export function listenToServers(
   deps: ListenDeps,
-  caller: Caller,
+  caller: IdentifiedCaller,
   listener: CatalogListener,
   uris: readonly string[] | undefined,
 ): () => void {
-  const { view, access, hub, clock, identify, resolveResource, getPlan } = deps;
+  const { view, access, hub, clock, resolveResource, getPlan } = deps;
   const builtIn = view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined;
   const stops = new Map<Server, () => void>();
   const ownStops: (() => void)[] = [];
   let isOpen = true;
-  const stopBuiltIn = builtIn?.listen?.(caller, listener, uris);
+  const stopBuiltIn = builtIn?.listen(caller, listener, uris);
   if (stopBuiltIn) ownStops.push(stopBuiltIn);
 
   async function open(): Promise<void> {
-    const who = await identify(caller);
-    if (!isOpen) return;
+    const who = toWho(caller);
     ownStops.push(
       hub.add({
         caller: who.upstream,

@@ -1,7 +1,8 @@
 // §18.3: a call goes to its server; what its result links to is remembered.
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { Context, RawResult } from '../../mcp/catalog/catalog.ts';
+import type { RawResult } from '../../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { RelayCall, RelayedRequest } from '../relay/relayed-call.ts';
 import { type LinkedResources, listLinkedUris, nameLinkOwner } from './linked-resources.ts';
 import type { View, Who } from './view.ts';
@@ -10,7 +11,7 @@ export type PassOn = (
   server: string,
   who: Who,
   request: RelayedRequest,
-  context: Context,
+  context: CallerContext,
 ) => Promise<RawResult>;
 
 /** Of one result. */
@@ -18,7 +19,7 @@ const MAX_LINKS = 100;
 
 export function createPassOn(view: View, relayCall: RelayCall, links: LinkedResources): PassOn {
   /** Most results link to nothing, and nothing is waited for. */
-  function keepLinks(server: string, result: RawResult, who: Who, context: Context) {
+  function keepLinks(server: string, result: RawResult, who: Who, context: CallerContext) {
     const uris = listLinkedUris(result);
     return uris.length === 0
       ? result
@@ -29,7 +30,7 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
     server: string,
     uris: readonly string[],
     who: Who,
-    context: Context,
+    context: CallerContext,
   ): Promise<void> {
     const unlisted: string[] = [];
     for (const uri of uris.slice(0, MAX_LINKS)) {
@@ -40,9 +41,8 @@ export function createPassOn(view: View, relayCall: RelayCall, links: LinkedReso
 
   return function passOn(server, who, request, context) {
     const { use } = view.findServer(server) ?? failGone(server);
-    const { relay } = context;
-    relay.noteServer?.(server);
-    const passed = relay.meta === undefined ? request : addMeta(request, relay.meta);
+    const { meta } = context.relay;
+    const passed = meta === undefined ? request : addMeta(request, meta);
     return use((upstream) => relayCall(upstream, who.upstream, passed, context)).then((result) =>
       keepLinks(server, result, who, context),
     );

@@ -1,6 +1,6 @@
 // What the configuration file says, as long as it says it.
 import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
-import type { Rules } from '../../rules/rules.ts';
+import type { Policies } from '../../policy/policy.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
@@ -16,8 +16,7 @@ export interface Plan {
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
   readonly naming: Naming;
-  /** Undefined where everybody may use everything. */
-  readonly rules: Rules | undefined;
+  readonly policies: Policies;
   readonly lock: Lock;
   readonly joinLists: JoinLists;
   readonly warn: WarnOfItem;
@@ -35,19 +34,19 @@ export interface PlanParts {
   readonly builtIn: BuiltIn;
   /** One for each of the file, by name. */
   readonly servers: ReadonlyMap<string, Server>;
-  readonly rules: Rules | undefined;
+  readonly policies: Policies;
   readonly lock: Lock;
   readonly warn: WarnOfItem;
 }
 
-export function createPlan({ file, builtIn, servers, rules, lock, warn }: PlanParts): Plan {
+export function createPlan({ file, builtIn, servers, policies, lock, warn }: PlanParts): Plan {
   const naming = createNaming(file);
   return {
     builtIn: file.builtIn ? builtIn : undefined,
     servers: new Map(
       file.servers.flatMap((config) => {
         const server = servers.get(config.name);
-        const prepareList = createPrepareList({ config, naming, lock, warn });
+        const prepareList = createPrepareList({ config, naming, policies, warn });
         const mayHave = createMayHave(config, lock);
         return server === undefined
           ? []
@@ -55,7 +54,7 @@ export function createPlan({ file, builtIn, servers, rules, lock, warn }: PlanPa
       }),
     ),
     naming,
-    rules,
+    policies,
     lock,
     joinLists: createJoinLists(naming, warn),
     warn,

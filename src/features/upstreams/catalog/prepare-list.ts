@@ -1,13 +1,13 @@
 // §18.2: what of a server's list is served, and under which names.
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import { isObject } from '../../../core/json.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import type { Lock } from '../lock/lock.ts';
+import type { Policies } from '../../policy/policy.ts';
 import { findItemProblem, showName } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { Entry } from './entry.ts';
 import type { FetchedList } from './fetch-list.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 import type { Naming } from './naming.ts';
 import { type SelectedTools, selectTools } from './select-tools.ts';
 import type { WarnOfItem } from './warn-of-item.ts';
@@ -22,7 +22,7 @@ export interface PreparedList {
 export interface PrepareDeps {
   readonly config: UpstreamConfig;
   readonly naming: Naming;
-  readonly lock: Lock;
+  readonly policies: Pick<Policies, 'findHidden'>;
   readonly warn: WarnOfItem;
 }
 
@@ -86,23 +86,15 @@ function findProblem(
   kind: ListKind,
   raw: RawItem,
   isRepeated: boolean,
-  { config, lock }: PrepareDeps,
+  { config, policies }: PrepareDeps,
 ): string | undefined {
   const problem = findItemProblem(kind, raw);
   if (problem !== undefined) return problem;
   if (isRepeated) return 'is listed twice';
   const { ruled } = LIST_KINDS[kind];
   if (ruled === 'resource') return undefined;
-  const verdict = lock.check(config.name, ruled, raw);
-  return verdict === 'approved' ? undefined : LOCKED[verdict];
+  return policies.findHidden(config.name, ruled, raw);
 }
-
-/** Why what the lock says hides an item. */
-export const LOCKED = {
-  new: 'is not in postern.lock. See what is new with postern lock --check; approve it with postern lock',
-  changed:
-    'is no longer what postern.lock approved. See what changed with postern lock --check; approve it with postern lock',
-} as const;
 
 function createEntry(
   kind: ListKind,
@@ -116,6 +108,7 @@ function createEntry(
   const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
   const name = ruled === 'resource' ? ownName : naming.join(config, ownName);
   return {
+    kind: ruled,
     server: config.name,
     ownName,
     name,

@@ -1,7 +1,7 @@
 // §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
 import type { Clock } from '../../../core/clock.ts';
 import { createTurns } from '../../../core/turns.ts';
-import type { Context } from '../../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { RuleCaller, RuleDecision, Rules } from '../../rules/rules.ts';
 import { GATEWAY_CALLER } from '../upstream.ts';
 import type { Plan } from './plan.ts';
@@ -30,7 +30,7 @@ export interface PreviewOptions {
   readonly limit: number;
   readonly clock: Clock;
   /** By which the built-in catalogue is asked: of nobody in particular. */
-  readonly listingContext: Context;
+  readonly listingContext: CallerContext;
 }
 
 /** Tools that the lock or the configuration hides are seen by nobody, and left out. */

@@ -2,10 +2,10 @@
 // their turn.
 import type { Clock } from '../../../core/clock.ts';
 import { createTurns } from '../../../core/turns.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Lock } from '../lock/lock.ts';
 import { findItemProblem } from './check-item.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 
 export interface ReadItemsDeps {
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 // §18.2: which server a URI is for: who linked to it, who lists it, or whose template fits it.
-import type { Context } from '../../mcp/catalog/catalog.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { BUILT_IN } from './entry.ts';
 import { type LinkedResources, nameLinkOwner } from './linked-resources.ts';
 import type { FoundResource, View, Who } from './view.ts';
@@ -7,7 +7,7 @@ import type { FoundResource, View, Who } from './view.ts';
 export type ResolveResource = (
   uri: string,
   who: Who,
-  context: Context | undefined,
+  context: CallerContext | undefined,
 ) => Promise<FoundResource | undefined>;
 
 export function createResolveResource(
@@ -41,7 +41,7 @@ export function createResolveResource(
     uri: string,
     server: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource> {
     // What another server lists at /mcp is not this server's: the rules about it are about the other.
     const other = view === joined ? undefined : await joined.findListed(uri, who, context);

@@ -2,12 +2,13 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
+import { ALL_KINDS, LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createNameAudience, EVERYBODY } from '../transport/name-audience.ts';
 import {
   GATEWAY_CALLER,
-  type ListName,
   type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
@@ -23,7 +24,6 @@ import {
   NONE_APPROVED,
 } from './last-approved.ts';
 import { createListCache, type ListCache } from './list-cache.ts';
-import { ALL_KINDS, LIST_KINDS, type ListKind } from './list-kinds.ts';
 import { readItems } from './read-items.ts';
 import { createWaitingTime, type WaitingTime, waitAtMost } from './wait-at-most.ts';
 

@@ -1,11 +1,12 @@
 // §18.2: /mcp/<server>: one server under its own names.
-import type { Context } from '../../mcp/catalog/catalog.ts';
+
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import { askByCurrentPlan } from './current-plan.ts';
 import type { Entry } from './entry.ts';
 import { createFindTemplate } from './find-template.ts';
 import { indexEntries, type JoinedList } from './join-lists.ts';
 import { loadPrepared, peekPrepared } from './joined-view.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { PreparedList } from './prepare-list.ts';
 import type { Found, FoundResource, ListView, View, Who } from './view.ts';
@@ -21,17 +22,17 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
    * could otherwise take a name that they allow, which there is another's.
    */
   const dependsOnJoined = (kind: ListKind): boolean =>
-    getPlan().rules !== undefined &&
+    getPlan().policies.dependOnCaller &&
     (LIST_KINDS[kind].ruled === 'resource' || findPlanned()?.config.prefix === '');
 
-  const list = (kind: ListKind, who: Who, context: Context): Promise<ListView> =>
+  const list = (kind: ListKind, who: Who, context: CallerContext): Promise<ListView> =>
     askByCurrentPlan(getPlan, (plan) => listBy(plan, kind, who, context));
 
   async function listBy(
     { servers }: Plan,
     kind: ListKind,
     who: Who,
-    context: Context,
+    context: CallerContext,
   ): Promise<ListView> {
     const planned = servers.get(name);
     const loaded = planned && (await loadPrepared(planned, kind, who));
@@ -66,7 +67,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     ownName: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
@@ -85,7 +86,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     ownName: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     if (!mayHave(kind, ownName)) return undefined;
     const { naming } = getPlan();
@@ -101,7 +102,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     kind: ListKind,
     entry: Entry,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<Found | undefined> {
     const found = await joined.find(kind, entry.name, who, context);
     if (LIST_KINDS[kind].ruled !== 'resource' || isOwn(found)) return found;
@@ -115,14 +116,14 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     askByCurrentPlan(getPlan, (plan) => findListedBy(plan, uri, who, context));
 
   async function findListedBy(
-    { servers, rules }: Plan,
+    { servers, policies }: Plan,
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
-    if (rules !== undefined) return findJoined(joined.findListed, uri, who, context);
+    if (policies.dependOnCaller) return findJoined(joined.findListed, uri, who, context);
     const entry = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
     return entry && { server: name, ownUri: uri, uri, annotations: entry.annotations };
   }
@@ -131,14 +132,14 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     askByCurrentPlan(getPlan, (plan) => findResourceBy(plan, uri, who, context));
 
   async function findResourceBy(
-    { servers, rules }: Plan,
+    { servers, policies }: Plan,
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined> {
     const planned = servers.get(name);
     if (planned === undefined) return undefined;
-    if (rules !== undefined) return findJoined(joined.findResource, uri, who, context);
+    if (policies.dependOnCaller) return findJoined(joined.findResource, uri, who, context);
     const annotations = await findOwnAnnotations(planned, uri, who);
     return annotations && { server: name, ownUri: uri, uri, annotations };
   }
@@ -147,7 +148,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     findIt: View['findResource'],
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ) {
     for (const candidate of [uri, `${name}+${uri}`]) {
       const found = await findIt(candidate, who, context);
@@ -171,7 +172,6 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     list,
     listAtHand,
     find,
-    findOwner: () => name,
     findListed,
     findResource,
     findServer: (wanted) => (wanted === name ? findPlanned()?.server : undefined),

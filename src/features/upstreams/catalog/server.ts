@@ -1,11 +1,12 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 import type { Clock } from '../../../core/clock.ts';
 import type { Log } from '../../../core/log.ts';
-import type { Era } from '../../mcp/protocol/revisions.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
+import type { Era } from '../../../protocol/revisions.ts';
 import { dependsOnUser } from '../credentials/needs-user.ts';
 import type { Lock } from '../lock/lock.ts';
 import { createUsage } from '../transport/usage.ts';
-import { GATEWAY_CALLER, type ListName, type Upstream } from '../upstream.ts';
+import { GATEWAY_CALLER, type Upstream } from '../upstream.ts';
 import { createServerLists, type ServerLists } from './server-lists.ts';
 
 export interface Server {

@@ -2,10 +2,10 @@
 import type { Clock } from '../../../core/clock.ts';
 import { createJudgeLikeness, type JudgeLikeness } from '../../../core/nearest-name.ts';
 import { createTurns, type Turns } from '../../../core/turns.ts';
-import type { Context } from '../../mcp/catalog/catalog.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
 import type { Access } from './access.ts';
 import type { Entry } from './entry.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { View, Who } from './view.ts';
 
@@ -20,7 +20,7 @@ export type SuggestName = (
   kind: ListKind,
   name: string,
   who: Who,
-  context: Context,
+  context: CallerContext,
 ) => Promise<string | undefined>;
 
 /** So many are compared at most: what comes after them is not suggested. */
@@ -39,8 +39,8 @@ function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Resul
 }
 
 export function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestName {
-  const isVisible = (kind: ListKind, entry: Entry, who: Who) =>
-    view.findServer(entry.server)?.isDown() !== true && access.mayList(kind, entry, who);
+  const isVisible = (entry: Entry, who: Who) =>
+    view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
 
   return async function suggestName(kind, name, who, context) {
     // URIs are copied and not remembered; and they may hold what only one call was given.
@@ -50,7 +50,7 @@ export function createSuggestName({ view, access, clock }: SuggestNameDeps): Sug
     const work = createTurns(clock);
     const entries = await view.listAtHand(kind, who, context);
     await access.prepareFor(who, work);
-    const isMeant = (entry: Entry) => isVisible(kind, entry, who);
+    const isMeant = (entry: Entry) => isVisible(entry, who);
     const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
     return view.shown === 'own' ? nearest?.ownName : nearest?.name;
   };

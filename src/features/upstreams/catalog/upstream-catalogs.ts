@@ -6,17 +6,15 @@ import type { Log } from '../../../core/log.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import type { Seal } from '../../../core/seal/seal.ts';
 import type { Store } from '../../../core/store/store.ts';
-import type { Catalog } from '../../mcp/catalog/catalog.ts';
-import type { ClientOf } from '../../rules/client-of.ts';
-import type { Rules } from '../../rules/rules.ts';
+import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
+import type { Policies } from '../../policy/policy.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
-import { observeLock } from '../lock/observe-lock.ts';
 import type { RelayCall } from '../relay/relayed-call.ts';
 import type { Upstream } from '../upstream.ts';
 import { createAccess } from './access.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub } from './change-hub.ts';
-import { createIdentify } from './identify.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
@@ -32,18 +30,17 @@ import { createWarnOfItem } from './warn-of-item.ts';
 /** What may change while the gateway runs. */
 export interface CatalogSetup {
   readonly file: GatewayFile;
-  /** Undefined where everybody may use everything. */
-  readonly rules?: Rules | undefined;
+  /** Who may see and use what. */
+  readonly policies: Policies;
   /** Without one everything is approved. */
   readonly lock?: Lock | undefined;
 }
 
 export interface UpstreamCatalogsDeps {
-  readonly builtIn: Catalog;
+  readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
   readonly relayCall: RelayCall;
-  readonly clientOf: ClientOf;
   readonly store: Pick<Store, 'get' | 'getOrSet' | 'set' | 'delete'>;
   readonly getSeal: () => Promise<Seal>;
   readonly sessionKeyPrefix: string;
@@ -57,9 +54,11 @@ export interface UpstreamCatalogsDeps {
 
 export interface UpstreamCatalogs {
   /** `/mcp`. */
-  readonly all: Catalog;
+  readonly all: ServedCatalog;
+  /** Who may see and use what now. */
+  readonly policies: Policies;
   /** `/mcp/<server>`; the same object for as long as the file names the server. */
-  findServer(name: string): Catalog | undefined;
+  findServer(name: string): ServedCatalog | undefined;
   /**
    * Servers that are reached as before keep their connections, processes and lists; those that went end once their
    * calls have.
@@ -102,15 +101,14 @@ export function createUpstreamCatalogs(
   const { clock, log } = deps;
   const builtIn = createBuiltIn(deps.builtIn);
   const hub = createChangeHub(clock);
-  const views = new Map<string, Catalog>();
+  const views = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
   let setup = first;
   let plan = createPlanOf(new Map(first.file.servers.map((one) => [one.name, openServer(one)])));
 
   const getPlan = (): Plan => plan;
   const shared = {
-    access: createAccess(() => plan.rules),
-    identify: createIdentify(deps.clientOf),
+    access: createAccess(() => plan.policies),
     relayCall: deps.relayCall,
     links: createLinkedResources(deps),
     hub,
@@ -131,14 +129,14 @@ export function createUpstreamCatalogs(
   }
 
   function createPlanOf(servers: ReadonlyMap<string, Server>): Plan {
-    const { file, rules, lock = NO_LOCK } = setup;
+    const { file, policies, lock = NO_LOCK } = setup;
     // Lists are prepared anew with each setup, and what is hidden is said again.
     return createPlan({
       file,
       builtIn,
       servers,
-      rules,
-      lock: observeLock(lock, deps.metrics),
+      policies,
+      lock,
       warn: createWarnOfItem(log),
     });
   }
@@ -158,6 +156,14 @@ export function createUpstreamCatalogs(
 
   return {
     all,
+    policies: {
+      get dependOnCaller() {
+        return plan.policies.dependOnCaller;
+      },
+      prepareFor: (caller, work) => plan.policies.prepareFor(caller, work),
+      judge: (item, caller, args) => plan.policies.judge(item, caller, args),
+      findHidden: (server, kind, said) => plan.policies.findHidden(server, kind, said),
+    },
     findServer(name) {
       if (!plan.servers.has(name)) return undefined;
       const known =

@@ -1,15 +1,15 @@
-import type { Context } from '../../mcp/catalog/catalog.ts';
-import type { RuleCaller } from '../../rules/rules.ts';
+import type { ListKind } from '../../../protocol/list-kinds.ts';
+import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { PolicyCaller } from '../../policy/policy.ts';
 import type { UpstreamCaller } from '../upstream.ts';
 import type { Entry } from './entry.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { ListKind } from './list-kinds.ts';
 import type { Server } from './server.ts';
 
 /** Who asks. */
 export interface Who {
   readonly upstream: UpstreamCaller;
-  readonly rule: RuleCaller;
+  readonly policy: PolicyCaller;
 }
 
 /** What one path serves: `/mcp` all, `/mcp/<server>` one server. Rules are not applied here. */
@@ -17,29 +17,31 @@ export interface View {
   /** `''` for `/mcp`, else the server's name. */
   readonly path: string;
   /** Those of servers that are down, too. */
-  list(kind: ListKind, who: Who, context: Context): Promise<ListView>;
+  list(kind: ListKind, who: Who, context: CallerContext): Promise<ListView>;
   /** What `list` would say, as far as it is known without waiting for a server. */
-  listAtHand(kind: ListKind, who: Who, context: Context | undefined): Promise<readonly Entry[]>;
+  listAtHand(
+    kind: ListKind,
+    who: Who,
+    context: CallerContext | undefined,
+  ): Promise<readonly Entry[]>;
   /** By the name, or the template, that clients see here. */
   find(
     kind: ListKind,
     name: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Found | undefined | Promise<Found | undefined>;
-  /** Whose the name is, of servers, as far as that is known without waiting. */
-  findOwner(kind: ListKind, name: string, who: Who): string | undefined;
   /** Who lists the URI, as far as that is known without waiting for a server. */
   findListed(
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined>;
   /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
   findResource(
     uri: string,
     who: Who,
-    context: Context | undefined,
+    context: CallerContext | undefined,
   ): Promise<FoundResource | undefined>;
   /** Where a URI that nobody lists comes from: only one of these. */
   findServer(name: string): Server | undefined;

@@ -2,7 +2,7 @@
 import { type Log, truncateForLog } from '../../../core/log.ts';
 import { quote } from '../../../core/quote.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
-import { LIST_KINDS, type ListKind } from './list-kinds.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 
 /** `problem` ends a sentence that begins with the item. */
 export type WarnOfItem = (

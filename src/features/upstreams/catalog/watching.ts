@@ -1,19 +1,20 @@
 // §18.3: resources that tell when they change, and those who subscribe to them.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { Caller, Catalog } from '../../mcp/catalog/catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { UpstreamError } from '../upstream.ts';
 import { canSubscribe } from './describe-view.ts';
 import { BUILT_IN } from './entry.ts';
+import { toWho } from './identify.ts';
 import { type ListenDeps, listenToServers } from './listen-to-servers.ts';
 
-type Watching = Required<Pick<Catalog, 'canWatch' | 'watchResources' | 'setWatched' | 'listen'>>;
+type Watching = Pick<ServedCatalog, 'canWatch' | 'watchResources' | 'setWatched' | 'listen'>;
 
 export function createWatching(deps: ListenDeps): Watching {
-  const { view, access, identify, resolveResource, getPlan } = deps;
+  const { view, access, resolveResource, getPlan } = deps;
   const getBuiltIn = () => (view.shown === 'joined' ? getPlan().builtIn?.catalog : undefined);
 
-  async function canWatch(uri: string, caller: Caller): Promise<boolean> {
-    const who = await identify(caller);
+  async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
+    const who = toWho(caller);
     if (await getBuiltIn()?.canWatch(uri, caller)) {
       return access.mayRead({ server: BUILT_IN, ownUri: uri, uri, annotations: {} }, who);
     }
@@ -30,9 +31,8 @@ export function createWatching(deps: ListenDeps): Watching {
 
     async setWatched(uri, isWatched, caller) {
       const builtIn = getBuiltIn();
-      if (await builtIn?.canWatch(uri, caller))
-        return builtIn?.setWatched?.(uri, isWatched, caller);
-      const who = await identify(caller);
+      if (await builtIn?.canWatch(uri, caller)) return builtIn?.setWatched(uri, isWatched, caller);
+      const who = toWho(caller);
       const found = await resolveResource(uri, who, undefined);
       const server = found && view.findServer(found.server);
       // What the server says of a resource that the caller may not read would tell that there is one.

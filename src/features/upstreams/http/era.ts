@@ -1,7 +1,7 @@
 // §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
 import type { Clock } from '../../../core/clock.ts';
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
-import type { Era } from '../../mcp/protocol/revisions.ts';
+import type { Era } from '../../../protocol/revisions.ts';
 import { NOT_STATELESS } from '../messages/demanded-era.ts';
 import { readDiscoverResult } from '../messages/description.ts';
 import { toStatelessParams } from '../messages/envelope.ts';

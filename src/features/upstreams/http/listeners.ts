@@ -1,14 +1,10 @@
 // Who wants to hear what changes at a server, and what is kept open for that: one stream for all that share a session.
 import type { Clock } from '../../../core/clock.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
 import { routeToListener } from '../messages/route-notification.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import type {
-  ListName,
-  UpstreamCaller,
-  UpstreamDescription,
-  UpstreamListener,
-} from '../upstream.ts';
+import type { UpstreamCaller, UpstreamDescription, UpstreamListener } from '../upstream.ts';
 import { type RetryLoop, startRetryLoop } from './retry-loop.ts';
 import { nameSharer } from './server-session.ts';
 

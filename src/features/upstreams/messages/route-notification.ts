@@ -1,5 +1,6 @@
 // A server's notification, told to whom it is for; what cannot be attributed is dropped.
-import type { ListName, UpstreamListener, UpstreamRequest } from '../upstream.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
+import type { UpstreamListener, UpstreamRequest } from '../upstream.ts';
 import type { ServerNotification } from './server-message.ts';
 
 /**

@@ -1,7 +1,7 @@
 // JSON-RPC 2.0: what a server writes, read without trust.
 import type { JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
+import type { RequestId } from '../../../protocol/json-rpc.ts';
 
 export type ServerMessage =
   | ServerRequest

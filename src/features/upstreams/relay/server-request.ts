@@ -2,7 +2,7 @@
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { LogSeverity } from '../../../core/log-severity.ts';
-import type { TraceContext } from '../../mcp/protocol/trace-context.ts';
+import type { TraceContext } from '../../../protocol/trace-context.ts';
 import type { UpstreamQuestion } from '../upstream.ts';
 import { refuseQuestion } from './questions.ts';
 import type { RelayedCall } from './relayed-call.ts';

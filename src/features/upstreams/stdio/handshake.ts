@@ -1,8 +1,8 @@
 // §18.3: which era a process speaks, and what it says of itself.
 import type { UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import type { Era } from '../../../protocol/revisions.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { Era } from '../../mcp/protocol/revisions.ts';
 import { NO_SESSIONS, NOT_STATELESS } from '../messages/demanded-era.ts';
 import { readDiscoverResult, readInitializeResult } from '../messages/description.ts';
 import {

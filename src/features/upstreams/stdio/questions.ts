@@ -1,6 +1,6 @@
 // §18.3: requests of a server (session era): elicitation, sampling and roots are questions to a client.
 import type { JsonObject } from '../../../core/json.ts';
-import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
+import type { RequestId } from '../../../protocol/json-rpc.ts';
 import { isQuestion } from '../messages/answer-request.ts';
 import type { ServerRequest } from '../messages/server-message.ts';
 import { createServerQuestions } from '../transport/server-questions.ts';

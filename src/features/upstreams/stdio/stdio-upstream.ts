@@ -3,7 +3,7 @@ import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
-import type { Era } from '../../mcp/protocol/revisions.ts';
+import type { Era } from '../../../protocol/revisions.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import {

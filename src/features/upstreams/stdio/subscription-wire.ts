@@ -1,7 +1,8 @@
 // MCP "Resources", "Subscriptions": how a server of either era is told which changes are wanted.
 import { isObject, type JsonObject } from '../../../core/json.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
 import { toStatelessParams } from '../messages/envelope.ts';
-import { GATEWAY_CALLER, type ListName } from '../upstream.ts';
+import { GATEWAY_CALLER } from '../upstream.ts';
 import type { RunningServer } from './server-run.ts';
 import type { SubscriptionWire } from './subscriptions.ts';
 

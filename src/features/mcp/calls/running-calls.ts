@@ -1,31 +1,7 @@
-// Runs methods, within bounds on how many calls may have run for long.
+// §12: how many calls run, for each user and in all.
 import type { Clock } from '../../../core/clock.ts';
-import type { McpConfig } from '../../../core/config/groups/mcp.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
-import type { ServiceInfo } from '../catalog/catalog.ts';
-import { readParams } from '../protocol/json-rpc.ts';
 import type { Call } from './call.ts';
-import { type CallClient, createContext } from './context.ts';
-import { canAsk, type Method, type MethodResult } from './methods.ts';
-
-/**
- * The call, and the bytes of its body, count until the work is done, whether somebody waits for it or
- * not.
- *
- * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process; and what the
- * method throws.
- */
-export type RunMethod = (
-  call: Call,
-  client: CallClient,
-  method: Method,
-  params: unknown,
-) => Promise<MethodResult>;
-
-export interface RunMethodOptions extends Pick<McpConfig, 'maxCallsPerUser'> {
-  readonly service: ServiceInfo;
-  readonly clock: Clock;
-}
 
 /** Milliseconds after which a call counts: short ones are the business of the rate limits. */
 const LONG_MS = 1000;
@@ -34,34 +10,22 @@ const MAX_IN_ALL = 4096;
 /** When each began; the oldest first. */
 type RunningCalls = Set<{ readonly startedAt: number }>;
 
-export function createRunMethod({ service, maxCallsPerUser, clock }: RunMethodOptions): RunMethod {
+/**
+ * Counts the call, and the bytes of its body, until what it returns is called.
+ *
+ * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process.
+ */
+export type CountCall = (call: Pick<Call, 'user' | 'holdBody'>) => () => void;
+
+/** `maxPerUser` 0 is no bound. */
+export function createCountCall(maxPerUser: number, clock: Clock): CountCall {
   const all: RunningCalls = new Set();
   const byUser = new Map<string, RunningCalls>();
 
-  // Awaits nothing, so that the params are not kept until the work is done. Not async: whoever waits
-  // for the work would then wait for two promises.
-  return function runMethod(call, client, method, params) {
-    try {
-      const context = createContext(call, client, {
-        service,
-        canAsk: canAsk(method),
-        params,
-      });
-      const args = readParams(params);
-      const end = startCounting(call);
-      const work = method.run(args, context);
-      work.then(end, end);
-      return work;
-    } catch (thrown) {
-      return Promise.reject(thrown);
-    }
-  };
-
-  /** Returns what to call when the work is done. */
-  function startCounting({ user, holdBody }: Call): () => void {
+  return function countCall({ user, holdBody }) {
     const startedAt = clock.monotonic();
     const callsOfUser = user && getRunningCalls(user.sub);
-    if (callsOfUser && maxCallsPerUser > 0 && isFull(callsOfUser, maxCallsPerUser, startedAt)) {
+    if (callsOfUser && maxPerUser > 0 && isFull(callsOfUser, maxPerUser, startedAt)) {
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
     }
     if (isFull(all, MAX_IN_ALL, startedAt)) {
@@ -83,7 +47,7 @@ export function createRunMethod({ service, maxCallsPerUser, clock }: RunMethodOp
       }
       releaseBody();
     };
-  }
+  };
 
   function getRunningCalls(sub: string): RunningCalls {
     const known = byUser.get(sub);

@@ -1,6 +1,10 @@
-// §18.2: the four lists of a server.
-import type { RuledItem } from '../../rules/rules.ts';
-import type { ListName } from '../upstream.ts';
+// MCP: the four lists of a server, and what stands in them.
+
+/** In `notifications/<list>/list_changed`, and among capabilities. */
+export type ListName = 'tools' | 'prompts' | 'resources';
+
+/** What rules, the lock and the audit log call an item. */
+export type ItemKind = 'tool' | 'prompt' | 'resource';
 
 export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates';
 
@@ -12,7 +16,7 @@ export interface ListKindRow {
   readonly key: 'name' | 'uri' | 'uriTemplate';
   /** In `notifications/<list>/list_changed`, and among the server's capabilities. */
   readonly list: ListName;
-  readonly ruled: RuledItem['kind'];
+  readonly ruled: ItemKind;
   /** In messages. */
   readonly noun: string;
 }

@@ -1,6 +1,6 @@
 // W3C Trace Context, as MCP carries it in `_meta`: what is not well-formed is left out, so that a tool can send it on in
 // headers as it is. W3C Baggage is left out always: programs take what it says of a user or tenant for their own word.
-import type { JsonObject } from '../../../core/json.ts';
+import type { JsonObject } from '../core/json.ts';
 
 export interface TraceContext {
   readonly traceparent?: string;
@@ -8,7 +8,7 @@ export interface TraceContext {
 }
 
 /** Trace Context §3.2: no version ff, and no id of zeros only. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Characters of a header; W3C asks for 512 of tracestate at least. */
 const VALUE = /^[\x20-\x7E]{1,8192}$/;
@@ -22,9 +22,5 @@ export function readTraceContext(meta: JsonObject): TraceContext {
   if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return NO_TRACE;
   return isValue(tracestate) ? { traceparent, tracestate } : { traceparent };
 }
-
-/** For the log: by it the lines of all services about one request are found. */
-export const getTraceId = ({ traceparent }: TraceContext): string | undefined =>
-  traceparent === undefined ? undefined : TRACEPARENT.exec(traceparent)?.[1];
 
 const isValue = (value: unknown): value is string => typeof value === 'string' && VALUE.test(value);

@@ -1,6 +1,6 @@
 // What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
-import { hasLevels, type JsonObject } from '../../../core/json.ts';
-import { isOfOneHop } from '../../../core/one-hop-meta.ts';
+import { hasLevels, type JsonObject } from '../core/json.ts';
+import { isOfOneHop } from '../core/one-hop-meta.ts';
 
 /** It is kept for as long as its call goes on, beside the arguments. */
 const MAX_BYTES = 8_192;
