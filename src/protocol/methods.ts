@@ -8,7 +8,7 @@ export interface Method {
   readonly name: string;
   readonly eras: readonly Era[];
   /** Nothing is answered. */
-  readonly isNotification?: true;
+  readonly isNotification?: boolean;
   /** It exists where the catalogue offers one of these; always where there are none. */
   readonly offers?: readonly Offer[];
   /** It exists with `MCP_STREAMS` only. */
