@@ -1,5 +1,6 @@
 // §22: the operators' API, with the token of this tab.
 import { withBase } from 'vitepress';
+import { createUnseenPattern, UNSEEN } from '../../../../src/core/invisible.ts';
 import { parseObject } from '../playground/json.ts';
 import { fetchAsOperator, logOutOperator } from './operator.ts';
 
@@ -209,7 +210,7 @@ export function namePerson({ user, name, email, emailVerified }: Named): string 
 const MAX_TEXT = 200;
 
 /** Characters that are not seen, or turn the direction of others: a name with them could look like another one. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+const INVISIBLE = createUnseenPattern(UNSEEN);
 
 /** What others chose, such as the name of a client: as much as one can read, and nothing that hides. */
 export function showText(text: string): string {
@@ -220,4 +221,4 @@ export function showText(text: string): string {
 export const showLongText = (text: string): string => text.split('\n').map(escapeUnseen).join('\n');
 
 const escapeUnseen = (text: string): string =>
-  text.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+  text.replace(INVISIBLE, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
