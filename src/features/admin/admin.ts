@@ -23,7 +23,7 @@ import type { LoginFailures } from './login-failures.ts';
 import { lookThrough } from './look-through.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
 import type { PersonIndex } from './person-index.ts';
-import { renderCursor } from './read-page-request.ts';
+import { type AdminPageRequest, type AdminPlace, renderCursor } from './read-page-request.ts';
 import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { findRemedy } from './remedies.ts';
 import { renderDifference, renderLockCommand } from './render-difference.ts';
@@ -67,7 +67,7 @@ export interface Admin {
   /** `owner` for those of one user. */
   listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
-  findSessions(request: PageRequest, text: string): Promise<JsonObject>;
+  findSessions(request: AdminPageRequest, text: string): Promise<JsonObject>;
   /** Users who called without a session. */
   listCallers(request: PageRequest): Promise<JsonObject>;
   findCallers(request: PageRequest, text: string): Promise<JsonObject>;
@@ -99,10 +99,14 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const isMeant = ({ listed, person }: PersonsSession) =>
       matchesPerson(text, listed.record.userId, person);
     const find = async () => {
-      const known = from === undefined ? await readSessionsOfAddress(sources, text) : [];
-      const items = known.filter(isMeant);
-      if (items.length > 0) return { items, next: undefined };
       const { clock } = sources;
+      // A cursor names a list of the address, or none while all sessions are looked through.
+      if (from === undefined || from.list !== undefined) {
+        const { items, next } = await readSessionsOfAddress(sources, text, from);
+        const meant = items.filter(isMeant);
+        if (meant.length > 0 || next !== undefined || from !== undefined)
+          return { items: meant, next };
+      }
       return lookThrough((request) => readSessions(sources, request), isMeant, { from, clock });
     };
     const [page, active] = await Promise.all([find(), sources.store.countSessions()]);
@@ -209,7 +213,13 @@ const renderNextOf = (total: number, skip: number): JsonObject => ({
   nextCursor: renderCursor(skip < total ? { time: 0, skip } : undefined),
 });
 
-const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });
+interface AdminPage<Item> extends Page<Item> {
+  readonly next: AdminPlace | undefined;
+}
+
+const renderNext = ({ next }: AdminPage<unknown>): JsonObject => ({
+  nextCursor: renderCursor(next),
+});
 
 interface PersonsSession {
   readonly listed: ListedSession;
@@ -233,12 +243,14 @@ async function readSessions(
 async function readSessionsOfAddress(
   sources: AdminSources,
   text: string,
-): Promise<readonly PersonsSession[]> {
-  const users = text.includes('@') ? await sources.personIndex.find(text) : [];
+  from: AdminPlace | undefined,
+): Promise<AdminPage<PersonsSession>> {
+  if (!text.includes('@')) return { items: [], next: undefined };
+  const { users, next } = await sources.personIndex.find(text, from);
   const pages = await Promise.all(
     users.map((user) => readSessions(sources, { from: undefined, limit: SESSIONS_OF_USER }, user)),
   );
-  return pages.flatMap(({ items }) => items);
+  return { items: pages.flatMap(({ items }) => items), next };
 }
 
 const SESSIONS_OF_USER = 50;

@@ -9,7 +9,7 @@ import { createJsonReply, type GatewayRequest, type Reply } from '../../core/mes
 import type { ClientOf } from '../rules/client-of.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
-import { readPageRequest } from './read-page-request.ts';
+import { readAdminPageRequest, readPageRequest } from './read-page-request.ts';
 import { readPerson } from './read-person.ts';
 
 export interface AdminEndpointsDeps {
@@ -51,7 +51,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
         const person = query.get('person') ?? '';
         return person === ''
           ? admin.listSessions(readPageRequest(query), query.get('user') ?? undefined)
-          : admin.findSessions(readPageRequest(query), person);
+          : admin.findSessions(readAdminPageRequest(query), person);
       },
     ],
     [
