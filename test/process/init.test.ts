@@ -121,6 +121,7 @@ test('§20.6 init: a client secret is taken from a file or from standard input',
     MCP_USER_RATE_LIMIT_MAX: '300',
     MCP_RATE_LIMIT_MAX: '10000',
     DCR_RATE_LIMIT_MAX: '200',
+    OAUTH_REFRESH_RATE_LIMIT_MAX: '1000',
   });
   const args = ['init', ...provider, '--client-secret', '-'];
   expect((await runPostern({}, { args, cwd, input: 'of the pipe\n' })).code).toBe(0);
@@ -328,15 +329,18 @@ test.each([
     member: 'env.CONFIG',
     server: { command: 'x', env: { CONFIG: '{"db":{"password":"hunter2"}}' } },
   },
-])('§20.6 init --servers: the secret in $server is moved into .env', async ({ member, server }) => {
-  const cwd = await makeFolder();
-  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web: server } }));
-  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
-  expect(code).toBe(0);
-  expect(Object.values(parseEnv(read(cwd, '.env'))).join()).toContain('hunter2');
-  expect(stdout + read(cwd, 'postern.yaml')).not.toContain('hunter2');
-  expect(stdout).toContain(`web  ${member}  moved to .env: WEB_`);
-});
+])(
+  '§20.6 init --servers: the secret in $member of $server.command $server.args is moved into .env',
+  async ({ member, server }) => {
+    const cwd = await makeFolder();
+    await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web: server } }));
+    const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+    expect(code).toBe(0);
+    expect(Object.values(parseEnv(read(cwd, '.env'))).join()).toContain('hunter2');
+    expect(stdout + read(cwd, 'postern.yaml')).not.toContain('hunter2');
+    expect(stdout).toContain(`web  ${member}  moved to .env: WEB_`);
+  },
+);
 
 test.each([
   { member: 'command', server: { command: `npx server --header "X-Own: Bearer ${LONG_TOKEN}"` } },
@@ -349,13 +353,18 @@ test.each([
     server: { url: 'https://a.example', headers: { 'X-Own': LONG_TOKEN } },
   },
   { member: 'url', server: { url: `https://a.example/${LONG_TOKEN}/mcp` } },
-])('§20.6 init --servers: of $server the table says that it looks like a secret', async (row) => {
-  const cwd = await makeFolder();
-  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web: row.server } }));
-  const { stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
-  expect(stdout).toContain(`web  ${row.member}  left: it looks like a secret, move it yourself\n`);
-  expect(stdout).not.toContain(LONG_TOKEN);
-});
+])(
+  '§20.6 init --servers: of $member of $server.command $server.args the table says that it looks like a secret',
+  async (row) => {
+    const cwd = await makeFolder();
+    await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web: row.server } }));
+    const { stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+    expect(stdout).toContain(
+      `web  ${row.member}  left: it looks like a secret, move it yourself\n`,
+    );
+    expect(stdout).not.toContain(LONG_TOKEN);
+  },
+);
 
 test('§20.6 init --servers: a path, a package and an option are no secrets', async () => {
   const cwd = await makeFolder();
