@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
 import type { Fetch } from '../core/fetch-with-limits.ts';
 import type { GatewayFile, UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import type { Log } from '../core/log.ts';
@@ -10,6 +11,7 @@ import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
 import type { Seal } from '../core/seal/seal.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
+import { createWorkQueue } from '../core/work-queue.ts';
 import type { Catalogs } from '../features/mcp/calls/views.ts';
 import type { Catalog } from '../features/mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
@@ -130,6 +132,17 @@ export async function openUpstreams(
     metrics,
   });
 
+  // Each takes turns with calls; several at once would take as many turns.
+  const previews = createWorkQueue({
+    maxRunning: 1,
+    maxWaiting: MAX_WAITING_PREVIEWS,
+    createRefusal: () =>
+      new GatewayError('overloaded', {
+        details: 'Other operators are looking at rules. Try again in a moment.',
+        headers: { 'Retry-After': '1' },
+      }),
+  });
+
   return {
     catalogs,
     endpoints: createIdentityEndpoints(identity, usesIdentity),
@@ -144,14 +157,14 @@ export async function openUpstreams(
       })),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
-    async previewAccess(options) {
-      const ownRules = await createRules(setup.file.rules, { clock });
-      return catalogs.previewAccess({
-        ...options,
-        rules: ownRules,
-        listingContext: LISTING_CONTEXT,
-      });
-    },
+    previewAccess: (options) =>
+      previews.run(() =>
+        catalogs.previewAccess({
+          ...options,
+          rules: rules.withOwnMemory(),
+          listingContext: LISTING_CONTEXT,
+        }),
+      ),
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });
@@ -165,6 +178,9 @@ export async function openUpstreams(
     },
   };
 }
+
+/** Of operators, whose page asks for one at a time. */
+const MAX_WAITING_PREVIEWS = 20;
 
 const openTraced =
   (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>

@@ -13,6 +13,11 @@ export interface Rules {
   decide(item: RuledItem, caller: RuleCaller): RuleDecision;
 }
 
+export interface CompiledRules extends Rules {
+  /** The same rules, which know nothing of callers of these. */
+  withOwnMemory(): Rules;
+}
+
 export interface RuledItem {
   readonly kind: 'tool' | 'prompt' | 'resource';
   /** As clients see it: the name, or the URI or URI template. */
