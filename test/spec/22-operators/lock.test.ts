@@ -1,6 +1,6 @@
 // §22.4: what operators see of what the lock hides.
 import { expect, test } from 'vitest';
-import { renderDifference } from '../../../src/features/admin/render-difference.ts';
+import { EXCERPT, renderDifference } from '../../../src/features/admin/render-difference.ts';
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -138,7 +138,7 @@ test('§22.4 operators: without a lock nothing is hidden, and it is said how to 
 test('§22.4 operators: a schema that nests deep is shown on one line, cut: its indentation would be many times as long', () => {
   const deep = JSON.parse(`${'['.repeat(180)}${'0,'.repeat(40_000)}0${']'.repeat(180)}`);
   const flat = { type: 'object' };
-  const { members } = renderDifference({
+  const difference = {
     server: 'files',
     kind: 'tool',
     name: 'read',
@@ -148,7 +148,8 @@ test('§22.4 operators: a schema that nests deep is shown on one line, cut: its 
       { name: 'inputSchema', before: flat, now: deep },
       { name: 'outputSchema', before: undefined, now: JSON.parse('['.repeat(20) + ']'.repeat(20)) },
     ],
-  });
+  } as const;
+  const { members } = renderDifference(difference, EXCERPT);
   expect(members).toEqual([
     {
       name: 'inputSchema',
