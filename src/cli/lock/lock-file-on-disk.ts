@@ -63,7 +63,7 @@ export async function saveLockFile(path: string, file: LockFile): Promise<void> 
     }
     await rename(draft, target);
   } catch (error) {
-    await rm(draft, { force: true });
+    await rm(draft, { force: true }).catch(() => {});
     throw error;
   }
 }

@@ -58,14 +58,14 @@ export function listLockDifferences(
   const all = [...servers];
   const byServer = all
     .filter(({ server }) => !server.isPersonal)
-    .map((planned) => ({ planned, hidden: findHidden(planned, lock) }))
-    .filter(({ hidden }) => hidden.length > 0);
-  const hidden = byServer.flatMap((one) => one.hidden);
+    .map((planned) => ({ planned, items: findHidden(planned, lock) }))
+    .filter(({ items }) => items.length > 0);
+  const hidden = byServer.flatMap(({ items }) => items);
   return {
     total: hidden.length,
-    servers: byServer.map((one) => ({
-      server: one.planned.config.name,
-      total: one.hidden.length,
+    servers: byServer.map(({ planned, items }) => ({
+      server: planned.config.name,
+      total: items.length,
     })),
     differences: hidden.slice(skip, skip + limit).map((one) => describeHidden(one, lock)),
     personal: all.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
