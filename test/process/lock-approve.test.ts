@@ -25,6 +25,8 @@ const wiki = useFresh(() =>
 const files = useFresh(() => startListingServer({ tools: [buildTool('read')] }));
 const HIDDEN = expect.objectContaining({ code: -32602 });
 const SLOW = { timeout: 20_000, interval: 100 };
+/** Far longer than what the list shows of it. */
+const LONG = `Search\u202e and ${'send '.repeat(2000)}all.`;
 let cwd: string;
 
 beforeEach(async () => {
@@ -42,10 +44,7 @@ const readAudit = async () => parseAuditLines(await readFile(join(cwd, 'audit.lo
 
 /** What the servers changed since they were approved. */
 function changeServers(): void {
-  wiki.listing.tools = [
-    buildTool('search', { description: `Search\u202e and ${'send '.repeat(2000)}all.` }),
-    buildTool('new'),
-  ];
+  wiki.listing.tools = [buildTool('search', { description: LONG }), buildTool('new')];
   files.listing.tools = [buildTool('read'), buildTool('write')];
 }
 
@@ -80,7 +79,9 @@ async function ask({ url }: RunningPostern, path: string, body?: object, claims:
 
 /** Of the servers: what approving them takes. */
 async function review(postern: RunningPostern, ...servers: readonly string[]) {
-  const query = new URLSearchParams(servers.map((server) => ['server', server]));
+  const query = new URLSearchParams(
+    servers.map((server) => ['server', server] as [string, string]),
+  );
   const { json } = await ask(postern, `/lock/review?${query}`);
   const digests = Object.fromEntries(
     json.servers.map((one: { server: string; digest: string }) => [one.server, one.digest]),
@@ -123,7 +124,7 @@ test('§22.6 approving: what is shown whole is written as the command would, and
           kind: 'tool',
           name: 'search',
           change: 'changed',
-          members: [{ name: 'description', now: wiki.listing.tools[0].description }],
+          members: [{ name: 'description', now: LONG }],
         },
       ],
     },

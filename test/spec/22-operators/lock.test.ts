@@ -53,6 +53,8 @@ test('§22.4 operators: what the lock hides: what is new in full, and of what ch
     command: 'postern lock',
     total: 3,
     personal: ['wiki'],
+    servers: [{ server: 'files', total: 3 }],
+    obstacle: 'This gateway was not told where postern.lock lies.',
     differences: [
       {
         server: 'files',

@@ -45,20 +45,29 @@ export async function askServer(planned: PlannedServer, clock: Clock): Promise<A
       ending.abort();
     });
   });
-  const { lists, use } = planned.server;
+  async function readNow(): Promise<ReadServer> {
+    const read = await planned.server.use((upstream) =>
+      readServer(upstream, GATEWAY_CALLER, ending.signal),
+    );
+    await renewServed(planned, read);
+    return read;
+  }
+
   try {
-    const read = await Promise.race([
-      use((upstream) => readServer(upstream, GATEWAY_CALLER, ending.signal)),
-      tooLate,
-    ]);
-    for (const list of ['tools', 'prompts'] as const) {
-      const served = lists.peek(list, GATEWAY_CALLER);
-      if (served !== undefined && served.fingerprint !== read[list].fingerprint)
-        lists.invalidate(list, GATEWAY_CALLER);
-    }
+    const read = await Promise.race([readNow(), tooLate]);
     return { planned, read, found: await toLockedServer(read, clock) };
   } finally {
     cancel();
+  }
+}
+
+async function renewServed({ server }: PlannedServer, read: ReadServer): Promise<void> {
+  const { lists } = server;
+  for (const list of ['tools', 'prompts'] as const) {
+    const served = lists.peek(list, GATEWAY_CALLER);
+    if (served === undefined || served.fingerprint === read[list].fingerprint) continue;
+    lists.invalidate(list, GATEWAY_CALLER);
+    await lists.load(list, GATEWAY_CALLER);
   }
 }
 
