@@ -34,9 +34,11 @@ interface Start {
   readonly path?: string;
   /** What the system says before the file is written, of a user who is not root. */
   readonly obstacle?: string;
+  /** Before the file is written. */
+  readonly beforeSave?: () => Promise<void>;
 }
 
-async function start({ mcpServers, text, env: more, path: given, obstacle }: Start) {
+async function start({ mcpServers, text, env: more, path: given, ...how }: Start) {
   const folder = closeAfterTest(await createTemporaryFolder());
   const path = given ?? join(folder.path, 'postern.lock');
   if (text !== undefined) await writeFile(path, text);
@@ -49,8 +51,9 @@ async function start({ mcpServers, text, env: more, path: given, obstacle }: Sta
       storedLock: {
         path,
         read: () => readLockFile(path),
-        findObstacle: async () => obstacle ?? findLockObstacle(path),
+        findObstacle: async () => how.obstacle ?? findLockObstacle(path),
         async save(file) {
+          await how.beforeSave?.();
           await saveLockFile(path, file);
           await gateway.reload({ mcpServers }, createLock(file));
           return true;
@@ -175,4 +178,34 @@ test('§22.6 approving: what this process saw approved is shown beside what the 
       members: [{ name: 'description', before: 'Does read.', now: 'Sends all.' }],
     },
   ]);
+});
+
+test('§22.6 approving: while one operator’s approval is written, the next one waits, and changes nothing of it', async () => {
+  const files = await serveForTest({ tools: [buildTool('read')] });
+  const wiki = await serveForTest({ tools: [buildTool('search')] });
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let saves = 0;
+  const { gateway, path } = await start({
+    mcpServers: { files: files.url, wiki: wiki.url },
+    async beforeSave() {
+      saves += 1;
+      if (saves === 1) await released;
+    },
+  });
+  const { servers } = (await ask(gateway, '/lock/review')).json;
+  const approve = (at: number) =>
+    ask(gateway, '/lock', { servers: { [servers[at].server]: servers[at].digest } });
+  const one = approve(0);
+  await expect.poll(() => saves).toBe(1);
+  const asked = wiki.count('tools/list');
+  const two = approve(1);
+  await expect.poll(() => wiki.count('tools/list')).toBeGreaterThan(asked);
+  await ask(gateway, '/lock/review');
+  expect(saves).toBe(1);
+  release();
+  expect([(await one).status, (await two).status]).toEqual([200, 200]);
+  expect([...(readLockFile(path)?.servers.keys() ?? [])]).toEqual(['files', 'wiki']);
 });
