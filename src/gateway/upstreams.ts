@@ -30,6 +30,7 @@ import {
 } from '../features/upstreams/catalog/upstream-catalogs.ts';
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
+import type { StoredLock } from '../features/upstreams/lock/stored-lock.ts';
 import { createRedeemAnswers } from '../features/upstreams/relay/redeemed-answers.ts';
 import { createRelayCall } from '../features/upstreams/relay/relay-call.ts';
 import { createSuspendedCalls } from '../features/upstreams/relay/suspended/suspended-calls.ts';
@@ -60,6 +61,8 @@ export interface UpstreamParts {
   readonly clientOf: ClientOf;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
+  /** What operators approve is written there; undefined where this process knows no file. */
+  readonly storedLock: StoredLock | undefined;
 }
 
 export interface GatewayUpstreams {
@@ -71,6 +74,7 @@ export interface GatewayUpstreams {
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
+  readonly lockApproval: UpstreamCatalogs['lockApproval'];
   previewAccess(
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
   ): Promise<AccessPreview>;
@@ -127,6 +131,8 @@ export async function openUpstreams(
     getSeal,
     sessionKeyPrefix: keyPrefix,
     sessionTtlSeconds: ttlSeconds,
+    storedLock: parts.storedLock,
+    hasReplicas: config.store.kind === 'redis',
     clock,
     log,
     metrics,
@@ -157,6 +163,7 @@ export async function openUpstreams(
       })),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
+    lockApproval: catalogs.lockApproval,
     previewAccess: (options) =>
       previews.run(() =>
         catalogs.previewAccess({

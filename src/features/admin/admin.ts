@@ -17,6 +17,7 @@ import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
 import type { RuleCaller, RuleDecision } from '../rules/rules.ts';
+import type { Approved, LockApproval } from '../upstreams/catalog/lock-approval.ts';
 import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
@@ -26,7 +27,8 @@ import type { PersonIndex } from './person-index.ts';
 import { type AdminPageRequest, type AdminPlace, renderCursor } from './read-page-request.ts';
 import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { findRemedy } from './remedies.ts';
-import { renderDifference, renderLockCommand } from './render-difference.ts';
+import { EXCERPT, renderDifference, renderLockCommand } from './render-difference.ts';
+import { renderReviews } from './render-review.ts';
 
 /** As the page names what was counted. */
 const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
@@ -59,6 +61,8 @@ export interface AdminSources
         options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
       ) => Promise<AccessPreview>)
     | undefined;
+  /** Undefined without a configuration file. */
+  readonly lockApproval: LockApproval | undefined;
   /** Of the configuration file, as it was named at the start; the lock lies beside it. */
   readonly configPath: string | undefined;
 }
@@ -79,7 +83,11 @@ export interface Admin {
   listServers(): JsonObject;
   /** @throws GatewayError `server_not_found`. */
   listTools(server: string, request: PageRequest): JsonObject;
-  listLockDifferences(request: PageRequest): JsonObject;
+  listLockDifferences(request: PageRequest): Promise<JsonObject>;
+  /** What approving them would change. @throws GatewayError as `LockApproval.review`. */
+  reviewLock(servers: readonly string[]): Promise<JsonObject>;
+  /** @throws GatewayError as `LockApproval.approve`. */
+  approveLock(digests: ReadonlyMap<string, string>): Promise<Approved>;
   /** What somebody sees. */
   previewAccess(caller: RuleCaller, request: PageRequest): Promise<JsonObject>;
 }
@@ -182,7 +190,7 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
     return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
   },
-  listLockDifferences({ from, limit }) {
+  async listLockDifferences({ from, limit }) {
     const skip = from?.skip ?? 0;
     const found = sources.listLockDifferences({ skip, limit });
     const command = renderLockCommand(sources.configPath);
@@ -191,10 +199,17 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       isLocked: true,
       command,
       ...found,
-      differences: found.differences.map(renderDifference),
+      obstacle: await sources.lockApproval?.findObstacle(),
+      differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
       ...renderNextOf(found.total, skip + limit),
     };
   },
+  async reviewLock(servers) {
+    const reviews = (await sources.lockApproval?.review(servers)) ?? fail('lock_not_approvable');
+    return { servers: renderReviews(reviews) };
+  },
+  approveLock: async (digests) =>
+    sources.lockApproval?.approve(digests) ?? fail('lock_not_approvable'),
   async previewAccess(caller, { from, limit }) {
     const skip = from?.skip ?? 0;
     const found = (await sources.previewAccess?.({ caller, skip, limit })) ?? NO_PREVIEW;
