@@ -4,6 +4,7 @@ import { UnauthorizedError } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { readBaseUrl } from '../src/cli/connect/connect.ts';
 import { type Authorization, createAuthorization } from './demo/authorization.ts';
 import { listenForCallback } from './demo/callback.ts';
 import { explainError } from './demo/explain-error.ts';
@@ -11,10 +12,10 @@ import { exploreCatalog } from './demo/explore-catalog.ts';
 import { createTranscript } from './demo/transcript.ts';
 import { readOptions } from './read-options.ts';
 
-const DEFAULT_URL = 'http://localhost:3000/mcp';
 const USAGE = `Usage: npm run demo -- [--token] [url]
 
-An official MCP client goes the whole way at the gateway of this address (default ${DEFAULT_URL}).
+An official MCP client goes the whole way at the gateway of this address (default
+BASE_URL or PORT of the environment or .env, else http://localhost:3000).
 
   --token    log in, and print only the access token on standard output
   --help     this text`;
@@ -81,7 +82,7 @@ function readArguments(): { url: URL; tokenOnly: boolean } {
     allowPositionals: true,
     options: { token: { type: 'boolean', default: false } },
   });
-  const [given = DEFAULT_URL, ...more] = positionals;
+  const [given = readBaseUrl(), ...more] = positionals;
   const target = /^https?:\/\//.test(given) && URL.canParse(given) ? new URL(given) : undefined;
   if (target === undefined || more.length > 0) {
     console.error(`The demo takes one address that begins with http:// or https://.\n\n${USAGE}`);

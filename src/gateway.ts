@@ -34,6 +34,7 @@ import { createClientOf } from './features/rules/client-of.ts';
 import { createLogo } from './features/site/logo.ts';
 import type { ServerFacts } from './features/upstreams/catalog/upstream-catalogs.ts';
 import type { Lock } from './features/upstreams/lock/lock.ts';
+import type { StoredLock } from './features/upstreams/lock/stored-lock.ts';
 import { createOperatorEndpoints, createSealPerson, noteRefusals } from './gateway/admin.ts';
 import { createAuthorizationEndpoints } from './gateway/authorization.ts';
 import { openObservation } from './gateway/observation.ts';
@@ -59,6 +60,8 @@ export interface Deps {
   readonly file: GatewayFile;
   /** What was approved of what those servers say of themselves; without it everything is. */
   readonly lock: Lock;
+  /** Where that is written to when operators approve; without it they cannot at their page. */
+  readonly storedLock: StoredLock;
   /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
   readonly environment: UpstreamParts['environment'];
   /** What is counted; nothing is with `METRICS_ENABLED=false`. */
@@ -187,6 +190,7 @@ export async function createGateway(
             log,
             metrics,
             tracing,
+            storedLock: overrides.storedLock,
           },
         ).catch(closeStore);
   const mcp = createMcp(config.mcp, {
@@ -252,6 +256,7 @@ export async function createGateway(
           listServers: () => upstreams?.listServers() ?? [],
           listServerTools: (name, part) => upstreams?.listServerTools(name, part),
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
+          lockApproval: upstreams?.lockApproval,
           previewAccess: upstreams?.previewAccess,
         })
       : [];

@@ -134,7 +134,10 @@ function openAnnouncements(): (message: Announcement | Note) => void {
   return (message) => void process.send?.(message, undefined, undefined, () => {});
 }
 
-/** `3 tools, 2 servers, 1 session kept` */
+/**
+ * `3 tools, 1 session kept`, or with servers `2 servers, 1 tool of the gateway itself`: how many tools a server has is said once
+ * it has answered.
+ */
 async function summarize(
   gateway: Gateway,
   catalog: Catalog,
@@ -144,9 +147,10 @@ async function summarize(
     setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;
   const servers = setup?.file.servers.length ?? 0;
   const sessions = await gateway.countSessions().catch(() => 0);
+  const ownTools = count(tools, 'tool');
   return [
-    count(tools, 'tool'),
-    ...(servers === 0 ? [] : [count(servers, 'server')]),
+    ...(servers === 0 ? [ownTools] : [count(servers, 'server')]),
+    ...(servers === 0 || tools === 0 ? [] : [`${ownTools} of the gateway itself`]),
     ...(sessions === 0 ? [] : [`${count(sessions, 'session')} kept`]),
   ].join(', ');
 }

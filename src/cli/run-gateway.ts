@@ -32,7 +32,7 @@ export async function runGateway(
   handleEnd(() => close());
   const gateway = await openGateway(
     config,
-    { ...deps, ...(configFile && toDeps(configFile.setup)) },
+    { ...deps, ...(configFile && toDeps(configFile)) },
     options.describeWithPort,
   );
   const stopFollowing = configFile?.follow({
@@ -52,9 +52,10 @@ export async function runGateway(
   return gateway;
 }
 
-const toDeps = ({ file, lock }: Setup): Partial<Deps> => ({
+const toDeps = ({ setup: { file, lock }, storedLock }: ConfigFile): Partial<Deps> => ({
   file,
   ...(lock && { lock }),
+  storedLock,
   environment: process.env,
 });
 

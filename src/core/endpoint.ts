@@ -71,8 +71,8 @@ export interface ChosenLimit {
 }
 
 export interface LoginSearch {
-  /** Whether this process knows, without a look at the store, that there is one. */
-  readonly isKnown: boolean;
+  /** Of the login, where this process knows it without a look at the store. */
+  readonly knownId: string | undefined;
   /** Without effect. */
   find(): Promise<KnownLogin | undefined>;
 }

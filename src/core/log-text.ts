@@ -11,10 +11,9 @@ export function renderLogText(json: string): string {
   const { level, time, msg, ...facts } = line;
   const clock = new Date(String(time)).toTimeString().slice(0, 'hh:mm:ss'.length);
   const message = toOneLine(msg);
-  const told = Object.entries(facts).map(([name, fact]) => [name, toOneLine(fact)] as const);
-  const rest = told
-    .filter(([, fact]) => !message.includes(fact))
-    .map(([name, fact]) => `${name}: ${fact}`);
+  const rest = Object.entries(facts)
+    .filter(([, fact]) => !message.includes(toOneLine(fact)))
+    .map(([name, fact]) => `${name}: ${quoteFact(fact)}`);
   const end = rest.length === 0 ? '' : ` (${rest.join(', ')})`;
   return `${clock} ${MARKS[String(level)] ?? ' '} ${message}${end}\n`;
 }
@@ -24,3 +23,9 @@ const toOneLine = (value: unknown): string =>
   typeof value === 'string'
     ? toVisibleJson(value).slice(1, -1).replaceAll('\\"', '"')
     : toVisibleJson(value);
+
+/** As logfmt does: a value that could be read as two, or as the end of the facts, stands between quotation marks. */
+const quoteFact = (fact: unknown): string =>
+  typeof fact === 'string' && !PLAIN.test(fact) ? toVisibleJson(fact) : toOneLine(fact);
+
+const PLAIN = /^[^\s"'`,()=\\]+$/;

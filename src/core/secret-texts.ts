@@ -19,6 +19,15 @@ const ASSIGNMENT = /^-{0,2}([\w.-]{1,100})(?:=|:\s*)(?:(?:Bearer|Basic|Token)\s+
 
 const OPTION = /^--?[\w-]{1,100}$/;
 
+/** `-v`, `--verbose`, `--log-level=2`: in words, as values are not. */
+const OPTION_IN_WORDS = /^(?:-[a-z]?|--(?:[a-z]+(?:-[a-z]+)*(?:=.*)?)?)$/is;
+
+/** `--header=X-Api-Key: …`, `--env=TOKEN=…`: an assignment in the value of another. */
+const NESTED = /^(-{1,2}[\w-]{1,100}=)(.+)$/s;
+
+/** `"apiKey": "…"` in JSON that is written as one argument. */
+const JSON_MEMBER = /"([^"\\]{1,100})"\s*:\s*"((?:[^"\\]|\\.)+)"/dgs;
+
 /** `scheme://user:password@host`; alone, what stands before the @ is a secret, too. */
 const USER_INFO = /[a-z][a-z0-9+.-]{0,30}:\/\/(?:([^\s/?#@:]*):)?([^\s/?#@]+)@/dgi;
 
@@ -35,6 +44,23 @@ interface SecretPart {
 /** The parts that look like secrets of what a program is called with; in a URL also as a program would decode them. */
 export const findSecretArguments = (args: readonly string[]): readonly string[] =>
   args.flatMap((text, index) => findInArgument(text, args[index - 1]));
+
+/** A whole command line with something else in place of each secret that stands in it. */
+export const replaceSecretsOfCommand = (
+  command: string,
+  replace: (secret: string, name: string) => string,
+): string =>
+  command
+    .split(/(\s+)/)
+    .map((word, index, words) => replaceSecrets(word, words[index - 2], replace))
+    .join('');
+
+/** What is left where secrets were replaced: `Bearer …`, and a long word of letters and several digits, as tokens are. */
+export const looksLikeSecret = (text: string): boolean =>
+  LIKE_SECRET.test(text.replace(/\$\{[^}]*\}/g, ' '));
+
+const LIKE_SECRET =
+  /\b(?:Bearer|Basic)\s+[^\s"']{6,}|(?<![\w-])(?=[\w-]*[a-z])(?=(?:[a-z_-]*\d){4})[\w-]{20,}/i;
 
 const findInArgument = (text: string, before: string | undefined): readonly string[] =>
   findSecretParts(text, before).flatMap(({ start, end }) => {
@@ -86,6 +112,7 @@ function joinOverlaps(parts: readonly SecretPart[]): readonly SecretPart[] {
 
 function findSecretParts(text: string, before: string | undefined): readonly SecretPart[] {
   const assigned = [ASSIGNMENT.exec(text)].flatMap((match) => findPart(match, isSecretName));
+  const members = [...text.matchAll(JSON_MEMBER)].flatMap((match) => findPart(match, isSecretName));
   const ofUsers = [...text.matchAll(USER_INFO)].flatMap((match) =>
     findPart(match, () => true).map((part) => ({ ...part, name: 'password' })),
   );
@@ -99,6 +126,8 @@ function findSecretParts(text: string, before: string | undefined): readonly Sec
   }));
   return [
     ...assigned,
+    ...(assigned.length === 0 ? findNested(text) : []),
+    ...members,
     ...ofUsers,
     ...parameters,
     ...known,
@@ -106,6 +135,17 @@ function findSecretParts(text: string, before: string | undefined): readonly Sec
       ? [{ start: 0, end: text.length, name: before }]
       : []),
   ];
+}
+
+function findNested(text: string): readonly SecretPart[] {
+  const [, option = '', value = ''] = NESTED.exec(text) ?? [];
+  return [ASSIGNMENT.exec(value)]
+    .flatMap((match) => findPart(match, isSecretName))
+    .map(({ start, end, name }) => ({
+      start: option.length + start,
+      end: option.length + end,
+      name,
+    }));
 }
 
 /** Of an expression whose first group is a name, and whose second is the value. */
@@ -118,9 +158,9 @@ function findPart(
   return start !== undefined && end !== undefined && isSecret(name) ? [{ start, end, name }] : [];
 }
 
-/** `--token` before it, which has no value of its own. */
+/** `--token` before it, which has no value of its own. Some tokens begin with a hyphen. */
 const isValueOfSecretOption = (text: string, option: string): boolean =>
-  OPTION.test(option) && isSecretName(option) && !text.startsWith('-');
+  OPTION.test(option) && isSecretName(option) && !OPTION_IN_WORDS.test(text);
 
 function decode(text: string): string {
   try {

@@ -1,4 +1,5 @@
 // JSON in which nothing is invisible: for people who read it in a terminal, in a log or in version control.
+import { createUnseenPattern, PICTURE_FORM, UNSEEN } from './invisible.ts';
 
 /** As JSON, with what has no shape of its own, or changes that of others, as `\u` and four digits. */
 export const toVisibleJson = (value: unknown): string => escapeInvisible(JSON.stringify(value));
@@ -10,8 +11,8 @@ export const escapeInvisible = (json: string): string => json.replace(INVISIBLE,
 export const toAsciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[^\x20-\x7e]/gu, escapeUnits);
 
-/** Controls, formats (such as the marks that turn text around), separators but the space, and what is not assigned. */
-const INVISIBLE = /(?!\n)[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+/** With the spaces that are not the usual one, and without line feeds. */
+const INVISIBLE = createUnseenPattern(`${UNSEEN}\\p{Zs}`, `[\\n ]|${PICTURE_FORM}`);
 
 const escapeUnits = (character: string): string =>
   character

@@ -40,6 +40,8 @@ export interface AdminParts {
   readonly listServerTools: GatewayUpstreams['listServerTools'];
   readonly listLockDifferences: GatewayUpstreams['listLockDifferences'];
   /** Undefined without a configuration file. */
+  readonly lockApproval: GatewayUpstreams['lockApproval'] | undefined;
+  /** Undefined without a configuration file. */
   readonly previewAccess: GatewayUpstreams['previewAccess'] | undefined;
 }
 
@@ -65,12 +67,14 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       listServers: parts.listServers,
       listServerTools: parts.listServerTools,
       listLockDifferences: parts.listLockDifferences,
+      lockApproval: parts.lockApproval,
       previewAccess: parts.previewAccess,
       configPath: config.server.configFile,
     }),
     operators: createOperators({ store, ...admin }),
     endSession: parts.endSession,
     deleteClient: clients.delete,
+    clock: parts.clock,
     audit: parts.audit ?? noAudit,
     getTraceId: parts.getTraceId,
     clientOf: parts.clientOf,

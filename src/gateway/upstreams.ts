@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
 import type { Fetch } from '../core/fetch-with-limits.ts';
 import type { GatewayFile, UpstreamConfig } from '../core/gateway-file/gateway-file.ts';
 import type { Log } from '../core/log.ts';
@@ -10,6 +11,7 @@ import type { ProviderMetadata } from '../core/provider/provider-metadata.ts';
 import type { Seal } from '../core/seal/seal.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Tracing } from '../core/tracing/tracing.ts';
+import { createWorkQueue } from '../core/work-queue.ts';
 import { LISTING_CONTEXT } from '../features/mcp/catalog/listing-context.ts';
 import type { OwnCatalog } from '../features/mcp/catalog/own-catalog.ts';
 import { joinPolicies } from '../features/policy/policy.ts';
@@ -29,6 +31,7 @@ import {
 import { createIdentityEndpoints } from '../features/upstreams/credentials/endpoints.ts';
 import type { Lock } from '../features/upstreams/lock/lock.ts';
 import { createLockPolicy } from '../features/upstreams/lock/lock-policy.ts';
+import type { StoredLock } from '../features/upstreams/lock/stored-lock.ts';
 import { createRedeemAnswers } from '../features/upstreams/relay/redeemed-answers.ts';
 import { createRelayCall } from '../features/upstreams/relay/relay-call.ts';
 import { createSuspendedCalls } from '../features/upstreams/relay/suspended/suspended-calls.ts';
@@ -58,6 +61,8 @@ export interface UpstreamParts {
   readonly metrics: Metrics;
   /** Undefined where nothing is traced. */
   readonly tracing: Tracing | undefined;
+  /** What operators approve is written there; undefined where this process knows no file. */
+  readonly storedLock: StoredLock | undefined;
 }
 
 export interface GatewayUpstreams {
@@ -69,6 +74,7 @@ export interface GatewayUpstreams {
   listServers(): readonly (ServerFacts & { readonly processes: number | undefined })[];
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
+  readonly lockApproval: UpstreamCatalogs['lockApproval'];
   previewAccess(
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
   ): Promise<AccessPreview>;
@@ -128,9 +134,22 @@ export async function openUpstreams(
     getSeal,
     sessionKeyPrefix: keyPrefix,
     sessionTtlSeconds: ttlSeconds,
+    storedLock: parts.storedLock,
+    hasReplicas: config.store.kind === 'redis',
     clock,
     log,
     metrics,
+  });
+
+  // Each takes turns with calls; several at once would take as many turns.
+  const previews = createWorkQueue({
+    maxRunning: 1,
+    maxWaiting: MAX_WAITING_PREVIEWS,
+    createRefusal: () =>
+      new GatewayError('overloaded', {
+        details: 'Other operators are looking at rules. Try again in a moment.',
+        headers: { 'Retry-After': '1' },
+      }),
   });
 
   return {
@@ -147,14 +166,15 @@ export async function openUpstreams(
       })),
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
-    async previewAccess(options) {
-      const ownRules = await createRules(setup.file.rules, { clock });
-      return catalogs.previewAccess({
-        ...options,
-        rules: ownRules,
-        listingContext: LISTING_CONTEXT,
-      });
-    },
+    lockApproval: catalogs.lockApproval,
+    previewAccess: (options) =>
+      previews.run(() =>
+        catalogs.previewAccess({
+          ...options,
+          rules: rules.withOwnMemory(),
+          listingContext: LISTING_CONTEXT,
+        }),
+      ),
     needsClients,
     async reload(next) {
       const compiled = await createRules(next.file.rules, { clock });
@@ -168,6 +188,9 @@ export async function openUpstreams(
     },
   };
 }
+
+/** Of operators, whose page asks for one at a time. */
+const MAX_WAITING_PREVIEWS = 20;
 
 const openTraced =
   (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>

@@ -1,12 +1,20 @@
 // §22.5: the operators' page, as an operator goes through it.
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import {
+  findLockObstacle,
+  readLockFile,
+  saveLockFile,
+} from '../../src/cli/lock/lock-file-on-disk.ts';
 import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../src/features/upstreams/lock/lock.ts';
+import type { StoredLock } from '../../src/features/upstreams/lock/stored-lock.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { approve } from '../support/oauth/login-browser.ts';
 import { findSerious } from '../support/site/axe.ts';
 import { logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
+import { createTemporaryFolder } from '../support/temporary-folder.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 import { parseServers } from '../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest } from '../support/upstreams/listing-server.ts';
@@ -124,6 +132,7 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
   const names = [
     '<img src=x onerror=alert(1)>',
     '\u202egnp.exe',
+    'An\u3164n\ufe0f ⚠️',
     '{{ 1 + 1 }}',
     `long${'A'.repeat(900)}`,
   ];
@@ -139,7 +148,9 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
   await page.getByRole('button', { name: 'Clients', exact: true }).click();
   await page.getByText(names[0] ?? '').waitFor();
   const shown = await page.getByRole('heading', { level: 3 }).allInnerTexts();
-  expect(shown).toEqual(expect.arrayContaining([names[0], '\\u{202e}gnp.exe', names[2]]));
+  expect(shown).toEqual(
+    expect.arrayContaining([names[0], '\\u{202e}gnp.exe', 'An\\u{3164}n\\u{fe0f} ⚠️', names[3]]),
+  );
   expect(Math.max(...shown.map((text) => text.length))).toBeLessThan(210);
   expect(await page.locator('.ad-list img').count()).toBe(0);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
@@ -229,6 +240,66 @@ test('§22.5 operators: what the lock hides, as it was and as it is, and how to 
   expect(await findSerious(page)).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
   expect(complaints).toEqual([]);
+});
+
+test('§22.6 operators: approve what they were shown whole, server by server or all at once', async () => {
+  const long = `Sends\u202e ${'all '.repeat(2000)}to us.`;
+  const files = await serveForTest({ tools: [buildTool('read'), buildTool('write')] });
+  const wiki = await serveForTest({ tools: [buildTool('search', { description: long })] });
+  const notes = await serveForTest({ tools: [buildTool('jot')] });
+  const file = await parseServers({
+    mcpServers: { files: files.url, wiki: wiki.url, notes: notes.url },
+  });
+  const folder = closeAfterTest(await createTemporaryFolder());
+  const path = join(folder.path, 'postern.lock');
+  await saveLockFile(path, { servers: new Map() });
+  const storedLock: StoredLock = {
+    path,
+    read: () => readLockFile(path),
+    findObstacle: () => findLockObstacle(path),
+    async save(next) {
+      await saveLockFile(path, next);
+      await other.service.reload({ file, lock: createLock(next) });
+      return true;
+    },
+  };
+  const lock = createLock({ servers: new Map() });
+  const other = closeAfterTest(
+    await startSiteBrowser({ env: OPERATORS, deps: { file, lock, storedLock } }),
+  );
+  const { page, complaints } = await other.open('/admin', {
+    viewport: { width: 390, height: 844 },
+  });
+  await logInToPlayground(page);
+  const open = (name: string) => page.getByRole('button', { name, exact: true }).click();
+  await open('Not approved');
+  await open('Approve wiki');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('heading', { name: 'wiki tool search' }).waitFor();
+  expect(await dialog.locator('pre').first().textContent()).toBe(
+    long.replace('\u202e', '\\u{202e}'),
+  );
+  expect(await findSerious(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+  wiki.listing.tools = [buildTool('search', { description: 'Sends less.' })];
+  await dialog.getByRole('button', { name: 'Approve wiki' }).click();
+  await dialog.getByRole('alert').getByText('has changed since you looked').waitFor();
+  await dialog.getByRole('button', { name: 'Look again' }).click();
+  await dialog.getByText('Sends less.').waitFor();
+  await dialog.getByRole('button', { name: 'Approve wiki' }).click();
+  await page.getByText('Approved: wiki. Clients see it now.').waitFor();
+  expect([...(readLockFile(path)?.servers.keys() ?? [])]).toEqual(['wiki']);
+
+  await open('Approve all');
+  await dialog.getByRole('heading', { name: 'files tool write' }).waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  expect(readLockFile(path)?.servers.has('files')).toBe(false);
+  await open('Approve all');
+  await dialog.getByRole('button', { name: 'Approve files, notes' }).click();
+  await page.getByText('Approved: files, notes. Clients see it now.').waitFor();
+  await page.getByText('Everything that the servers say was approved.').waitFor();
+  // The only complaint: that the first one was refused.
+  expect(complaints).toEqual([expect.stringContaining('409')]);
 });
 
 test('§22.5 operators: which tools somebody sees, and by which rule', async () => {

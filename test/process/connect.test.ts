@@ -49,7 +49,17 @@ test('§20.3 connect: the address may stand behind the client', async () => {
 });
 
 test.each([
-  { args: ['cursor', 'c.example'], says: 'URL: "c.example" is not ' },
+  { args: ['localhost:4800'], url: 'http://localhost:4800/mcp' },
+  { args: ['127.0.0.1:4800/mcp'], url: 'http://127.0.0.1:4800/mcp' },
+  { args: ['--url', 'localhost:4800'], url: 'http://localhost:4800/mcp' },
+  { args: ['c.example'], url: 'https://c.example/mcp' },
+])('§20.3 connect: the address $args without a scheme is $url', async ({ args, url }) => {
+  const { stdout } = await connect(['cursor', ...args]);
+  expect(stdout).toContain(`"url": "${url}"`);
+});
+
+test.each([
+  { args: ['cursor', 'c example'], says: 'URL: "c example" is not ' },
   {
     args: ['cursor', 'https://c.example', '--url', 'https://d.example'],
     says: 'The address is given twice',

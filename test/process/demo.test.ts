@@ -25,6 +25,24 @@ test('§5 the demo: without login there is no token to get, which it says', {
   expect(demo.stderr).not.toContain('Everything works.');
 });
 
+test.each([
+  ['PORT', (port: number) => String(port)],
+  ['BASE_URL', (port: number) => `http://localhost:${port}`],
+] as const)(
+  '§5 the demo: without an address it goes to the gateway that %s names',
+  {
+    timeout: 60_000,
+  },
+  async (variable, describePort) => {
+    const { port } = await startPostern({ AUTH_REQUIRED: 'false' });
+    const demo = await runPostern(
+      { [variable]: describePort(Number(port)) },
+      { npm: true, args: ['-s', 'demo', '--', '--token'] },
+    );
+    expect(demo.stderr).toContain(`Connecting to http://localhost:${port}/mcp`);
+  },
+);
+
 test('§5 the demo: of another catalogue it lists what there is, and calls nothing', {
   timeout: 60_000,
 }, async () => {

@@ -23,10 +23,21 @@ async function startDev(env: Readonly<Record<string, string>> = {}) {
   const mcpServers = {
     everything: { command: process.execPath, args: [EVERYTHING] },
     broken: { command: 'no-such-program' },
+    late: {
+      command: '/bin/sh',
+      args: ['-c', `test -e ready && exec '${process.execPath}' '${EVERYTHING}'`],
+      cwd,
+    },
   };
   await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers }));
   const port = await freePort();
-  const command = `exec '${process.execPath}' '${MAIN}' dev --config mcp.json --port ${port}`;
+  const terminal = openTerminal(`dev --config mcp.json --port ${port}`, cwd, env);
+  const makeReady = () => writeFile(join(cwd, 'ready'), '');
+  return { ...terminal, makeReady, url: `http://127.0.0.1:${port}` };
+}
+
+function openTerminal(args: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
+  const command = `exec '${process.execPath}' '${MAIN}' ${args}`;
   const terminal = spawn(SCRIPT, ['-qfec', command, '/dev/null'], {
     cwd,
     env: { PATH: process.env.PATH, SHELL: '/bin/sh', AUTH_REQUIRED: 'false', ...env },
@@ -39,7 +50,7 @@ async function startDev(env: Readonly<Record<string, string>> = {}) {
     printed += piece.replaceAll('\r\n', '\n');
   });
   const press = (key: string) => void terminal.stdin.write(key);
-  return { printed: () => printed, press, ended, url: `http://127.0.0.1:${port}` };
+  return { printed: () => printed, press, ended };
 }
 
 test.skipIf(!hasTerminal)(
@@ -60,6 +71,30 @@ test.skipIf(!hasTerminal)(
     await expect(fetch(dev.url)).rejects.toThrow();
   },
 );
+
+test.skipIf(!hasTerminal)(
+  '§20.1 dev: of a server that failed it says once that it answers again, and no time that passes',
+  async () => {
+    const dev = await startDev();
+    await expect.poll(dev.printed, START).toMatch(/^ {2}✗ late /m);
+    expect(dev.printed()).not.toMatch(/^ {2}✗ .*started again in/m);
+    await dev.makeReady();
+    await expect.poll(dev.printed, START).toMatch(/^ {2}✓ late {8}answers again, \d+ tools$/m);
+    dev.press('\u0003');
+    await dev.ended;
+    expect(dev.printed().match(/answers again/g)).toHaveLength(1);
+  },
+);
+
+test.skipIf(!hasTerminal)('§18.4 lock: a terminal gets lines for people', async () => {
+  const cwd = await makeFolder();
+  const mcpServers = { broken: { command: 'no-such-program' } };
+  await writeFile(join(cwd, 'mcp.json'), JSON.stringify({ mcpServers }));
+  const lock = openTerminal('lock --config mcp.json', cwd);
+  expect(await lock.ended).toBe(1);
+  expect(lock.printed()).toMatch(/^\S*\d\d:\d\d:\d\d ! The MCP server broken is not available: /m);
+  expect(lock.printed()).not.toContain('{"level"');
+});
 
 test.skipIf(!hasTerminal)('§20.1 dev: LOG_FORMAT=json wins over the terminal', async () => {
   const dev = await startDev({ LOG_FORMAT: 'json' });

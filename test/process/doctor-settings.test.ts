@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type DoctorHow, runDoctor } from '../support/gateway/doctor.ts';
 import { freePort } from '../support/gateway/ports.ts';
-import { type Env, endPosterns, makeFolder } from '../support/gateway/process.ts';
+import { type Env, endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
 import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { startProvider } from '../support/oauth/provider.ts';
@@ -33,6 +33,12 @@ const withoutEndpoints = (given: Env): Env =>
 
 const diagnose = (changed: Env = {}, how: DoctorHow = {}) =>
   runDoctor(undefined, { ...how, env: { ...env, ...changed } });
+
+/** The last line that doctor prints, which is wrapped. */
+async function readStart(given: Env): Promise<string> {
+  const { stdout } = await runPostern(given, { args: ['doctor'] });
+  return stdout.slice(stdout.indexOf('Start here:')).trimEnd().replaceAll('\n', ' ');
+}
 
 const issuerEnv = (): Env => ({
   OIDC_ISSUER: issuer.url,
@@ -117,12 +123,34 @@ describe('doctor without a URL: planted mistakes', () => {
     expect(find('provider.issuer').remedy).toContain(`set OIDC_ISSUER=${issuer.url}/ `);
   });
 
+  test('§20.2 doctor: a setting that is missing as its name is misspelled is told once, and begun with', async () => {
+    const { OIDC_ISSUER = '', OAUTH_CLIENT_ID: _, ...others } = env;
+    const misspelled = { ...others, OIDC_ISUER: OIDC_ISSUER };
+    const { code, failures, find, findings } = await runDoctor(undefined, { env: misspelled });
+    expect([code, failures]).toEqual([1, ['settings.misspelled', 'settings']]);
+    expect(find('settings.misspelled').setting).toBe('OIDC_ISSUER');
+    expect(find('settings').what).toMatch(/^OAUTH_CLIENT_ID is missing/);
+    expect(JSON.stringify(findings)).not.toContain('OIDC_ISSUER is missing');
+    expect(await readStart(misspelled)).toBe(
+      'Start here: OIDC_ISUER is set, but Postern has no such setting: rename it to OIDC_ISSUER, if that is what you meant.',
+    );
+  });
+
+  test('§20.2 doctor: a setting that is wrong as another spelling has its value: that is begun with', async () => {
+    const { OAUTH_CLIENT_SECRET = '', ...others } = env;
+    const misspelled = { ...others, OAUTH_CLIENT_SECRT: OAUTH_CLIENT_SECRET };
+    const { failures, find } = await runDoctor(undefined, { env: misspelled });
+    expect(failures).toContain('provider.client-secret');
+    expect(find('settings.misspelled').status).toBe('warning');
+    expect(await readStart(misspelled)).toContain('rename it to OAUTH_CLIENT_SECRET');
+  });
+
   test('§20.2 doctor: a wrong client secret', async () => {
     const { code, failures, find } = await diagnose({ OAUTH_CLIENT_SECRET: 'another' });
     expect([code, failures]).toEqual([1, ['provider.client-secret']]);
     expect(find('clients')).toMatchObject({
-      status: 'failure',
-      what: expect.stringContaining('No client could log in'),
+      status: 'unknown',
+      what: expect.stringContaining('Not tried'),
     });
     expect(find('provider.client-secret').setting).toContain('OAUTH_CLIENT_SECRET');
   });

@@ -121,6 +121,7 @@ test('§20.6 init: a client secret is taken from a file or from standard input',
     MCP_USER_RATE_LIMIT_MAX: '300',
     MCP_RATE_LIMIT_MAX: '10000',
     DCR_RATE_LIMIT_MAX: '200',
+    OAUTH_REFRESH_RATE_LIMIT_MAX: '1000',
   });
   const args = ['init', ...provider, '--client-secret', '-'];
   expect((await runPostern({}, { args, cwd, input: 'of the pipe\n' })).code).toBe(0);
@@ -217,10 +218,12 @@ test('§20.6 init --servers: no variable of .env is one that Node.js or a proxy 
   const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_AUTH_TOKEN: 'secret' };
   const mcpServers = { node: { command: 'x', env } };
   await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
-  expect((await init(cwd, '--yes', '--servers', 'mcp.json')).code).toBe(0);
+  const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(code).toBe(0);
   const written = parseEnv(read(cwd, '.env'));
   expect(Object.keys(written).filter((name) => name.startsWith('NODE_'))).toEqual([]);
   expect(written).toMatchObject({ SERVER_NODE_AUTH_TOKEN: 'secret' });
+  expect(stdout).toContain('SERVER_NODE_AUTH_TOKEN (NODE_AUTH_TOKEN has a meaning for Node.js');
 });
 
 test('§20.6 init --servers: names of other programs become names that the gateway takes', async () => {
@@ -233,8 +236,10 @@ test('§20.6 init --servers: names of other programs become names that the gatew
   );
   const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^ {2}my-db +name +renamed: it was my_db$/m);
-  expect(stdout).toMatch(/^ {2}my-server +name +renamed: it was My Server$/m);
+  expect(stdout).toMatch(
+    /^ {2}my-db +name +renamed: it was my_db\. A name here is a letter, then /m,
+  );
+  expect(stdout).toMatch(/^ {2}my-server +name +renamed: it was My Server\. /m);
   expect(read(cwd, 'postern.yaml')).toMatch(/^ {2}my-db:$[\s\S]*^ {2}my-server:$/m);
   const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
   expect(shown.code, shown.stdout).toBe(0);
@@ -292,7 +297,7 @@ test('§20.6 init --servers: secrets in arguments and URLs are moved into .env, 
   expect(yaml).toContain('mcp?key=${SEARCH_KEY}&lang=en&token=${SEARCH_TOKEN}');
   const table = stdout.slice(0, stdout.indexOf('Next:'));
   for (const row of [
-    /^ {2}my-db +name +renamed: it was my_db$/m,
+    /^ {2}my-db +name +renamed: it was my_db\. A name here is a letter, then /m,
     /^ {2}my-db +args\[2\] +moved to \.env: MY_DB_PASSWORD$/m,
     /^ {2}my-db +env\.DATABASE_URL +moved to \.env: MY_DB_DATABASE_URL_PASSWORD$/m,
     /^ {2}my-db +env\.MODE +left: it does not look like a secret$/m,
@@ -301,6 +306,99 @@ test('§20.6 init --servers: secrets in arguments and URLs are moved into .env, 
   ])
     expect(table).toMatch(row);
   expect(stdout).not.toMatch(/k-1|t-1|q-1|q-2|p%40ss/);
+});
+
+/** Longer than any word, as tokens are. */
+const LONG_TOKEN = 'A1b2C3d4E5f6G7h8I9j0K1l2';
+
+test.each([
+  { member: 'command', server: { command: 'npx -y server --token=hunter2' } },
+  { member: 'command', server: { command: 'npx -y server --api-key hunter2' } },
+  { member: 'args[0]', server: { command: 'x', args: ['--header=X-Api-Key: hunter2'] } },
+  {
+    member: 'args[1]',
+    server: { command: 'x', args: ['--header', 'Authorization: Bearer hunter2'] },
+  },
+  { member: 'args[0]', server: { command: 'x', args: ['--env=API_TOKEN=hunter2'] } },
+  { member: 'args[1]', server: { command: 'x', args: ['--token', '-hunter2'] } },
+  {
+    member: 'args[1]',
+    server: { command: 'x', args: ['--config', '{"a":1,"api_key": "hunter2"}'] },
+  },
+  {
+    member: 'env.CONFIG',
+    server: { command: 'x', env: { CONFIG: '{"db":{"password":"hunter2"}}' } },
+  },
+])(
+  '§20.6 init --servers: the secret in $member of $server.command $server.args is moved into .env',
+  async ({ member, server }) => {
+    const cwd = await makeFolder();
+    await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web: server } }));
+    const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+    expect(code).toBe(0);
+    expect(Object.values(parseEnv(read(cwd, '.env'))).join()).toContain('hunter2');
+    expect(stdout + read(cwd, 'postern.yaml')).not.toContain('hunter2');
+    expect(stdout).toContain(`web  ${member}  moved to .env: WEB_`);
+  },
+);
+
+test.each([
+  { member: 'command', server: { command: `npx server --header "X-Own: Bearer ${LONG_TOKEN}"` } },
+  { member: 'command', server: { command: `server ${LONG_TOKEN}` } },
+  { member: 'args[1]', server: { command: 'x', args: ['--header', `X-Own: ${LONG_TOKEN}`] } },
+  { member: 'args[0]', server: { command: 'x', args: [`{"values":["${LONG_TOKEN}"]}`] } },
+  { member: 'env.OWN', server: { command: 'x', env: { OWN: LONG_TOKEN } } },
+  {
+    member: 'headers.X-Own',
+    server: { url: 'https://a.example', headers: { 'X-Own': LONG_TOKEN } },
+  },
+  { member: 'url', server: { url: `https://a.example/${LONG_TOKEN}/mcp` } },
+])(
+  '§20.6 init --servers: of $member of $server.command $server.args the table says that it looks like a secret',
+  async (row) => {
+    const cwd = await makeFolder();
+    await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web: row.server } }));
+    const { stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+    expect(stdout).toContain(
+      `web  ${row.member}  left: it looks like a secret, move it yourself\n`,
+    );
+    expect(stdout).not.toContain(LONG_TOKEN);
+  },
+);
+
+test('§20.6 init --servers: a path, a package and an option are no secrets', async () => {
+  const cwd = await makeFolder();
+  const web = {
+    command: '/usr/local/lib/node_modules/.bin/server',
+    args: ['-y', '@modelcontextprotocol/server-filesystem@2025.11.5', '--auth', '--log-level=2'],
+  };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers: { web } }));
+  const { stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(stdout).not.toContain('From mcp.json');
+  expect(stdout).not.toContain('still holds');
+});
+
+test('§20.6 init --servers: it says of a server that it is disabled', async () => {
+  const cwd = await makeFolder();
+  const mcpServers = { web: { command: 'x', disabled: true } };
+  await writeFileIn(cwd, 'mcp.json', JSON.stringify({ mcpServers }));
+  const { stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
+  expect(stdout).toMatch(/^ {2}web +disabled +left: its tools are not offered until/m);
+});
+
+test.each([
+  { file: 'mcp.json', ignores: '\n/mcp.json\n', says: 'delete it. Until then, .gitignore keeps' },
+  { file: 'a[1].json', ignores: '\n/a\\[1\\].json\n', says: 'delete it. Until then, .gitignore' },
+  { file: '../mcp.json', ignores: '', says: 'delete it, or keep it out of Git.' },
+])('§20.6 init --servers: it says that $file still holds the secrets', async (row) => {
+  const cwd = join(await makeFolder(), 'inner');
+  mkdirSync(cwd);
+  const mcpServers = { web: { command: 'x', env: { API_KEY: 'k' } } };
+  await writeFileIn(cwd, row.file, JSON.stringify({ mcpServers }));
+  const { stdout } = await init(cwd, '--yes', '--servers', row.file);
+  expect(stdout).toContain(`${row.file} still holds the secrets: ${row.says}`);
+  expect(read(cwd, '.gitignore')).toContain(row.ignores);
+  expect(read(cwd, '.gitignore')).not.toContain('..');
 });
 
 test('§20.6 init --servers: a secret sets no other variable of .env', async () => {

@@ -152,6 +152,25 @@ describe('postern rules test', () => {
     ]);
   });
 
+  test.each([
+    ['files__red_file', 'files__read_file'],
+    ['serivce_ping', 'service_ping'],
+    ['notes__serach', 'notes__search'],
+  ])('§18.5 of a tool %s that is misspelled it asks whether %s was meant', async (name, meant) => {
+    const { mcpServers: _, ...others } = JSON.parse(file);
+    const mcpServers = { notes: { url: 'http://127.0.0.1:1/mcp' } };
+    const tools = { search: [computeFingerprint('tool', buildTool('search'))] };
+    const servers = { notes: { prompts: {}, tools } };
+    const found = await run([...BOTH, '--tool', name], {
+      'mcp.json': JSON.stringify({ ...others, mcpServers }),
+      'postern.lock': JSON.stringify({ version: 1, servers }),
+    });
+    expect(found.code).toBe(1);
+    expect(found.stdout).toContain(`Did you mean ${meant}?`);
+    const right = await run([...BOTH, '--tool', 'files__delete', '--json']);
+    expect(right.stderr).toBe('');
+  });
+
   test('§18.5 with JSON the patterns that fit nothing are on stderr', async () => {
     const { stdout, stderr } = await run([...BOTH, '--json']);
     expect(JSON.parse(stdout)).toHaveLength(5);

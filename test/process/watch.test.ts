@@ -71,7 +71,9 @@ test('§2.4 dev: the configuration file is loaded without a restart, and repaire
   await writeFileIn(cwd, 'p.yaml', 'mcpServers: { files: { command: "true" } }\n');
   await expect
     .poll(() => postern.stdout, SOON)
-    .toContain('Reloaded: p.yaml changed. 1 tool, 1 server.\n  Servers   files (runs true)\n');
+    .toContain(
+      'Reloaded: p.yaml changed. 1 server, 1 tool of the gateway itself.\n  Servers   files (runs true)\n',
+    );
   await writeFileIn(cwd, 'p.yaml', 'mcpServers: 1\n');
   await writeFileIn(cwd, '.env', 'METRICS_ENABLED=true\n');
   await expect.poll(() => postern.stderr, SOON).toContain('before .env changed is still served');

@@ -1,11 +1,12 @@
 import { ALL_CLIENT_SETUPS } from '../../core/client-setups.ts';
 import { baseUrl } from '../../core/config/rules.ts';
+import { addScheme } from '../add-scheme.ts';
 import { defineCommand } from '../command-line/command.ts';
 import { JSON_OUTPUT } from '../command-line/options.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 
 const findProblem = (url: string): string | undefined =>
-  baseUrl.parse(url) === undefined
+  baseUrl.parse(addScheme(url)) === undefined
     ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
     : undefined;
 
@@ -13,7 +14,7 @@ export const connectCommand = defineCommand({
   name: 'connect',
   summary: 'print how to add the gateway to an MCP client',
   description: [
-    'Without CLIENT it lists the clients. The address is URL (or --url), or BASE_URL of the environment or .env, or http://localhost:3000.',
+    'Without CLIENT it lists the clients. The address is URL (or --url), or BASE_URL of the environment or .env, or http://localhost:3000. Without a scheme, http is meant on this machine (localhost:3000) and https elsewhere.',
   ],
   operands: [
     {
@@ -61,6 +62,7 @@ export const connectCommand = defineCommand({
     if (address !== undefined && options.url !== undefined)
       throw new UsageError('The address is given twice: as URL, and by --url. Keep one.');
     const { connect } = await import('../connect/connect.ts');
-    connect({ ...options, client, url: address ?? options.url });
+    const url = address ?? options.url;
+    connect({ ...options, client, url: url === undefined ? undefined : addScheme(url) });
   },
 });

@@ -3,7 +3,7 @@ import { describeProtection, findLosses } from './find-losses.ts';
 import { onHangUp } from './hang-up.ts';
 import { type LoadSetup, summarizeSetup } from './load-setup.ts';
 import type { ReadSetup, Setup } from './read-setup.ts';
-import { watchFile } from './watch-file.ts';
+import { computeStamp, watchFile } from './watch-file.ts';
 
 /** What a process does with the file. */
 export interface FollowActions {
@@ -27,50 +27,63 @@ export interface WatchedFile {
   readonly stamp: string;
 }
 
-/** Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. */
-export function followConfigFile(options: FollowOptions): () => void {
+export interface Following {
+  /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
+  loadLock(): Promise<boolean>;
+  stop(): void;
+}
+
+/** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. */
+export function followConfigFile(options: FollowOptions): Following {
   const { watched, read, load, close, log } = options;
   const { path } = watched.file;
   let served = describeProtection(options.setup);
-  let isLoading = false;
+  let loading: Promise<boolean> | undefined;
   let isOutdated = false;
   let hasEnded = false;
   /** Since it was last loaded. */
   const changed = new Set<string>();
 
-  /** One after the other; of changes meanwhile the last one counts. */
-  async function reload(): Promise<void> {
+  /** One after the other; of changes meanwhile the last one counts. Resolves to whether that was loaded. */
+  function reload(): Promise<boolean> {
     isOutdated = true;
-    if (isLoading) return;
-    isLoading = true;
+    loading ??= loadWhileOutdated();
+    return loading;
+  }
+
+  async function loadWhileOutdated(): Promise<boolean> {
+    let isLoaded = false;
     while (isOutdated && !hasEnded) {
       isOutdated = false;
-      await loadOnce().catch((cause: unknown) => {
+      isLoaded = await loadOnce().catch((cause: unknown) => {
         log.error(
           'The configuration file could not be loaded. What was served before may be incomplete: restart the gateway.',
           { path, cause },
         );
+        return false;
       });
     }
-    isLoading = false;
+    loading = undefined;
+    return isLoaded;
   }
 
-  async function loadOnce(): Promise<void> {
+  async function loadOnce(): Promise<boolean> {
+    const lockStamp = computeStamp(watched.lock.path);
     const parsed = await read();
-    if (hasEnded) return;
+    if (hasEnded) return false;
     if (!parsed.isWhole && !fileWatch.isSettled()) {
       log.info(
         'The configuration file is being written. It is loaded once it has stayed the same for a second.',
         { path },
       );
-      return;
+      return false;
     }
     if (parsed.kind === 'problems') {
       log.error(
         'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
         { path, problems: parsed.problems },
       );
-      return;
+      return false;
     }
     const losses = findLosses(served, parsed.setup);
     if (losses.length > 0) {
@@ -78,14 +91,16 @@ export function followConfigFile(options: FollowOptions): () => void {
         'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
         { path, lost: losses },
       );
-      return;
+      return false;
     }
     const files = [...changed];
     changed.clear();
     await load(parsed.setup, files);
+    lockWatch.skip(lockStamp);
     served = describeProtection(parsed.setup);
     for (const warning of parsed.warnings) log.warn(warning);
     log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
+    return true;
   }
 
   const watch = (file: WatchedFile) =>
@@ -99,9 +114,15 @@ export function followConfigFile(options: FollowOptions): () => void {
   const fileWatch = watch(watched.file);
   const lockWatch = watch(watched.lock);
   onHangUp({ reload: () => void reload(), close });
-  return () => {
-    hasEnded = true;
-    fileWatch.stop();
-    lockWatch.stop();
+  return {
+    loadLock() {
+      changed.add(watched.lock.path);
+      return reload();
+    },
+    stop() {
+      hasEnded = true;
+      fileWatch.stop();
+      lockWatch.stop();
+    },
   };
 }

@@ -1,9 +1,10 @@
 // --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
 import type { Config } from '../../core/config/config.ts';
 import type { Log } from '../../core/log.ts';
+import type { StoredLock } from '../../features/upstreams/lock/stored-lock.ts';
 import { StartError } from '../start-error.ts';
 import { findLosses, type Protection } from './find-losses.ts';
-import type { FollowActions, WatchedFile } from './follow-config-file.ts';
+import type { FollowActions, Following, WatchedFile } from './follow-config-file.ts';
 import { summarizeSetup } from './load-setup.ts';
 import type { ReadSetup, Setup } from './read-setup.ts';
 
@@ -12,6 +13,8 @@ export interface ConfigFile {
   readonly setup: Setup;
   /** For the log. */
   readonly warnings: readonly string[];
+  /** What is saved is loaded while the file is followed. */
+  readonly storedLock: StoredLock;
   /**
    * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
    * is not loaded: the log says what is wrong with it.
@@ -34,11 +37,14 @@ export async function openConfigFile(
   const { readSetup } = await import('./read-setup.ts');
   const { computeStamp, waitUntilSettled } = await import('./watch-file.ts');
   const { followConfigFile } = await import('./follow-config-file.ts');
-  const { findLockPath } = await import('../lock/lock-file-on-disk.ts');
+  const { findLockObstacle, findLockPath, readLockFile, saveLockFile } = await import(
+    '../lock/lock-file-on-disk.ts'
+  );
   // The others serve meanwhile, by what they read before somebody began to write.
   if (served !== undefined) await waitUntilSettled(path);
   const watch = (one: string): WatchedFile => ({ path: one, stamp: computeStamp(one) });
-  const watched = { file: watch(path), lock: watch(findLockPath(path)) };
+  const lockPath = findLockPath(path);
+  const watched = { file: watch(path), lock: watch(lockPath) };
   const { findProgramUserProblems } = await import('../programs/check-program-users.ts');
   const { warnOfOwnUser } = await import('../programs/warn-of-own-user.ts');
   const read = async (): Promise<ReadSetup> => {
@@ -59,11 +65,24 @@ export async function openConfigFile(
   const { setup, warnings } = parsed;
   const losses = served === undefined ? [] : findLosses(served, setup);
   if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
+  let following: Following | undefined;
   return {
     path,
     setup,
     warnings,
-    follow: (actions) => followConfigFile({ setup, watched, read, ...actions }),
+    storedLock: {
+      path: lockPath,
+      read: () => readLockFile(lockPath),
+      findObstacle: () => findLockObstacle(lockPath),
+      async save(file) {
+        await saveLockFile(lockPath, file);
+        return (await following?.loadLock()) === true;
+      },
+    },
+    follow(actions) {
+      following = followConfigFile({ setup, watched, read, ...actions });
+      return following.stop;
+    },
   };
 }
 

@@ -40,6 +40,8 @@ export interface WatchFileOptions {
 export interface FileWatch {
   /** Whether the file is still what two looks in a row saw, so that nobody is writing it. */
   isSettled(): boolean;
+  /** What has this `computeStamp` was read: it is no news. */
+  skip(stamp: string): void;
   stop(): void;
 }
 
@@ -63,6 +65,9 @@ export function watchFile(options: WatchFileOptions): FileWatch {
 
   return {
     isSettled: () => isSettled && computeStamp(path) === last,
+    skip(stamp) {
+      told = stamp;
+    },
     stop: () => cancel(),
   };
 }

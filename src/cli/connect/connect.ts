@@ -38,7 +38,7 @@ export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: Connec
 const DEFAULT_PORT = '3000';
 
 /** As the gateway that is started in this folder would have it. */
-function readBaseUrl(): string {
+export function readBaseUrl(): string {
   const env = { ...readEnvFile()?.added, ...withoutEmpty(process.env) };
   return env.BASE_URL ?? `http://localhost:${env.PORT ?? DEFAULT_PORT}`;
 }

@@ -1,21 +1,14 @@
-import { isOnThisMachine } from '../../core/loopback.ts';
+import { addScheme } from '../add-scheme.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 
 const EXAMPLE = 'for example postern doctor https://mcp.example.com';
 
 /** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
 export function parseGatewayUrl(text: string): string {
-  const url = text.includes('://') ? text : addScheme(text);
+  const url = addScheme(text);
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(`${JSON.stringify(text)} is not the URL of a gateway, ${EXAMPLE}.`);
   }
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
-}
-
-function addScheme(text: string): string {
-  const secure = `https://${text}`;
-  return URL.canParse(secure) && isOnThisMachine(new URL(secure).hostname)
-    ? `http://${text}`
-    : secure;
 }

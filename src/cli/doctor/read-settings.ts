@@ -2,9 +2,14 @@
 import type { Config } from '../../core/config/config.ts';
 import { ConfigError } from '../../core/config/config-error.ts';
 import { loadConfig } from '../../core/config/load.ts';
-import { describeMisspelled, findMisspelledVariables } from '../../core/config/misspelled.ts';
+import {
+  describeMisspelled,
+  findMisspelledVariables,
+  type MisspelledVariable,
+} from '../../core/config/misspelled.ts';
 import { readSetup, type Setup } from '../config-file/read-setup.ts';
 import { type Finding, failure, warning } from './finding.ts';
+import { MISSPELLED } from './first-to-mend.ts';
 import type { Report } from './run-checks.ts';
 
 export interface UsableSettings {
@@ -28,9 +33,7 @@ export async function readSettings(report: Report): Promise<ReadSettings> {
 async function readAll(): Promise<ReadSettings> {
   try {
     const config = loadConfig(process.env);
-    const misspelled = findMisspelledVariables(process.env).map((one) =>
-      warning('settings.misspelled', describeMisspelled(one), { setting: one.nearest }),
-    );
+    const misspelled = findMisspelledVariables(process.env).map((one) => tell(warning, one));
     const { configFile: path } = config.server;
     if (path === undefined) return { findings: misspelled, usable: { config, setup: undefined } };
     const parsed = await readSetup(path, config);
@@ -41,9 +44,36 @@ async function readAll(): Promise<ReadSettings> {
     return { findings: [...misspelled, ...told], usable: { config, setup } };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { findings: mentionUrl(error.problems.map(refuse)), usable: undefined };
+    return { findings: explainProblems(error.problems), usable: undefined };
   }
 }
+
+/** What is missing because its name is misspelled is told as that alone, and first. */
+function explainProblems(problems: readonly string[]): readonly Finding[] {
+  const misspelled = findMisspelledVariables(process.env);
+  const told = misspelled.map(describeMisspelled);
+  const isCause = ({ nearest }: MisspelledVariable) =>
+    problems.some((problem) => problem.startsWith(describeMissing(nearest)));
+  const causes = misspelled.filter(isCause);
+  const others = problems.filter(
+    (problem) =>
+      !told.includes(problem) &&
+      !causes.some(({ nearest }) => problem.startsWith(describeMissing(nearest))),
+  );
+  return [
+    ...causes.map((one) => tell(failure, one)),
+    ...mentionUrl(others.map(refuse)),
+    ...misspelled.filter((one) => !isCause(one)).map((one) => tell(warning, one)),
+  ];
+}
+
+const describeMissing = (variable: string): string => `${variable} is missing`;
+
+const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
+  judge(MISSPELLED, describeMisspelled(one), {
+    setting: one.nearest,
+    remedy: `rename it to ${one.nearest}, if that is what you meant.`,
+  });
 
 /** A problem begins with its variable, or with the file. */
 const refuse = (problem: string): Finding => {
@@ -54,7 +84,7 @@ const refuse = (problem: string): Finding => {
 /** Who runs it elsewhere than the gateway meant one that runs. */
 const mentionUrl = (findings: readonly Finding[]): readonly Finding[] =>
   findings.map((finding) =>
-    finding.what.startsWith('OIDC_ISSUER is missing')
+    finding.what.startsWith(describeMissing('OIDC_ISSUER'))
       ? {
           ...finding,
           remedy:

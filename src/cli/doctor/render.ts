@@ -32,9 +32,12 @@ export function renderFinding(finding: Finding, hasColours: boolean): string {
   ].join('\n');
 }
 
-/** Before what to do, unless the line begins with it anyway. */
-const nameSetting = ({ setting, what }: Finding): string =>
-  setting === undefined || what.startsWith(setting) ? '' : `${setting}:`;
+/** Before what to do, unless that or the line before it names the setting anyway. */
+const nameSetting = (finding: Finding): string =>
+  finding.setting === undefined || isSettingNamed(finding) ? '' : `${finding.setting}:`;
+
+const isSettingNamed = ({ setting = '', what, remedy }: Finding): boolean =>
+  what.startsWith(setting) || remedy?.includes(setting) === true;
 
 export function renderSummary(findings: readonly Finding[]): string {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
@@ -47,11 +50,22 @@ export function renderSummary(findings: readonly Finding[]): string {
   return `${[failures, ...parts].join(', ')}.`;
 }
 
-/** One sentence: what to mend first. */
-export function renderStart({ what, setting }: Finding): string {
-  const named = setting === undefined || what.startsWith(setting) ? '' : ` (${setting})`;
-  return wrap(`Start here: ${what.replace(/\.$/, '')}${named}.`, 0);
+/** One sentence: what to mend first, and how. */
+export function renderStart(finding: Finding): string {
+  const { check, what, setting, remedy } = finding;
+  const named = setting === undefined || isSettingNamed(finding) ? '' : ` (${setting})`;
+  // What is wrong with a setting says what to write.
+  const said =
+    remedy === undefined || check === 'settings'
+      ? `${endSentence(what)}${named}`
+      : `${endSentence(takeFirstSentence(what))}${named}: ${endSentence(takeFirstSentence(remedy))}`;
+  return wrap(`Start here: ${said}.`, 0);
 }
+
+const endSentence = (text: string): string => text.replace(/\.$/, '');
+
+const takeFirstSentence = (text: string): string =>
+  /^.*?[.?](?=\s+\p{Lu}|$)/su.exec(text)?.[0] ?? text;
 
 export const toJson = (subject: string, findings: readonly Finding[]): string =>
   escapeInvisible(

@@ -24,6 +24,8 @@ export interface ImportedServers {
 
 export const NO_SERVERS: ImportedServers = { servers: {}, secrets: {}, changes: [] };
 
+const RENAMED_BECAUSE = 'A name here is a letter, then up to 31 letters, digits and hyphens.';
+
 /** VS Code names them otherwise. */
 const MEMBERS = ['mcpServers', 'servers'];
 
@@ -38,8 +40,18 @@ export function importServers(path: string): ImportedServers {
   const servers: Record<string, unknown> = {};
   for (const [name, givenName] of names) {
     if (isOtherName(givenName, name))
-      changes.push({ server: name, member: 'name', what: `renamed: it was ${givenName}` });
+      changes.push({
+        server: name,
+        member: 'name',
+        what: `renamed: it was ${givenName}. ${RENAMED_BECAUSE}`,
+      });
     const server = given[givenName];
+    if (isObject(server) && server.disabled === true)
+      changes.push({
+        server: name,
+        member: 'disabled',
+        what: 'left: its tools are not offered until you remove "disabled" from postern.yaml',
+      });
     servers[name] = isObject(server) ? moveSecrets(name, server) : server;
   }
   return { servers, secrets, changes };

@@ -8,6 +8,7 @@ import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
 import { checkGivenAnswers } from './check-answers.ts';
 import { describeImport } from './describe-import.ts';
 import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE } from './file-names.ts';
+import { renderGitIgnore } from './git-ignore.ts';
 import { type ImportedServers, importServers, NO_SERVERS } from './import-servers.ts';
 import { describeNextSteps } from './next-steps.ts';
 import { renderConfig } from './render-config.ts';
@@ -55,7 +56,8 @@ export async function init({
   });
   if (answers.servers !== undefined && imported.changes.length > 0)
     console.log(describeImport(answers.servers, imported.changes));
-  console.log(describeNextSteps({ answers, written, isInstalled: isInstalled() }));
+  const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
+  console.log(describeNextSteps({ answers, written, secretsFile, isInstalled: isInstalled() }));
 }
 
 const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
@@ -66,6 +68,7 @@ async function planFiles(
 ): Promise<readonly NewFile[]> {
   const catalogFile = answers.tool ? CATALOG_FILE : undefined;
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
+  const secretsFile = Object.keys(secrets).length === 0 ? undefined : answers.servers;
   const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
   return [
     { name: CONFIG_FILE, text: renderConfig({ schema: `./${schema}`, servers, hasOwnTools }) },
@@ -82,10 +85,10 @@ async function planFiles(
       : []),
     ...(schema === SCHEMA_FILE ? [{ name: SCHEMA_FILE, text: await readOwn(SCHEMA_FILE) }] : []),
     // Somebody's own is left alone: the next steps say what it lacks.
-    ...(existsSync('.gitignore') ? [] : [{ name: '.gitignore', text: GIT_IGNORE }]),
+    ...(existsSync('.gitignore')
+      ? []
+      : [{ name: '.gitignore', text: renderGitIgnore(secretsFile) }]),
   ];
 }
 
 const readOwn = (path: string): Promise<string> => readFile(new URL(path, PACKAGE_ROOT), 'utf8');
-
-const GIT_IGNORE = '.env\ndata/\nnode_modules/\n';

@@ -3,7 +3,12 @@ import { SETTINGS } from '../../core/config/settings.ts';
 import { hasVariable } from '../../core/gateway-file/expand.ts';
 import { toVariableName } from '../../core/gateway-file/variable-name.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
-import { isSecretName, replaceSecrets } from '../../core/secret-texts.ts';
+import {
+  isSecretName,
+  looksLikeSecret,
+  replaceSecrets,
+  replaceSecretsOfCommand,
+} from '../../core/secret-texts.ts';
 import { renderEnvLine } from './env-line.ts';
 
 /** What became of a part of a server. No value is in it. */
@@ -23,6 +28,8 @@ const ADDRESS_MEMBERS = ['url', 'serverUrl', 'httpUrl'];
 export function createSecretMover() {
   const secrets: Record<string, string> = {};
   const changes: Change[] = [];
+  /** By variables that could not have the name that one would expect. */
+  const reasons = new Map<string, string>();
 
   function moveSecrets(server: string, given: JsonObject): JsonObject {
     const moved = { ...given };
@@ -33,22 +40,40 @@ export function createSecretMover() {
     for (const member of ADDRESS_MEMBERS) {
       const text = given[member];
       if (typeof text === 'string')
-        moved[member] = moveParts(server, { member, text, before: undefined, group: '' });
+        moved[member] = noteLeft(
+          server,
+          member,
+          moveParts(server, { member, text, before: undefined, group: '' }),
+        );
     }
+    if (typeof given.command === 'string') moved.command = moveOfCommand(server, given.command);
     if (Array.isArray(given.args)) moved.args = moveArguments(server, given.args);
     return moved;
   }
+
+  const moveOfCommand = (server: string, command: string): string =>
+    noteLeft(
+      server,
+      'command',
+      noteMoves(server, 'command', () =>
+        replaceSecretsOfCommand(command, (secret, name) =>
+          moveValue(nameVariable(server, name), secret),
+        ),
+      ),
+    );
 
   const moveArguments = (server: string, args: readonly unknown[]): readonly unknown[] =>
     args.map((text, index) => {
       if (typeof text !== 'string') return text;
       const before = args[index - 1];
-      return moveParts(server, {
-        member: `args[${index}]`,
+      const member = `args[${index}]`;
+      const moved = moveParts(server, {
+        member,
         text,
         before: typeof before === 'string' ? before : undefined,
         group: '',
       });
+      return noteLeft(server, member, moved);
     });
 
   function moveNamed(server: string, member: string, texts: JsonObject): JsonObject {
@@ -64,7 +89,8 @@ export function createSecretMover() {
         if (isSecretName(key))
           return [key, noteMoves(server, path, () => moveValue(nameVariable(server, key), text))];
         const moved = moveParts(server, { member: path, text, before: undefined, group: key });
-        if (moved === text)
+        if (looksLikeSecret(moved)) noteLeft(server, path, moved);
+        else if (moved === text)
           changes.push({ server, member: path, what: 'left: it does not look like a secret' });
         return [key, moved];
       }),
@@ -82,10 +108,19 @@ export function createSecretMover() {
   function noteMoves(server: string, member: string, move: () => string): string {
     const known = Object.keys(secrets).length;
     const moved = move();
-    const made = Object.keys(secrets).slice(known);
+    const made = Object.keys(secrets)
+      .slice(known)
+      .map((variable) => variable + (reasons.get(variable) ?? ''));
     if (made.length > 0)
       changes.push({ server, member, what: `moved to .env: ${made.join(', ')}` });
     return moved;
+  }
+
+  /** Where something still looks like a secret, whoever reads the table has to decide. */
+  function noteLeft(server: string, member: string, text: string): string {
+    if (looksLikeSecret(text))
+      changes.push({ server, member, what: 'left: it looks like a secret, move it yourself' });
+    return text;
   }
 
   /** What stands in its place: a variable, or several where no line of `.env` can have all of it. */
@@ -95,6 +130,8 @@ export function createSecretMover() {
       .map((part) => {
         if (part === '' || NOT_IN_ENV.test(part)) return part;
         const variable = findFreeName(name, secrets);
+        const reader = findOtherReader(name);
+        if (reader !== undefined) reasons.set(variable, ` (${name} ${reader})`);
         secrets[variable] = part;
         return `\${${variable}}`;
       })
@@ -129,14 +166,16 @@ const SETTING_NAMES: ReadonlySet<string> = new Set(
 /** The gateway's own process reads `.env`: Node.js, TLS, the loader of the system or a package in it would obey these. */
 const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/;
 
-/**
- * Other servers may make the same name, and settings of the gateway have some: whoever shares one gets what is not his.
- */
+/** Why no secret can have this name. */
+function findOtherReader(name: string): string | undefined {
+  if (SETTING_NAMES.has(name)) return 'is a setting of the gateway';
+  return OBEYED.test(name) ? 'has a meaning for Node.js or its libraries' : undefined;
+}
+
+/** Other servers may make the same name: whoever shares one gets what is not his. */
 function findFreeName(wanted: string, secrets: Readonly<Record<string, string>>): string {
-  const name = OBEYED.test(wanted) ? `SERVER_${wanted}` : wanted;
-  const isTaken = (variable: string): boolean =>
-    SETTING_NAMES.has(variable) || Object.hasOwn(secrets, variable);
+  const name = findOtherReader(wanted) === undefined ? wanted : `SERVER_${wanted}`;
   let free = name;
-  for (let number = 2; isTaken(free); number += 1) free = `${name}_${number}`;
+  for (let number = 2; Object.hasOwn(secrets, free); number += 1) free = `${name}_${number}`;
   return free;
 }

@@ -6,21 +6,30 @@ import { styleText } from 'node:util';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { PACKAGE_NAME } from '../../core/version.ts';
+import { escapeInvisible } from '../../core/visible-json.ts';
 import { SOURCE_FOLDER } from '../checkout.ts';
 import { describeCommand, isRunByNpx } from '../invocation.ts';
 import type { Answers } from './answers.ts';
 import { CATALOG_FILE, CONFIG_FILE } from './file-names.ts';
+import { toPattern } from './git-ignore.ts';
 import { findProvider } from './providers.ts';
 
 export interface InitResult {
   readonly answers: Answers;
   /** Names of files. */
   readonly written: readonly string[];
+  /** The file from which secrets were copied, as it was named. */
+  readonly secretsFile: string | undefined;
   /** Whether the package lies in node_modules of this folder. */
   readonly isInstalled: boolean;
 }
 
-export function describeNextSteps({ answers, written, isInstalled }: InitResult): string {
+export function describeNextSteps({
+  answers,
+  written,
+  secretsFile,
+  isInstalled,
+}: InitResult): string {
   const { provider: choice, tool } = answers;
   const provider = findProvider(choice);
   // The test imports it, and npx would look for it in the registry.
@@ -63,6 +72,7 @@ export function describeNextSteps({ answers, written, isInstalled }: InitResult)
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
     ...(isEnvIgnored() ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),
+    ...(secretsFile === undefined ? [] : ['', describeSecretsFile(secretsFile)]),
     '',
     'Next:',
     ...renderSteps(steps),
@@ -107,6 +117,16 @@ function readManifest(path: string): JsonObject | undefined {
 
 const isEnvIgnored = (): boolean =>
   /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
+
+function describeSecretsFile(file: string): string {
+  const pattern = toPattern(file);
+  const isIgnored =
+    pattern !== undefined && readIfPresent('.gitignore').split('\n').includes(pattern);
+  const shown = escapeInvisible(file.replaceAll('\n', '\\n'));
+  return isIgnored
+    ? `${shown} still holds the secrets: delete it. Until then, .gitignore keeps it out of Git.`
+    : `${shown} still holds the secrets: delete it, or keep it out of Git.`;
+}
 
 /** The settings in `.env` that have a placeholder for their value. */
 const listPlaceholders = (): readonly string[] =>

@@ -67,14 +67,16 @@ ${
   addedScopes === undefined
     ? ''
     : `${write('OAUTH_ADDED_SCOPES', answers.clientId && addedScopes(answers.clientId))}\n`
-}${LIMITS}`;
+}
+${SHARED_ADDRESS_LIMITS}`;
 
-/** The defaults are for one person behind an address. */
-const LIMITS = `
-# Many users may share one address, as in an office: calls are counted by user, and the limits by address have room for all.
+/** As in README.md and docs/deploy.md. The defaults are for one person behind an address. */
+export const SHARED_ADDRESS_LIMITS = `# Many users may share one address, as in an office: calls are counted by user, and the limits by address have room for all.
 MCP_USER_RATE_LIMIT_MAX=300
 MCP_RATE_LIMIT_MAX=10000
 DCR_RATE_LIMIT_MAX=200
+# 300 people with 3 clients each, whose tokens may all expire within the same minute.
+OAUTH_REFRESH_RATE_LIMIT_MAX=1000
 `;
 
 function renderSecrets(secrets: Readonly<Record<string, string>>): string {

@@ -1,6 +1,6 @@
 // postern.lock beside the configuration file.
-import { readFileSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { constants, readFileSync } from 'node:fs';
+import { access, chmod, chown, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { getErrorCode } from '../../core/errors/error-code.ts';
 import {
@@ -42,9 +42,50 @@ export function readLockFile(path: string): LockFile | undefined {
   return lock.kind === 'lock' ? lock.file : undefined;
 }
 
-/** Whole or not at all: a gateway may read it at the same moment. */
+/**
+ * Whole or not at all: a gateway may read it at the same moment. Where the path is a link, the file is written that it
+ * leads to; its mode stays, and its owner where this user may give files away.
+ *
+ * @throws Error of the system
+ */
 export async function saveLockFile(path: string, file: LockFile): Promise<void> {
-  const draft = `${path}.${process.pid}`;
-  await writeFile(draft, writeLockFile(file));
-  await rename(draft, path);
+  const target = await findTarget(path);
+  const former = await stat(target).catch(() => undefined);
+  const draft = `${target}.${process.pid}`;
+  try {
+    await writeFile(draft, writeLockFile(file), {
+      flush: true,
+      ...(former && { mode: former.mode }),
+    });
+    if (former !== undefined) {
+      await chown(draft, former.uid, former.gid).catch(() => {});
+      await chmod(draft, former.mode);
+    }
+    await rename(draft, target);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+/** Why it cannot be written, such as `EACCES`; undefined where nothing is known that would keep it from being. */
+export async function findLockObstacle(path: string): Promise<string | undefined> {
+  try {
+    const target = await findTarget(path);
+    await access(target, constants.W_OK);
+    // It is replaced by another file.
+    await access(dirname(target), constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return getErrorCode(error) ?? String(error);
+  }
+}
+
+async function findTarget(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (getErrorCode(error) === 'ENOENT') return path;
+    throw error;
+  }
 }

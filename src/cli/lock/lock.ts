@@ -14,7 +14,7 @@ import {
   type LockedServer,
   type LockFile,
 } from '../../features/upstreams/lock/lock-file.ts';
-import { readLockedServer } from '../../features/upstreams/lock/read-server.ts';
+import { readServer, toLockedServer } from '../../features/upstreams/lock/read-server.ts';
 import { type FoundServer, updateLockFile } from '../../features/upstreams/lock/update.ts';
 import {
   GATEWAY_CALLER,
@@ -126,7 +126,7 @@ async function readServers(
   try {
     return await Promise.all(
       servers.map((config) =>
-        readServer(config, caller, opened).catch((error: unknown) => ({
+        readConfigured(config, caller, opened).catch((error: unknown) => ({
           config,
           server: undefined,
           problem: describeError(error),
@@ -143,7 +143,7 @@ async function readServers(
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 120_000;
 
-async function readServer(
+async function readConfigured(
   config: UpstreamConfig,
   caller: UpstreamCaller,
   { openUpstream }: OpenServers,
@@ -168,13 +168,15 @@ async function readAll(
   caller: UpstreamCaller,
   signal: AbortSignal,
 ): Promise<LockedServer> {
-  const plain = await readLockedServer(upstream, caller, signal);
+  const readLocked = async (one: UpstreamCaller) =>
+    toLockedServer(await readServer(upstream, one, signal), systemClock);
+  const plain = await readLocked(caller);
   const { config } = upstream;
   // The gateway's own name stands for no client, and where lists are the same for all, it alone asks for them.
   const asClient = config.kind === 'stdio' || caller.user !== undefined;
   if (!dependsOnUser(config) || !asClient) return plain;
   const able = { ...caller, clientId: 'postern lock', capabilities: EVERY_CAPABILITY };
-  return mergeServers(plain, await readLockedServer(upstream, able, signal));
+  return mergeServers(plain, await readLocked(able));
 }
 
 const EVERY_CAPABILITY: ClientCapabilities = {

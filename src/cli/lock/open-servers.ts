@@ -29,7 +29,8 @@ export interface OpenServers {
 }
 
 /** Why a server is not available, and the last that it wrote. */
-const stderrLog = createLog('warn', {
+export const stderrLog = createLog('warn', {
+  format: process.stderr.isTTY ? 'text' : 'json',
   destination: { write: (line) => void process.stderr.write(line) },
 });
 

@@ -3,7 +3,6 @@ import { builtInCatalog } from '../../catalog/index.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { generateSecret } from '../../core/ids.ts';
-import { createLog } from '../../core/log.ts';
 import { noMetrics } from '../../core/metrics/metrics.ts';
 import { createSeal } from '../../core/seal/seal.ts';
 import type { Cursor } from '../../features/mcp/catalog/catalog.ts';
@@ -17,7 +16,7 @@ import { createLock } from '../../features/upstreams/lock/lock.ts';
 import { createLockPolicy } from '../../features/upstreams/lock/lock-policy.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
 import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
-import { openServers } from '../lock/open-servers.ts';
+import { openServers, stderrLog } from '../lock/open-servers.ts';
 import { showSpinner } from '../spinner.ts';
 
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
@@ -33,9 +32,6 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
   const lock = lockFile && createLock(lockFile);
   const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
   const servers = await openServers(file);
-  const log = createLog('warn', {
-    destination: { write: (line) => void process.stderr.write(line) },
-  });
   const seal = createSeal([generateSecret()]);
   const catalogs = createUpstreamCatalogs(
     { file, policies: joinPolicies([...lockPolicies, noteItems]), lock },
@@ -53,7 +49,7 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
       sessionKeyPrefix: '',
       sessionTtlSeconds: 60,
       clock: systemClock,
-      log,
+      log: stderrLog,
       metrics: noMetrics,
     },
   );

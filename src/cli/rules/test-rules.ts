@@ -17,6 +17,7 @@ import { findMissingEmail } from './find-missing-email.ts';
 import { listItems } from './list-items.ts';
 import { readClaims } from './read-claims.ts';
 import { type JudgedItem, renderItems, toJson } from './render-items.ts';
+import { suggestNames } from './suggest-names.ts';
 
 export interface RulesTestOptions {
   /** In place of POSTERN_CONFIG. */
@@ -56,8 +57,10 @@ export async function testRules(options: RulesTestOptions): Promise<void> {
       : { item, decision, withOtherArgs: listed.rule };
   });
   const isAboutAll = options.tool === undefined && options.item.length === 0;
-  const idlePatterns = isAboutAll ? findIdlePatterns(file, items) : [];
-  const notes = [...findMissingEmail(file, user), ...idlePatterns];
+  const ofNames = isAboutAll
+    ? findIdlePatterns(file, items)
+    : await suggestNames(judged, path, file);
+  const notes = [...findMissingEmail(file, user), ...ofNames];
   const asked = { path, meansNoRules: file.meansNoRules, user, clientId, notes };
   console.log(escapeInvisible(options.json ? toJson(judged) : renderItems(judged, asked)));
   // The JSON lists items, and has no place for what is said of all.

@@ -155,6 +155,27 @@ export const catalogue = {
     jsonrpc: { code: -32000, message: 'Server not found', reason: 'server_not_found' },
     details: 'No server of this name is in the configuration file.',
   }),
+  lock_not_approvable: defineError({
+    status: 409,
+    jsonrpc: { code: -32000, message: 'Conflict', reason: 'lock_not_approvable' },
+    details: 'Nothing can be approved here. Run postern lock where the configuration file lies.',
+  }),
+  lock_changed: defineError({
+    status: 409,
+    jsonrpc: { code: -32000, message: 'Conflict', reason: 'lock_changed' },
+    details:
+      'What these servers list, or what was approved of it, has changed since you looked. Nothing was approved. Look again.',
+  }),
+  lock_server_unread: defineError({
+    status: 409,
+    jsonrpc: { code: -32000, message: 'Conflict', reason: 'lock_server_unread' },
+    details: 'A server could not be read. Nothing was approved.',
+  }),
+  lock_not_written: defineError({
+    status: 500,
+    jsonrpc: { code: -32000, message: 'Internal error', reason: 'lock_not_written' },
+    details: 'postern.lock could not be written. Nothing was approved.',
+  }),
 
   // §7.1: JSON-RPC.
   parse_error: defineError({

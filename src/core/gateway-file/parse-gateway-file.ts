@@ -5,6 +5,7 @@ import type { GatewayFile } from './gateway-file.ts';
 import { type FileContent, fileShape } from './members/file-members.ts';
 import type { PlacedServer } from './members/servers-shape.ts';
 import type { ParseOptions } from './parse-options.ts';
+import { describePlainSecrets } from './plain-secrets.ts';
 import { isOtherName } from './server-name.ts';
 import type { ReadContext } from './shapes/shape.ts';
 import { readSyntax } from './syntax/read-syntax.ts';
@@ -54,6 +55,7 @@ export async function parseGatewayFile(
         warnings: [
           ...describeOtherNames(fileName, content?.servers ?? []),
           ...describeIgnored(fileName, ignored),
+          ...describePlainSecrets(fileName, syntax.root),
           ...warnings,
         ],
       };

@@ -103,5 +103,6 @@ export const buildIdentityKeyName = (month: number): string => `identity:key:${m
 export const buildLimitKey = (group: string, counted: string): string =>
   `ratelimit:${group}:${counted}`;
 
-/** Users with an e-mail address, for operators; `mac` is that of the address. */
-export const buildPersonKey = (mac: string): string => `admin:person:${mac}`;
+/** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */
+export const buildPersonKey = (mac: string, isVerified: boolean): string =>
+  `admin:person:${mac}${isVerified ? ':verified' : ''}`;

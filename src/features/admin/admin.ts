@@ -17,16 +17,18 @@ import type { KeySetFacts } from '../auth/key-set.ts';
 import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
 import type { RuleCaller, RuleDecision } from '../rules/rules.ts';
+import type { Approved, LockApproval } from '../upstreams/catalog/lock-approval.ts';
 import type { AccessPreview, PreviewOptions } from '../upstreams/catalog/preview-access.ts';
 import type { ServerFacts, UpstreamCatalogs } from '../upstreams/catalog/upstream-catalogs.ts';
 import type { LoginFailures } from './login-failures.ts';
 import { lookThrough } from './look-through.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
 import type { PersonIndex } from './person-index.ts';
-import { renderCursor } from './read-page-request.ts';
+import { type AdminPageRequest, type AdminPlace, renderCursor } from './read-page-request.ts';
 import type { RecentCaller, RecentCallers } from './recent-callers.ts';
 import { findRemedy } from './remedies.ts';
-import { renderDifference, renderLockCommand } from './render-difference.ts';
+import { EXCERPT, renderDifference, renderLockCommand } from './render-difference.ts';
+import { renderReviews } from './render-review.ts';
 
 /** As the page names what was counted. */
 const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
@@ -59,6 +61,8 @@ export interface AdminSources
         options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
       ) => Promise<AccessPreview>)
     | undefined;
+  /** Undefined without a configuration file. */
+  readonly lockApproval: LockApproval | undefined;
   /** Of the configuration file, as it was named at the start; the lock lies beside it. */
   readonly configPath: string | undefined;
 }
@@ -67,7 +71,7 @@ export interface Admin {
   /** `owner` for those of one user. */
   listSessions(request: PageRequest, owner: string | undefined): Promise<JsonObject>;
   /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
-  findSessions(request: PageRequest, text: string): Promise<JsonObject>;
+  findSessions(request: AdminPageRequest, text: string): Promise<JsonObject>;
   /** Users who called without a session. */
   listCallers(request: PageRequest): Promise<JsonObject>;
   findCallers(request: PageRequest, text: string): Promise<JsonObject>;
@@ -79,7 +83,11 @@ export interface Admin {
   listServers(): JsonObject;
   /** @throws GatewayError `server_not_found`. */
   listTools(server: string, request: PageRequest): JsonObject;
-  listLockDifferences(request: PageRequest): JsonObject;
+  listLockDifferences(request: PageRequest): Promise<JsonObject>;
+  /** What approving them would change. @throws GatewayError as `LockApproval.review`. */
+  reviewLock(servers: readonly string[]): Promise<JsonObject>;
+  /** @throws GatewayError as `LockApproval.approve`. */
+  approveLock(digests: ReadonlyMap<string, string>): Promise<Approved>;
   /** What somebody sees. */
   previewAccess(caller: RuleCaller, request: PageRequest): Promise<JsonObject>;
 }
@@ -99,10 +107,14 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const isMeant = ({ listed, person }: PersonsSession) =>
       matchesPerson(text, listed.record.userId, person);
     const find = async () => {
-      const known = from === undefined ? await readSessionsOfAddress(sources, text) : [];
-      const items = known.filter(isMeant);
-      if (items.length > 0) return { items, next: undefined };
       const { clock } = sources;
+      // A cursor names a list of the address, or none while all sessions are looked through.
+      if (from === undefined || from.list !== undefined) {
+        const { items, next } = await readSessionsOfAddress(sources, text, from);
+        const meant = items.filter(isMeant);
+        if (meant.length > 0 || next !== undefined || from !== undefined)
+          return { items: meant, next };
+      }
       return lookThrough((request) => readSessions(sources, request), isMeant, { from, clock });
     };
     const [page, active] = await Promise.all([find(), sources.store.countSessions()]);
@@ -178,7 +190,7 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
     return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
   },
-  listLockDifferences({ from, limit }) {
+  async listLockDifferences({ from, limit }) {
     const skip = from?.skip ?? 0;
     const found = sources.listLockDifferences({ skip, limit });
     const command = renderLockCommand(sources.configPath);
@@ -187,10 +199,17 @@ export const createAdmin = (sources: AdminSources): Admin => ({
       isLocked: true,
       command,
       ...found,
-      differences: found.differences.map(renderDifference),
+      obstacle: await sources.lockApproval?.findObstacle(),
+      differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
       ...renderNextOf(found.total, skip + limit),
     };
   },
+  async reviewLock(servers) {
+    const reviews = (await sources.lockApproval?.review(servers)) ?? fail('lock_not_approvable');
+    return { servers: renderReviews(reviews) };
+  },
+  approveLock: async (digests) =>
+    sources.lockApproval?.approve(digests) ?? fail('lock_not_approvable'),
   async previewAccess(caller, { from, limit }) {
     const skip = from?.skip ?? 0;
     const found = (await sources.previewAccess?.({ caller, skip, limit })) ?? NO_PREVIEW;
@@ -209,7 +228,13 @@ const renderNextOf = (total: number, skip: number): JsonObject => ({
   nextCursor: renderCursor(skip < total ? { time: 0, skip } : undefined),
 });
 
-const renderNext = ({ next }: Page<unknown>): JsonObject => ({ nextCursor: renderCursor(next) });
+interface AdminPage<Item> extends Page<Item> {
+  readonly next: AdminPlace | undefined;
+}
+
+const renderNext = ({ next }: AdminPage<unknown>): JsonObject => ({
+  nextCursor: renderCursor(next),
+});
 
 interface PersonsSession {
   readonly listed: ListedSession;
@@ -233,12 +258,14 @@ async function readSessions(
 async function readSessionsOfAddress(
   sources: AdminSources,
   text: string,
-): Promise<readonly PersonsSession[]> {
-  const users = text.includes('@') ? await sources.personIndex.find(text) : [];
+  from: AdminPlace | undefined,
+): Promise<AdminPage<PersonsSession>> {
+  if (!text.includes('@')) return { items: [], next: undefined };
+  const { users, next } = await sources.personIndex.find(text, from);
   const pages = await Promise.all(
     users.map((user) => readSessions(sources, { from: undefined, limit: SESSIONS_OF_USER }, user)),
   );
-  return pages.flatMap(({ items }) => items);
+  return { items: pages.flatMap(({ items }) => items), next };
 }
 
 const SESSIONS_OF_USER = 50;

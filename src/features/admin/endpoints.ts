@@ -1,15 +1,19 @@
 // §22: the endpoints of the operators' page. There are none without ADMIN_GROUPS.
-import type { Audit } from '../../core/audit/audit.ts';
+import type { Audit, AuditedAction } from '../../core/audit/audit.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { ProtectedCall, ProtectedEndpoint } from '../../core/endpoint.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { JSONRPC } from '../../core/errors/render.ts';
 import { isRegisteredClientId, isSessionId } from '../../core/ids.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { createJsonReply, type GatewayRequest, type Reply } from '../../core/message.ts';
+import { createJsonReply, type GatewayRequest, getJson, type Reply } from '../../core/message.ts';
+import { createTurns } from '../../core/turns.ts';
 import type { ClientOf } from '../rules/client-of.ts';
+import type { ReviewedDifference } from '../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
-import { readPageRequest } from './read-page-request.ts';
+import { readDigests } from './read-digests.ts';
+import { readAdminPageRequest, readPageRequest } from './read-page-request.ts';
 import { readPerson } from './read-person.ts';
 
 export interface AdminEndpointsDeps {
@@ -19,6 +23,7 @@ export interface AdminEndpointsDeps {
   endSession(id: string): Promise<boolean>;
   /** False when there is none. */
   deleteClient(id: string): Promise<boolean>;
+  readonly clock: Clock;
   readonly audit: Audit;
   readonly getTraceId: (request: GatewayRequest) => string | undefined;
   /** The OAuth client of a token that is refused; undefined where it is not known. */
@@ -42,7 +47,7 @@ interface Act {
 }
 
 export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly ProtectedEndpoint[] {
-  const { admin, operators, audit, getTraceId, clientOf } = deps;
+  const { admin, operators, clock, audit, getTraceId, clientOf } = deps;
 
   const shown: readonly (readonly [path: string, show: Show])[] = [
     [
@@ -51,7 +56,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
         const person = query.get('person') ?? '';
         return person === ''
           ? admin.listSessions(readPageRequest(query), query.get('user') ?? undefined)
-          : admin.findSessions(readPageRequest(query), person);
+          : admin.findSessions(readAdminPageRequest(query), person);
       },
     ],
     [
@@ -72,6 +77,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
     ['/rules', (query) => admin.previewAccess(readPerson(query), readPageRequest(query))],
     ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
+    ['/lock/review', (query) => admin.reviewLock(query.getAll('server'))],
   ];
   const acts: readonly Act[] = [
     {
@@ -133,11 +139,41 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     }),
   });
 
+  const approve: ProtectedEndpoint = {
+    ...GUARDED,
+    method: 'POST',
+    path: `${API}/lock`,
+    body: 'json',
+    judge(call) {
+      const digests = readDigests(getJson(call.body));
+      const target = [...digests.keys()].join(', ');
+      return {
+        access: undefined,
+        run: () =>
+          runAudited(call, { action: 'approve', target }, async (note) => {
+            const { reviews, isLoaded } = await admin.approveLock(digests);
+            const turns = createTurns(clock);
+            for (const difference of reviews.flatMap(({ differences }) => differences)) {
+              note(describeApproved(difference));
+              if (turns.isOver()) await turns.next();
+            }
+            return createJsonReply(200, {
+              approved: reviews.map(({ server, differences }) => ({
+                server,
+                differences: differences.length,
+              })),
+              isLoaded,
+            });
+          }),
+      };
+    },
+  };
+
   /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
   async function runAudited(
     { request, user }: ProtectedCall,
     what: What,
-    work: () => Promise<Reply>,
+    work: (note: (what: What) => void) => Promise<Reply>,
   ): Promise<Reply> {
     const action = {
       event: 'admin',
@@ -155,10 +191,12 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     if (user === undefined || !operators.isOperator(user)) return refuse('operators_only');
     const client = await operators.findClient(user);
     if (client === undefined) return refuse('operators_client_only');
-    return audit.run({ ...action, client }, work);
+    const note = (part: What) =>
+      audit.write({ ...action, client, ...part }, { outcome: 'success' });
+    return audit.run({ ...action, client }, () => work(note));
   }
 
-  return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint)];
+  return [access, ...shown.map(createShowEndpoint), ...acts.map(createActEndpoint), approve];
 }
 
 /** Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind another. */
@@ -170,10 +208,19 @@ function describeShow(path: string, query: URLSearchParams): What {
 
 const WHOSE = ['user', 'person', 'email', 'group', 'server'] as const;
 
-interface What {
+interface What extends Pick<AuditedAction, 'server' | 'tool' | 'prompt'> {
   readonly action: string;
   readonly target: string;
 }
+
+/** A line of its own for each: texts of the audit log are short. */
+const describeApproved = ({ server, kind, name, change }: ReviewedDifference): What => ({
+  action: `approve_${change}`,
+  target: kind,
+  server,
+  ...(kind === 'tool' && { tool: name }),
+  ...(kind === 'prompt' && { prompt: name }),
+});
 
 const GUARDED = {
   kind: 'protected',

@@ -5,15 +5,33 @@ import type { PagePlace, PageRequest } from '../../core/store/store.ts';
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 100;
 const LIMIT = /^\d{1,3}$/;
-const CURSOR = /^(\d{1,16})\.(\d{1,9})$/;
+const CURSOR = /^(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
+const CURSOR_IN_LISTS = /^(?:(?<list>\d)\.)?(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
+
+/** Where several lists are read one after the other, `list` is the number of that in which the place is. */
+export interface AdminPlace extends PagePlace {
+  readonly list?: number;
+}
+
+export interface AdminPageRequest extends PageRequest {
+  readonly from: AdminPlace | undefined;
+}
 
 /** @throws GatewayError `bad_request`. */
 export function readPageRequest(query: URLSearchParams): PageRequest {
-  return { from: readCursor(query.get('cursor')), limit: readLimit(query.get('limit')) };
+  return { from: readCursor(query.get('cursor'), CURSOR), limit: readLimit(query.get('limit')) };
 }
 
-export const renderCursor = (place: PagePlace | undefined): string | undefined =>
-  place && `${place.time}.${place.skip}`;
+/** Where several lists are read. @throws GatewayError `bad_request`. */
+export function readAdminPageRequest(query: URLSearchParams): AdminPageRequest {
+  return {
+    from: readCursor(query.get('cursor'), CURSOR_IN_LISTS),
+    limit: readLimit(query.get('limit')),
+  };
+}
+
+export const renderCursor = (place: AdminPlace | undefined): string | undefined =>
+  place && [place.list, place.time, place.skip].filter((part) => part !== undefined).join('.');
 
 function readLimit(text: string | null): number {
   if (text === null) return DEFAULT_LIMIT;
@@ -23,10 +41,10 @@ function readLimit(text: string | null): number {
     : fail('bad_request', { details: `limit must be a whole number from 1 to ${MAX_LIMIT}.` });
 }
 
-function readCursor(text: string | null): PagePlace | undefined {
+function readCursor(text: string | null, form: RegExp): AdminPlace | undefined {
   if (text === null) return undefined;
-  const [, time, skip] = CURSOR.exec(text) ?? [];
+  const { list, time, skip } = form.exec(text)?.groups ?? {};
   return time === undefined
     ? fail('bad_request', { details: 'cursor must be the nextCursor of the page before.' })
-    : { time: Number(time), skip: Number(skip) };
+    : { ...(list && { list: Number(list) }), time: Number(time), skip: Number(skip) };
 }

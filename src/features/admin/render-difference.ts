@@ -1,36 +1,49 @@
 // §22.4: what differs from what was approved, as texts that can be laid side by side.
 import { hasLevels, type JsonObject } from '../../core/json.ts';
 import { toShellWord } from '../../core/shell-word.ts';
-import type { LockDifference } from '../upstreams/catalog/list-lock-differences.ts';
+import type { ReviewedDifference } from '../upstreams/catalog/review-lock.ts';
 
-/** Of a description or a schema: the rest is for `postern lock --check`. */
-const MAX_CHARACTERS = 4_000;
+/** How much of a description or a schema is shown. */
+interface Extent {
+  /** The rest is cut. */
+  readonly characters: number;
+  /** JSON that is longer is on one line. */
+  readonly indented: number;
+}
+
+/** In a list, which is to be looked through. */
+export const EXCERPT: Extent = { characters: 4_000, indented: 4_000 };
+/** What is to be approved. */
+export const WHOLE: Extent = { characters: Number.POSITIVE_INFINITY, indented: 50_000 };
 
 /** What an operator runs where the lock lies. */
 export const renderLockCommand = (configPath: string | undefined): string =>
   configPath === undefined ? 'postern lock' : `postern lock --config ${toShellWord(configPath)}`;
 
-export const renderDifference = ({ members, ...difference }: LockDifference): JsonObject => ({
+export const renderDifference = (
+  { members, ...difference }: ReviewedDifference,
+  extent: Extent,
+): JsonObject => ({
   ...difference,
   members: members.map(({ name, before, now }) => ({
     name,
-    ...renderText('before', before),
-    ...renderText('now', now),
+    ...renderText('before', before, extent),
+    ...renderText('now', now, extent),
   })),
 });
 
-function renderText(side: 'before' | 'now', value: unknown): JsonObject {
+function renderText(side: 'before' | 'now', value: unknown, extent: Extent): JsonObject {
   if (value === undefined) return {};
-  const text = typeof value === 'string' ? value : renderJson(value);
-  return text.length <= MAX_CHARACTERS
+  const text = typeof value === 'string' ? value : renderJson(value, extent);
+  return text.length <= extent.characters
     ? { [side]: text }
-    : { [side]: text.slice(0, MAX_CHARACTERS), isCut: true };
+    : { [side]: text.slice(0, extent.characters), isCut: true };
 }
 
 /** Indented where that is short: each line of what nests deep would have more indentation than text. */
-function renderJson(value: unknown): string {
+function renderJson(value: unknown, { indented }: Extent): string {
   const text = JSON.stringify(value);
-  const isReadable = text.length <= MAX_CHARACTERS && hasLevels(value, MAX_LEVELS);
+  const isReadable = text.length <= indented && hasLevels(value, MAX_LEVELS);
   return isReadable ? JSON.stringify(value, undefined, 2) : text;
 }
 

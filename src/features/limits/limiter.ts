@@ -23,6 +23,7 @@ import {
   createAddressWindow,
   createCallerWindows,
   createInvalidWindow,
+  createLoginKeys,
   createLoginWindows,
   createUserWindow,
   getSub,
@@ -64,8 +65,8 @@ export interface Limiter {
   /**
    * `search` finds the login that a request belongs to, which is then counted in place of its address.
    *
-   * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered, unless a login is known,
-   * or may still be looked up.
+   * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered,
+   * `grant_rate_limit_exceeded` while one of a known login is, unless a login may still be looked up.
    */
   startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
   /** Whom this process refuses until a time that it knows, for operators. */
@@ -78,6 +79,8 @@ export interface LimiterDeps {
   readonly metrics: Metrics;
   readonly log: Log;
 }
+
+const NO_SEARCH = { knownId: undefined };
 
 const NOTHING_COUNTED: Admission = { verdict: undefined, entry: undefined, session: NO_SESSION };
 
@@ -137,16 +140,21 @@ export function createLimiter(
         await store.uncountRequest(firstWindow.key, addressEntry).catch(() => {});
       }
 
-      /** @throws GatewayError `rate_limit_exceeded` where nothing more is looked up for the address. */
-      function checkAddress(): void {
-        if (search?.isKnown) return;
-        const refusal = refusals.find(firstWindow.key);
-        if (refusal === undefined) return;
-        if (search && spareLookups.take(firstWindow.key, refusal.resetInMs)) return;
-        throw createLimitError(rule, refusal, { clientIp, user: undefined });
+      /** Before anything is looked up: those of a known login, or that of the address. */
+      const listFirstKeys = ({ knownId }: Pick<LoginSearch, 'knownId'>): readonly string[] =>
+        knownId === undefined ? [firstWindow.key] : createLoginKeys(rule, clientIp, knownId);
+
+      /** @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up. */
+      function checkFirst(): void {
+        for (const key of listFirstKeys(search ?? NO_SEARCH)) {
+          const refusal = refusals.find(key);
+          if (refusal === undefined) continue;
+          if (search && spareLookups.take(key, refusal.resetInMs)) continue;
+          throw createLimitError(rule, refusal, { clientIp, user: undefined });
+        }
       }
 
-      checkAddress();
+      checkFirst();
       return {
         async countAddress() {
           if (isAddressCounted) return;

@@ -1,5 +1,5 @@
-// §8: others may stand behind an address that is refused. A few requests from there are still looked up, and then no
-// more: a flood costs no look at the store.
+// §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
+// still looked up, and then no more: a flood costs no look at the store.
 import type { Clock } from '../../core/clock.ts';
 
 export interface SpareLookups {

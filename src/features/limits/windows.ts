@@ -43,6 +43,13 @@ export function createLoginWindows(
   };
 }
 
+/** In which of its windows a login may be refused, whatever it asks for. */
+export const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): readonly string[] =>
+  [true, false].flatMap((isAnswered) => {
+    const windows = createLoginWindows(rule, clientIp, { id, isAnswered });
+    return windows === undefined ? [] : [windows.login.key];
+  });
+
 /** Undefined where users are not counted, and for callers that are none. */
 export function createUserWindow(rule: LimitRule, caller: Caller): LimitWindow | undefined {
   const { user: max } = rule.max;

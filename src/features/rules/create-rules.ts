@@ -5,15 +5,18 @@ import type { JsonObject } from '../../core/json.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { createDecodeResource } from './resource-form.ts';
 import { createRuleMemory } from './rule-memory.ts';
-import type { RuleCaller, RuleDecision, RuledItem, Rules } from './rules.ts';
+import type { CompiledRules, RuleCaller, RuleDecision, RuledItem } from './rules.ts';
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(
   configs: readonly RuleConfig[],
   { clock }: { readonly clock: Clock },
-): Promise<Rules> {
+): Promise<CompiledRules> {
   if (configs.length === 0) return NO_RULES;
-  const rules = await compileRules(configs);
+  return createJudge(await compileRules(configs), clock);
+}
+
+function createJudge(rules: readonly CompiledRule[], clock: Clock): CompiledRules {
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
   /** Those that say something to the caller: most rules are about others. */
   const selectRules = (caller: RuleCaller): readonly AddressedRule[] =>
@@ -48,16 +51,18 @@ export async function createRules(
       const { decision, pending } = findOpinion(item, caller);
       return pending.length === 0 ? decision : decideByArgs(decision, pending, item, caller);
     },
+    withOwnMemory: () => createJudge(rules, clock),
   };
 }
 
 const ALLOWED: RuleDecision = { kind: 'allowed' };
 const DENIED: RuleDecision = { kind: 'denied' };
 
-const NO_RULES: Rules = {
+const NO_RULES: CompiledRules = {
   needClient: false,
   prepareFor: async () => {},
   decide: () => ALLOWED,
+  withOwnMemory: () => NO_RULES,
 };
 
 /** Of what no pattern fits. */

@@ -13,6 +13,11 @@ export interface Rules {
   decide(item: RuledItem, caller: RuleCaller): RuleDecision;
 }
 
+export interface CompiledRules extends Rules {
+  /** The same rules, which know nothing of callers of these. */
+  withOwnMemory(): Rules;
+}
+
 /** What may be seen, or used with these arguments. */
 export interface RuledItem extends PolicyItem {
   /**

@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { openStore } from '../../../src/core/store/open.ts';
+import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
+import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
 import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { openClient, type SessionClient } from '../../support/clients/session-client.ts';
@@ -322,6 +324,40 @@ test('§18.5 rules: whoever may see nothing of a server hears none of its log me
   expect(await nextLog(ann)).toEqual(logged(info('a three')));
   await expectSilence(bob, 'three');
   for (const stream of [ann, bob]) stream.hangUp();
+});
+
+const NOTHING_APPROVED = { instructions: undefined, prompts: new Map(), tools: new Map() };
+
+function approveTool(tool: { readonly name: string }) {
+  const fingerprint = computeFingerprint('tool', tool);
+  if (fingerprint === undefined) throw new Error('cannot be approved');
+  return { ...NOTHING_APPROVED, tools: new Map([[tool.name, [fingerprint]]]) };
+}
+
+test('§18.5 rules: where the lock hides all that rules give of a server, nobody hears its log messages', async () => {
+  const [a, b] = [await serveLogging(), await serveLogging()];
+  const gateway = await start(
+    {
+      mcpServers: { a: a.url, b: b.url },
+      rules: [{ who: 'everyone', may: ['a__*', 'b__*'] }],
+    },
+    {
+      lock: createLock({
+        servers: new Map([
+          ['a', NOTHING_APPROVED],
+          ['b', approveTool(buildTool('t'))],
+        ]),
+      }),
+    },
+  );
+  const client = await openClient(gateway);
+  expect(await gateway.listNames('tools/list')).toEqual(['b__t']);
+  const stream = await client.watch();
+  for (const { openStreams } of [a, b]) await expect.poll(openStreams, PATIENT).toBeGreaterThan(1);
+  a.notify(MESSAGE, info('a'));
+  b.notify(MESSAGE, info('b'));
+  expect(await nextLog(stream)).toEqual(logged(info('b')));
+  stream.hangUp();
 });
 
 test('§18.4 log messages outside of calls are dropped while the store cannot say the level, and it is asked once a second', async () => {

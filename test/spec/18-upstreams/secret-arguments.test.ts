@@ -44,7 +44,7 @@ test.each([
   expect(await findSecrets(...args.filter((text) => text !== undefined))).toEqual([]);
 });
 
-test('§18.1 file: an argument that looks like a secret in the clear is named, and not shown', async () => {
+test('§18.1 file: what looks like a secret in the clear is named in one line, and not shown', async () => {
   const args = [
     '-y',
     'postgres://u:pw-1@db',
@@ -55,16 +55,26 @@ test('§18.1 file: an argument that looks like a secret in the clear is named, a
     '5',
   ];
   const parsed = await parseFile(
-    { mcpServers: { db: { command: 'npx', args } } },
+    {
+      mcpServers: {
+        db: { command: 'npx', args, env: { API_KEY: 'ak-1', MODE: 'fast', KEY: '${KEY}' } },
+        wiki: {
+          url: 'https://wiki.example/mcp?token=qt-1',
+          headers: { Authorization: 'Bearer ht-1', 'X-Api-Key': '${KEY}', 'X-Mode': 'fast' },
+        },
+        open: { url: 'https://open.example/mcp' },
+      },
+    },
     { env: { KEY: 'of the environment' } },
   );
   expect(parsed).toMatchObject({
     warnings: [
       expect.stringMatching(
-        /^mcp\.json:7: mcpServers\.db\.args\[1\]: This looks like a secret\. Put it into \.env .*\$\{PASSWORD\}/,
+        /^mcp\.json:7: these look like secrets.*: mcpServers\.db\.args\[1\], mcpServers\.db\.args\[3\], mcpServers\.db\.env\.API_KEY, mcpServers\.wiki\.url, mcpServers\.wiki\.headers\.Authorization\. .*postern init --servers mcp\.json/,
       ),
-      expect.stringMatching(/^mcp\.json:9: mcpServers\.db\.args\[3\]: .*\$\{TOKEN\}/),
     ],
   });
-  expect(JSON.stringify(parsed.kind === 'parsed' && parsed.warnings)).not.toMatch(/pw-1|tk-1/);
+  expect(JSON.stringify(parsed.kind === 'parsed' && parsed.warnings)).not.toMatch(
+    /pw-1|tk-1|ak-1|qt-1|ht-1/,
+  );
 });

@@ -1,6 +1,6 @@
 // §22.4: what operators see of what the lock hides.
 import { expect, test } from 'vitest';
-import { renderDifference } from '../../../src/features/admin/render-difference.ts';
+import { EXCERPT, renderDifference } from '../../../src/features/admin/render-difference.ts';
 import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -53,6 +53,8 @@ test('§22.4 operators: what the lock hides: what is new in full, and of what ch
     command: 'postern lock',
     total: 3,
     personal: ['wiki'],
+    servers: [{ server: 'files', total: 3 }],
+    obstacle: 'This gateway was not told where postern.lock lies.',
     differences: [
       {
         server: 'files',
@@ -138,7 +140,7 @@ test('§22.4 operators: without a lock nothing is hidden, and it is said how to 
 test('§22.4 operators: a schema that nests deep is shown on one line, cut: its indentation would be many times as long', () => {
   const deep = JSON.parse(`${'['.repeat(180)}${'0,'.repeat(40_000)}0${']'.repeat(180)}`);
   const flat = { type: 'object' };
-  const { members } = renderDifference({
+  const difference = {
     server: 'files',
     kind: 'tool',
     name: 'read',
@@ -148,7 +150,8 @@ test('§22.4 operators: a schema that nests deep is shown on one line, cut: its 
       { name: 'inputSchema', before: flat, now: deep },
       { name: 'outputSchema', before: undefined, now: JSON.parse('['.repeat(20) + ']'.repeat(20)) },
     ],
-  });
+  } as const;
+  const { members } = renderDifference(difference, EXCERPT);
   expect(members).toEqual([
     {
       name: 'inputSchema',

@@ -80,6 +80,30 @@ test('§22.2 operators: a whole e-mail address is found at once, among more sess
   expect(found.nextCursor).toBeUndefined();
 });
 
+test('§22.2 operators: others who claim the same address hide nobody, and whom the provider vouches for comes first', async () => {
+  const operators = await startOperators();
+  const { clock } = operators.broker;
+  await open(operators, ANN);
+  await open(operators, { sub: 'u-3', email: ANN.email });
+  for (let at = 0; at < 45; at += 1) {
+    clock.advance(1000);
+    await open(operators, { sub: `claimant-${at}`, email: ANN.email, email_verified: false });
+  }
+  const path = `/sessions?person=${encodeURIComponent(ANN.email)}`;
+  const found: string[] = [];
+  let [cursor, requests] = ['', 0];
+  do {
+    const { json } = await operators.show(`${path}${cursor}`);
+    found.push(...json.sessions.map(({ user }: { user: string }) => user));
+    cursor = json.nextCursor && `&cursor=${json.nextCursor}`;
+    requests += 1;
+  } while (cursor);
+  expect(found[0]).toBe('u-1');
+  expect(found).toContain('u-3');
+  expect(new Set(found).size).toBe(47);
+  expect(requests).toBe(3);
+});
+
 test('§22.2 operators: the store has no e-mail address, nor a hash of one that can be guessed', async () => {
   const operators = await startOperators();
   await open(operators, ANN);

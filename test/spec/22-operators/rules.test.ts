@@ -1,5 +1,6 @@
 // §22.4: what operators see of who may use what.
 import { expect, test } from 'vitest';
+import { specCatalog } from '../../support/catalogs/spec-catalog.ts';
 import { createAuditLog } from '../../support/gateway/audit-log.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest } from '../../support/upstreams/listing-server.ts';
@@ -79,4 +80,33 @@ test('§22.4 operators: the tools come in pages, and who was asked about is in t
   expect(rest.tools.map(({ name }: { name: string }) => name)).toEqual(['files__delete']);
   expect(audit.text()).toContain('rules of ann@example.com');
   expect((await showRules(gateway, 'limit=2')).status).toBe(400);
+});
+
+test('§22.4 operators: previews are worked out one at a time, and only so many wait', async () => {
+  const begun: (() => void)[] = [];
+  const gateway = await startForTest({
+    file: { mcpServers: {}, rules: [{ who: 'everyone', may: ['*'] }] },
+    builtIn: {
+      ...specCatalog,
+      async listTools(...asked) {
+        await new Promise<void>((resolve) => begun.push(resolve));
+        return specCatalog.listTools(...asked);
+      },
+    },
+    env,
+  });
+  const answers = Array.from({ length: 25 }, () => showRules(gateway, 'user=ann'));
+  const refused = await Promise.race(answers);
+  expect(refused.status).toBe(503);
+  expect(refused.headers['retry-after']).toBe('1');
+  expect(refused.json.error.data.details).toContain('Other operators are looking at rules.');
+  expect(begun).toHaveLength(1);
+  const ended = Promise.all(answers);
+  for (let at = 0; at < 21; at += 1) {
+    await expect.poll(() => begun.length).toBe(at + 1);
+    begun[at]?.();
+  }
+  const statuses = (await ended).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(21);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(4);
 });

@@ -21,7 +21,7 @@ test('§5 LOG_FORMAT=text: the level is a mark, and facts that the message says 
     log.debug('Done');
   });
   expect(written.split('\n')).toEqual([
-    '✗ It broke (attempts: 3, cause: disk full)',
+    '✗ It broke (attempts: 3, cause: "disk full")',
     '! The MCP server git is slow',
     '· Listening. (host: 127.0.0.1, tls: {"on":false})',
     '  Done',
@@ -35,4 +35,21 @@ test('§5 LOG_FORMAT=text: what others say cannot end a line, nor move the curso
   expect(written.trimEnd().split('\n')).toHaveLength(1);
   expect(written).not.toMatch(/[\r\u001b\u202e]/);
   expect(written).toContain('It said fine"\\n12:00:00 ✗ forged\\r\\u001b[2J\\u202e');
+});
+
+test('§5 LOG_FORMAT=text: no fact looks like two, or like the end of them', () => {
+  const written = write((log) =>
+    log.warn('Refused.', {
+      path: '/mcp',
+      url: 'https://a.example/x',
+      user: 'eve, error: none)',
+      client: 'a" b',
+      of: 'x=y',
+      tools: ['a, b'],
+      back: 'a\\b',
+    }),
+  );
+  expect(written).toBe(
+    '! Refused. (path: /mcp, url: https://a.example/x, user: "eve, error: none)", client: "a\\" b", of: "x=y", tools: ["a, b"], back: "a\\\\b")\n',
+  );
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { expect, test } from 'vitest';
+import { SHARED_ADDRESS_LIMITS } from '../../../src/cli/init/render-env.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
 import { codeBlocks, readPage } from '../../support/gateway/documentation-pages.ts';
 
@@ -12,6 +13,13 @@ const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf
 
 test('§5 production: the README and the page about deployment have one list of settings', () => {
   expect(findSettings(readPage('deploy'))).toBe(findSettings(readme));
+});
+
+test('§5 production: the limits that postern init writes are those of the list, with room for an office', () => {
+  expect(findSettings(readme)).toContain(SHARED_ADDRESS_LIMITS);
+  // 300 people with 3 clients each, whose tokens expire within the same minute.
+  const { OAUTH_REFRESH_RATE_LIMIT_MAX: refreshes } = parseEnv(SHARED_ADDRESS_LIMITS);
+  expect(Number(refreshes)).toBeGreaterThanOrEqual(300 * 3);
 });
 
 test('§5 production: the list is one that the gateway starts with', () => {

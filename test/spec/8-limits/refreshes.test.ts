@@ -128,6 +128,23 @@ describe.each(['broker', 'proxy'])('in %s mode', (mode) => {
     expect((await broker.steps.refresh(client, 'made-up')).status).toBe(200);
   });
 
+  test('§8 refresh: a login that is refused costs no look at the store either', async () => {
+    const trips = createTripCounter();
+    const broker = await closeAfterTest(
+      await startBroker({ OAUTH_MODE: mode, ...LIMITS }, {}, trips.count),
+    );
+    const { client } = await redeem(broker, 'r-1');
+    const other = await redeem(broker, 'r-2');
+    const refresh = async () => (await broker.steps.refresh(client, 'r-1')).status;
+    for (let n = 0; n < 140; n += 1) await refresh();
+    trips.take();
+    for (let n = 0; n < 20; n += 1) expect(await refresh()).toBe(429);
+    expect(trips.take()).toHaveLength(0);
+    expect((await broker.steps.refresh(other.client, 'r-2')).status).toBe(200);
+    broker.clock.advance(61_000);
+    expect(await refresh()).toBe(200);
+  });
+
   test('§8 refresh: tokens that are not known are counted by address, and use up nobody’s room', async () => {
     const broker = await start();
     const { client } = await redeem(broker, 'r-known');

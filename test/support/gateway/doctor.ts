@@ -5,7 +5,7 @@ import { type Env, runPostern } from './process.ts';
 export interface Diagnosis {
   readonly code: number | null;
   readonly findings: readonly Finding[];
-  /** `check` of all findings that are failures, but for the verdict on clients that these come to. */
+  /** `check` of all findings that are failures. */
   readonly failures: readonly string[];
   /** @throws Error where there is none of this name. */
   find(check: string): Finding;
@@ -31,9 +31,7 @@ export async function runDoctor(url: string | undefined, how: DoctorHow = {}): P
   return {
     code,
     findings,
-    failures: findings.flatMap(({ status, check }) =>
-      status === 'failure' && check !== 'clients' ? [check] : [],
-    ),
+    failures: findings.flatMap(({ status, check }) => (status === 'failure' ? [check] : [])),
     find(check) {
       const found = findings.find((finding) => finding.check === check);
       if (found === undefined)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { logInAs } from '../../../scripts/demo/login.ts';
 import { loadConfig } from '../../../src/core/config/load.ts';
-import { createGateway, type Deps } from '../../../src/gateway.ts';
+import { createGateway, type Deps, type Gateway } from '../../../src/gateway.ts';
 import { specCatalog } from '../catalogs/spec-catalog.ts';
 import { type ProviderOptions, startProvider } from '../oauth/provider.ts';
 import { collectLog, type LogLine } from './log.ts';
@@ -22,6 +22,8 @@ export interface Service {
   logIn(name: string): Promise<Tokens>;
   /** The same address, store and provider, with other settings. */
   restart(env?: Readonly<Record<string, string>>): Promise<void>;
+  /** Another configuration file, or lock. */
+  reload: Gateway['reload'];
   close(): Promise<void>;
 }
 
@@ -97,6 +99,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
       env = { ...env, ...changed };
       gateway = await open();
     },
+    reload: (setup) => gateway.reload(setup),
     async close() {
       await gateway.close();
       await proxy?.close();

@@ -1,7 +1,8 @@
 // §22: the operators' API, with the token of this tab.
 import { withBase } from 'vitepress';
+import { createUnseenPattern, UNSEEN } from '../../../../src/core/invisible.ts';
 import { parseObject } from '../playground/json.ts';
-import { fetchAsOperator, logOutOperator } from './operator.ts';
+import { fetchAsOperator, logOutOperator, type Method } from './operator.ts';
 
 export interface Session extends Named {
   readonly id: string;
@@ -121,7 +122,11 @@ export interface LockPage {
   readonly isLocked: boolean;
   /** What approves. */
   readonly command: string;
+  /** Why nothing can be approved here; absent where it can. */
+  readonly obstacle?: string;
   readonly total?: number;
+  /** Those that have differences, and how many. */
+  readonly servers?: readonly { readonly server: string; readonly total: number }[];
   readonly differences?: readonly LockDifference[];
   /** Servers of which nothing is shown. */
   readonly personal?: readonly string[];
@@ -132,7 +137,7 @@ export interface LockDifference {
   readonly server: string;
   readonly kind: string;
   readonly name?: string;
-  readonly change: 'new' | 'changed';
+  readonly change: 'new' | 'changed' | 'gone';
   readonly isFormerKnown: boolean;
   readonly members: readonly {
     readonly name: string;
@@ -140,6 +145,21 @@ export interface LockDifference {
     readonly now?: string;
     readonly isCut?: boolean;
   }[];
+}
+
+/** What approving a server would change, whole. */
+export interface LockReview {
+  readonly server: string;
+  /** What to send to approve it; absent with a problem. */
+  readonly digest?: string;
+  readonly differences?: readonly LockDifference[];
+  /** The rest of a sentence that begins with its name. */
+  readonly problem?: string;
+}
+
+export interface Approval {
+  readonly approved: readonly { readonly server: string; readonly differences: number }[];
+  readonly isLoaded: boolean;
 }
 
 export interface AccessPreview {
@@ -175,8 +195,13 @@ export async function remove(path: string): Promise<void> {
   await request(path, 'DELETE');
 }
 
-async function request(path: string, method: 'GET' | 'DELETE'): Promise<Response> {
-  const answer = await fetchAsOperator(withBase(`/admin/api${path}`), method);
+/** @throws Error in words for the user. */
+export async function send<Answer>(path: string, body: object): Promise<Answer> {
+  return (await request(path, 'POST', body)).json();
+}
+
+async function request(path: string, method: Method, body?: object): Promise<Response> {
+  const answer = await fetchAsOperator(withBase(`/admin/api${path}`), method, body);
   if (answer.ok) return answer;
   if (answer.status === 401) {
     logOutOperator('Your login has expired. Log in again.');
@@ -209,15 +234,16 @@ export function namePerson({ user, name, email, emailVerified }: Named): string 
 const MAX_TEXT = 200;
 
 /** Characters that are not seen, or turn the direction of others: a name with them could look like another one. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+const INVISIBLE = createUnseenPattern(UNSEEN);
 
 /** What others chose, such as the name of a client: as much as one can read, and nothing that hides. */
 export function showText(text: string): string {
   return escapeUnseen(text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
 }
 
-/** A text of several lines, which the gateway has cut. */
+/** A text of several lines, all that came of it. */
 export const showLongText = (text: string): string => text.split('\n').map(escapeUnseen).join('\n');
 
-const escapeUnseen = (text: string): string =>
-  text.replace(UNSEEN, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+/** All of it. */
+export const escapeUnseen = (text: string): string =>
+  text.replace(INVISIBLE, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);

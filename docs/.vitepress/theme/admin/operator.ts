@@ -25,6 +25,16 @@ export function logOutOperator(notice?: string): void {
   state.notice = notice;
 }
 
-/** @throws Error when nothing answers. */
-export const fetchAsOperator = (url: string, method: 'GET' | 'DELETE'): Promise<Response> =>
-  fetch(url, { method, cache: 'no-store', headers: { Authorization: `Bearer ${token ?? ''}` } });
+export type Method = 'GET' | 'POST' | 'DELETE';
+
+/** `body` is sent as JSON. @throws Error when nothing answers. */
+export const fetchAsOperator = (url: string, method: Method, body?: object): Promise<Response> =>
+  fetch(url, {
+    method,
+    cache: 'no-store',
+    headers: {
+      Authorization: `Bearer ${token ?? ''}`,
+      ...(body && { 'Content-Type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });

@@ -5,6 +5,7 @@ import { describeCause } from '../../../core/log.ts';
 import { hideSecretArguments } from '../../../core/secret-texts.ts';
 import { fetchList } from '../../../features/upstreams/catalog/fetch-list.ts';
 import { dependsOnUser, needsUser } from '../../../features/upstreams/credentials/needs-user.ts';
+import { NEXT_START } from '../../../features/upstreams/stdio/server-state.ts';
 import {
   GATEWAY_CALLER,
   type Upstream,
@@ -147,9 +148,6 @@ function describeFailure(
 }
 
 const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
-
-/** Here nothing is. */
-const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 
 const adviseOnServer = (config: UpstreamConfig): string =>
   config.kind === 'stdio'

@@ -86,7 +86,7 @@ export const serverSettings = {
     default: { value: 'json' },
     summary: 'How lines of the log are written.',
     details:
-      '`json` is an object for each line, `text` is for people. `postern dev` writes text to a terminal.',
+      '`json` is an object for each line, `text` is for people: behind the message, facts as `name: value`, between quotation marks where a value has spaces or marks. `postern dev` writes text to a terminal.',
   }),
   displayName: defineSetting({
     variable: 'SERVICE_DISPLAY_NAME',

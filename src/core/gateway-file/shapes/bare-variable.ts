@@ -8,10 +8,12 @@ const BARE = /^(?:[A-Za-z]+ )?\$[A-Za-z_][A-Za-z0-9_]*$/;
 const WARNING =
   'This is no variable without braces, and stays as it is. If one is meant, write ${NAME}.';
 
+export const isBareVariable = (text: string): boolean => BARE.test(text);
+
 export const warnOfBareVariable = (shape: Shape<string>): Shape<string> => ({
   schema: shape.schema,
   read(node, place) {
-    const isBare = node.kind === 'scalar' && BARE.test(String(node.value));
+    const isBare = node.kind === 'scalar' && isBareVariable(String(node.value));
     if (isBare) place.context.warn(node.line, place.path, WARNING);
     return shape.read(node, place);
   },

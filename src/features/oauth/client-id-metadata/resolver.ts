@@ -4,7 +4,7 @@
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '../../../core/clock.ts';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { createWorkQueue } from '../../../core/work-queue.ts';
 
 /** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -16,7 +16,11 @@ const MAX_WAITING = 24;
 
 /** `servers` are those of the system unless given, such as `127.0.0.1:5353`. */
 export function createResolver(clock: Clock, servers?: readonly string[]): Resolve {
-  const queue = createWorkQueue(MAX_AT_ONCE, MAX_WAITING);
+  const queue = createWorkQueue({
+    maxRunning: MAX_AT_ONCE,
+    maxWaiting: MAX_WAITING,
+    createRefusal: () => new Error('too many lookups are waiting'),
+  });
   const lookup = createLookup(clock, servers);
   return (host, signal) => queue.run(() => lookup(host, signal), signal);
 }

@@ -1,4 +1,5 @@
 // What a client calls itself, made fit to be shown: anybody may register under any name.
+import { UNSEEN } from '../../../core/invisible.ts';
 import { shorten } from '../../../core/text.ts';
 import type { Client } from '../clients/clients.ts';
 import { findScripts, OTHER_SCRIPT } from './unicode-scripts.ts';
@@ -13,7 +14,7 @@ export interface DisplayName {
 const MAX_DISPLAY_NAME = 40;
 
 /** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
-const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
+const INVISIBLE = new RegExp(`[${UNSEEN}\\p{Z}]+`, 'gu');
 
 /** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */
 const QUOTES =

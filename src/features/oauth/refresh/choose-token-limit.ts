@@ -8,7 +8,7 @@ import type { RecentAnswers } from './recent-answers.ts';
 
 export function chooseTokenLimit(
   body: RequestBody,
-  { isKnown, findLogin }: Pick<RecentAnswers, 'isKnown' | 'findLogin'>,
+  { findKnownId, findLogin }: Pick<RecentAnswers, 'findKnownId' | 'findLogin'>,
 ): ChosenLimit {
   if (!isRefresh(body)) return { group: 'token' };
   const parameters = parseIfValid(body);
@@ -17,7 +17,7 @@ export function chooseTokenLimit(
   if (!parameters || refreshToken === undefined || clientId === undefined)
     return { group: 'refresh' };
   const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
-  return { group: 'refresh', login: { isKnown: isKnown(refreshToken, clientId), find } };
+  return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
 }
 
 /** Without parsing: everybody may send a body of many parts. */

@@ -3,8 +3,9 @@
 import { hashSha256 } from '../../../core/sha256.ts';
 
 export interface KnownRefreshTokens {
-  has(refreshToken: string, clientId: string): boolean;
-  add(refreshToken: string, clientId: string): void;
+  /** The grant that it belongs to. */
+  find(refreshToken: string, clientId: string): string | undefined;
+  add(refreshToken: string, clientId: string, grantId: string): void;
   remove(refreshToken: string, clientId: string): void;
 }
 
@@ -12,15 +13,15 @@ const MAX_TOKENS = 10_000;
 
 export function createKnownRefreshTokens(): KnownRefreshTokens {
   /** The one that was used longest ago first. */
-  const known = new Set<string>();
+  const known = new Map<string, string>();
 
   return {
-    has: (refreshToken, clientId) => known.has(toKey(refreshToken, clientId)),
-    add(refreshToken, clientId) {
+    find: (refreshToken, clientId) => known.get(toKey(refreshToken, clientId)),
+    add(refreshToken, clientId, grantId) {
       const key = toKey(refreshToken, clientId);
       known.delete(key);
-      known.add(key);
-      const [oldest] = known;
+      known.set(key, grantId);
+      const [oldest] = known.keys();
       if (known.size > MAX_TOKENS && oldest !== undefined) known.delete(oldest);
     },
     remove: (refreshToken, clientId) => void known.delete(toKey(refreshToken, clientId)),

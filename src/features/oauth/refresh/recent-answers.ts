@@ -42,7 +42,7 @@ export interface RecentAnswers {
   /** Never rejects: without it the next refresh is one more. */
   keep(issued: IssuedTokens): Promise<void>;
   /** Whether this process knows the token, without a look at the store. */
-  isKnown(refreshToken: string, clientId: string): boolean;
+  findKnownId(refreshToken: string, clientId: string): string | undefined;
   /** Whose current refresh token this is; undefined for any other. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /** Of a refresh or access token. Never rejects. */
@@ -128,7 +128,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
 
   return {
     find,
-    isKnown: knownTokens.has,
+    findKnownId: knownTokens.find,
     async findLogin(refreshToken, asked) {
       const [grant, kept] = await Promise.all([
         grants.find(refreshToken),
@@ -139,7 +139,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
         knownTokens.remove(refreshToken, asked.clientId);
         return undefined;
       }
-      knownTokens.add(refreshToken, asked.clientId);
+      knownTokens.add(refreshToken, asked.clientId, grant.grantId);
       const left = kept && (await findSecondsLeft(refreshToken, kept, asked));
       return { id: grant.grantId, isAnswered: left !== undefined };
     },
@@ -156,7 +156,7 @@ export function createRecentAnswers(deps: RecentAnswersDeps): RecentAnswers {
     },
     async keep(issued) {
       const current = getCurrentToken(issued);
-      if (current !== undefined) knownTokens.add(current, issued.asked.clientId);
+      if (current !== undefined) knownTokens.add(current, issued.asked.clientId, issued.grantId);
       await Promise.all([
         ...listRecords(issued, clock.now()).map(({ token, record, ttlSeconds }) => {
           const key = buildAnswerKey(hashSha256(token));

@@ -1,4 +1,5 @@
 // §18.2: characters that people do not see, and models read.
+import { createUnseenPattern, IGNORABLE } from '../../../core/invisible.ts';
 
 /** Scripts whose words are written with joiners. */
 const JOINING = [
@@ -17,24 +18,17 @@ const NEEDED = [
   '(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
 ].join('|');
 
-/** Unicode's own list (tags, selectors, fillers, joiners, soft hyphens, marks of direction), annotations, and what is no character. */
-const INVISIBLE = '\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\ufff9-\\ufffb';
-
-/** What is none of them is passed over by its class alone: that is nearly everything. */
-const createHidden = (all: string, allowed: string): RegExp =>
-  new RegExp(`(?=[${all}])(?!${allowed})[${all}]`, 'gu');
-
 /** Control characters but for line feed and tab, and what else hides. */
-export const HIDDEN_IN_TEXT = createHidden(`\\p{Cc}${INVISIBLE}`, `[\\t\\n]|${NEEDED}`);
+export const HIDDEN_IN_TEXT = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n]|${NEEDED}`);
 
 /** The same for values, which may be line ends of any kind. */
-export const HIDDEN_IN_VALUE = createHidden(`\\p{Cc}${INVISIBLE}`, `[\\t\\n\\r]|${NEEDED}`);
+export const HIDDEN_IN_VALUE = createUnseenPattern(`\\p{Cc}${IGNORABLE}`, `[\\t\\n\\r]|${NEEDED}`);
 
 /** The same for regular expressions, which may name controls. */
-export const HIDDEN_IN_PATTERN = createHidden(INVISIBLE, NEEDED);
+export const HIDDEN_IN_PATTERN = createUnseenPattern(IGNORABLE, NEEDED);
 
 /** Whether JSON text may have any of them: there the first controls are escaped. */
-export const MAY_HIDE = new RegExp(`\\\\u00[01]|\\\\[bfr]|[\\u007f-\\u009f${INVISIBLE}]`, 'u');
+export const MAY_HIDE = new RegExp(`\\\\u00[01]|\\\\[bfr]|[\\u007f-\\u009f${IGNORABLE}]`, 'u');
 
 export const hasHidden = (text: string, hidden: RegExp = HIDDEN_IN_VALUE): boolean =>
   text.search(hidden) !== -1;

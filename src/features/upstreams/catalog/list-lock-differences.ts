@@ -10,6 +10,8 @@ import { selectTools } from './select-tools.ts';
 export interface LockDifferences {
   /** How many there are. */
   readonly total: number;
+  /** Servers that have some, and how many. */
+  readonly servers: readonly { readonly server: string; readonly total: number }[];
   /** Some of them, server by server. */
   readonly differences: readonly LockDifference[];
   /** Servers whose lists differ between users: what of them is hidden is not known here. */
@@ -38,7 +40,7 @@ export interface MemberDifference {
 }
 
 /** Something that is not approved. */
-interface Hidden {
+export interface Hidden {
   readonly server: string;
   readonly kind: LockedKind;
   readonly name: string | undefined;
@@ -54,11 +56,17 @@ export function listLockDifferences(
   { skip, limit }: { readonly skip: number; readonly limit: number },
 ): LockDifferences {
   const all = [...servers];
-  const hidden = all
+  const byServer = all
     .filter(({ server }) => !server.isPersonal)
-    .flatMap((planned) => findHidden(planned, lock));
+    .map((planned) => ({ planned, items: findHidden(planned, lock) }))
+    .filter(({ items }) => items.length > 0);
+  const hidden = byServer.flatMap(({ items }) => items);
   return {
     total: hidden.length,
+    servers: byServer.map(({ planned, items }) => ({
+      server: planned.config.name,
+      total: items.length,
+    })),
     differences: hidden.slice(skip, skip + limit).map((one) => describeHidden(one, lock)),
     personal: all.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
   };
@@ -95,7 +103,7 @@ function findHidden({ config, server }: PlannedServer, lock: Lock): readonly Hid
   ];
 }
 
-function describeHidden(hidden: Hidden, lock: Lock): LockDifference {
+export function describeHidden(hidden: Hidden, lock: Lock): LockDifference {
   const { server, kind, name, change, item } = hidden;
   const now = selectMembers(kind, item);
   // What was approved under this name may have been approved in another form since.

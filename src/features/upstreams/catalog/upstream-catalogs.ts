@@ -10,6 +10,7 @@ import type { OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import type { Policies } from '../../policy/policy.ts';
 import { type Lock, NO_LOCK } from '../lock/lock.ts';
+import type { StoredLock } from '../lock/stored-lock.ts';
 import type { RelayCall } from '../relay/relayed-call.ts';
 import type { Upstream } from '../upstream.ts';
 import { createAccess } from './access.ts';
@@ -19,6 +20,7 @@ import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources } from './linked-resources.ts';
 import { type LockDifferences, listLockDifferences } from './list-lock-differences.ts';
 import { listServerTools, type ServerTools } from './list-server-tools.ts';
+import { createLockApproval, type LockApproval } from './lock-approval.ts';
 import { observeUpstream } from './observe-upstream.ts';
 import { createPlan, type Plan } from './plan.ts';
 import { type AccessPreview, type PreviewOptions, previewAccess } from './preview-access.ts';
@@ -48,6 +50,10 @@ export interface UpstreamCatalogsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** What operators approve is written there; undefined where this process knows no file. */
+  readonly storedLock?: StoredLock | undefined;
+  /** Whether others serve with the same store. */
+  readonly hasReplicas?: boolean;
   /** Users whose lists are kept, of each server that has some for each user; 1,000 unless given. */
   readonly maxUsers?: number;
 }
@@ -78,6 +84,8 @@ export interface UpstreamCatalogs {
     readonly skip: number;
     readonly limit: number;
   }): LockDifferences | undefined;
+  /** For operators. */
+  readonly lockApproval: LockApproval;
   /** For operators. */
   previewAccess(options: Omit<PreviewOptions, 'clock'>): Promise<AccessPreview>;
   close(graceMs: number): Promise<void>;
@@ -208,6 +216,13 @@ export function createUpstreamCatalogs(
     },
     listLockDifferences: (part) =>
       setup.lock && listLockDifferences(plan.servers.values(), setup.lock, part),
+    lockApproval: createLockApproval({
+      storedLock: deps.storedLock,
+      hasReplicas: deps.hasReplicas === true,
+      getServers: () => plan.servers,
+      clock,
+      log,
+    }),
     previewAccess: (options) => previewAccess(plan, { ...options, clock }),
     async close(graceMs) {
       for (const { server } of plan.servers.values()) drain(server, graceMs);

@@ -31,3 +31,9 @@ export function updateLockFile(
   });
   return { servers: new Map(servers) };
 }
+
+/** What was reviewed takes the place of what was approved of these servers; nothing of others changes. */
+export const approveServers = (
+  former: LockFile,
+  reviewed: ReadonlyMap<string, LockedServer>,
+): LockFile => ({ servers: new Map([...former.servers, ...reviewed]) });

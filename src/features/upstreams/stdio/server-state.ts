@@ -60,6 +60,9 @@ export function createServerState(server: string, clock: Clock, log: Log): Serve
   };
 }
 
+/** What `tell` adds, which soon is no longer true. */
+export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
+
 function tell({ what, advice }: EndReason, retryMs: number): string {
   const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
   return advice === undefined ? said : `${said}. ${advice}`;

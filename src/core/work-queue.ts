@@ -4,28 +4,38 @@ export interface WorkQueue {
   /**
    * Runs the work when it is its turn.
    *
-   * @throws Error when too many are waiting; the signal's reason when it ends before the turn.
+   * @throws What `createRefusal` makes when too many are waiting; the signal's reason when it ends before the turn.
    */
-  run<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result>;
+  run<Result>(work: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
 }
 
-export function createWorkQueue(maxRunning: number, maxWaiting: number): WorkQueue {
+export interface WorkQueueOptions {
+  readonly maxRunning: number;
+  readonly maxWaiting: number;
+  createRefusal(): Error;
+}
+
+export function createWorkQueue({
+  maxRunning,
+  maxWaiting,
+  createRefusal,
+}: WorkQueueOptions): WorkQueue {
   const waiting: (() => void)[] = [];
   let running = 0;
 
-  function waitForTurn(signal: AbortSignal): Promise<void> {
+  function waitForTurn(signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      if (waiting.length >= maxWaiting) throw new Error('too many lookups are waiting');
+      if (waiting.length >= maxWaiting) throw createRefusal();
       const start = () => {
-        signal.removeEventListener('abort', leave);
+        signal?.removeEventListener('abort', leave);
         resolve();
       };
       const leave = () => {
         waiting.splice(waiting.indexOf(start), 1);
-        reject(signal.reason);
+        reject(signal?.reason);
       };
       waiting.push(start);
-      signal.addEventListener('abort', leave, { once: true });
+      signal?.addEventListener('abort', leave, { once: true });
     });
   }
 
@@ -38,7 +48,7 @@ export function createWorkQueue(maxRunning: number, maxWaiting: number): WorkQue
 
   return {
     async run(work, signal) {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       if (running < maxRunning) running += 1;
       else await waitForTurn(signal);
       try {

@@ -1,0 +1,124 @@
+// §22.6: what approving a server would change in postern.lock: as it answers now, not as it was last listed.
+import type { Clock } from '../../../core/clock.ts';
+import { hashSha256 } from '../../../core/sha256.ts';
+import type { RawItem } from '../../mcp/catalog/catalog.ts';
+import { findDifferences } from '../lock/compare.ts';
+import type { LockedKind } from '../lock/fingerprint.ts';
+import { createLock, type Lock } from '../lock/lock.ts';
+import { type LockedServer, type LockFile, writeLockFile } from '../lock/lock-file.ts';
+import { indexByName, type ReadServer, readServer, toLockedServer } from '../lock/read-server.ts';
+import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
+import { describeHidden, type LockDifference } from './list-lock-differences.ts';
+import type { PlannedServer } from './plan.ts';
+
+export interface ServerReview {
+  readonly server: string;
+  /** Of what was approved and of what the server says now: another one means that either has changed. */
+  readonly digest: string;
+  /** All that `postern lock` would change of this server; also what clients do not see for other reasons. */
+  readonly differences: readonly ReviewedDifference[];
+  /** As it would be approved. */
+  readonly found: LockedServer;
+}
+
+export interface ReviewedDifference extends Omit<LockDifference, 'change'> {
+  readonly change: LockDifference['change'] | 'gone';
+}
+
+/** A server as it answered. */
+export interface AnsweredServer {
+  readonly planned: PlannedServer;
+  readonly read: ReadServer;
+  readonly found: LockedServer;
+}
+
+/** An operator waits. */
+const READ_LIMIT_MS = 15_000;
+
+/** Lists that are served are asked for anew where they are no longer what the server says. @throws UpstreamError */
+export async function askServer(planned: PlannedServer, clock: Clock): Promise<AnsweredServer> {
+  const ending = new AbortController();
+  let cancel = () => {};
+  const tooLate = new Promise<never>((_, reject) => {
+    cancel = clock.after(READ_LIMIT_MS, () => {
+      reject(new UpstreamError('timeout', `it did not answer within ${READ_LIMIT_MS / 1000} s`));
+      ending.abort();
+    });
+  });
+  async function readNow(): Promise<ReadServer> {
+    const read = await planned.server.use((upstream) =>
+      readServer(upstream, GATEWAY_CALLER, ending.signal),
+    );
+    await renewServed(planned, read);
+    return read;
+  }
+
+  try {
+    const read = await Promise.race([readNow(), tooLate]);
+    return { planned, read, found: await toLockedServer(read, clock) };
+  } finally {
+    cancel();
+  }
+}
+
+async function renewServed({ server }: PlannedServer, read: ReadServer): Promise<void> {
+  const { lists } = server;
+  for (const list of ['tools', 'prompts'] as const) {
+    const served = lists.peek(list, GATEWAY_CALLER);
+    if (served === undefined || served.fingerprint === read[list].fingerprint) continue;
+    lists.invalidate(list, GATEWAY_CALLER);
+    await lists.load(list, GATEWAY_CALLER);
+  }
+}
+
+export function reviewServer(answered: AnsweredServer, approved: LockFile): ServerReview {
+  const { name } = answered.planned.config;
+  const { found } = answered;
+  const former = selectServer(name, approved.servers.get(name));
+  const next = selectServer(name, found);
+  const describe = createDescribe(answered, createLock(approved));
+  return {
+    server: name,
+    digest: hashSha256(`${writeLockFile(former)}${writeLockFile(next)}`),
+    differences: findDifferences(former, next, () => false).map((one) =>
+      one.change === 'removed'
+        ? { ...one, change: 'gone', isFormerKnown: false, members: [] }
+        : describe(one.kind, one.name, one.change === 'added' ? 'new' : 'changed'),
+    ),
+    found,
+  };
+}
+
+const selectServer = (name: string, server: LockedServer | undefined): LockFile => ({
+  servers: new Map(server && [[name, server]]),
+});
+
+type Describe = (
+  kind: LockedKind,
+  name: string | undefined,
+  change: LockDifference['change'],
+) => LockDifference;
+
+function createDescribe({ planned, read }: AnsweredServer, lock: Lock): Describe {
+  const { config, server } = planned;
+  const indexServed = (list: 'tools' | 'prompts') =>
+    indexByName(server.lists.peek(list, GATEWAY_CALLER)?.items ?? []);
+  const now = { tool: indexByName(read.tools.items), prompt: indexByName(read.prompts.items) };
+  const served = { tool: indexServed('tools'), prompt: indexServed('prompts') };
+
+  /** What of that name was approved, where this process has seen it. */
+  function findFormer(kind: 'tool' | 'prompt', name: string): RawItem | undefined {
+    const list = kind === 'tool' ? 'tools' : 'prompts';
+    const seen = [served[kind].get(name), server.lists.peekApproved(list, name)];
+    return seen.find((one) => one && lock.check(config.name, kind, one) === 'approved');
+  }
+
+  return function describe(kind, name, change) {
+    const shared = { server: config.name, kind, name, change };
+    const hidden =
+      kind === 'instructions' || name === undefined
+        ? { ...shared, item: read.instructions, former: undefined }
+        : { ...shared, item: now[kind].get(name), former: findFormer(kind, name) };
+    return describeHidden(hidden, lock);
+  };
+}
