@@ -2,7 +2,7 @@
 // that it was reached and is false, so that nothing ever pauses.
 import type { Debugger, Session } from 'node:inspector/promises';
 import { findSourceMap } from 'node:module';
-import type { CountedFunction } from './count-functions.ts';
+import { type CountedFunction, settle } from './count-functions.ts';
 
 export interface WalkedFunction {
   readonly file: string;
@@ -15,7 +15,7 @@ export interface WalkedFunction {
 
 declare global {
   /** Numbers of functions, as the conditions note them. */
-  var walkedFunctions: number[];
+  var walkedFunctions: number[] | undefined;
 }
 
 /** By their first call; those whose first call was not seen come last. */
@@ -24,7 +24,6 @@ export async function sortByFirstCall(
   functions: readonly CountedFunction[],
   run: () => Promise<void>,
 ): Promise<readonly WalkedFunction[]> {
-  globalThis.walkedFunctions = [];
   await session.post('Debugger.enable');
   const described: WalkedFunction[] = [];
   for (const [at, counted] of functions.entries()) {
@@ -32,12 +31,14 @@ export async function sortByFirstCall(
     const { scriptSource } = await session.post('Debugger.getScriptSource', { scriptId });
     described.push(describeFunction(counted, scriptSource));
     await setBreakpoint(session, {
-      condition: `globalThis.walkedFunctions.push(${at}), false`,
+      condition: `globalThis.walkedFunctions?.push(${at}), false`,
       start: locate(scriptId, scriptSource, counted.start),
       end: locate(scriptId, scriptSource, counted.end),
     });
   }
+  globalThis.walkedFunctions = [];
   await run();
+  await settle();
   await session.post('Debugger.disable');
   const called = new Set([...globalThis.walkedFunctions, ...functions.keys()]);
   return [...called].flatMap((at) => described[at] ?? []);

@@ -1,6 +1,6 @@
 // Which functions of src a call executes: V8 counts the invocations of each.
 import { type Profiler, Session } from 'node:inspector/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as waitForTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /** A function where tsx has put it. */
@@ -19,7 +19,7 @@ export interface CountedFunction {
 
 export interface FunctionCounter {
   readonly session: Session;
-  /** What was executed from the start of `run` until nothing more comes of it. */
+  /** What `run` executed, and what came of it once it was answered. */
   count(run: () => Promise<void>): Promise<readonly CountedFunction[]>;
   close(): Promise<void>;
 }
@@ -29,8 +29,8 @@ const SRC = fileURLToPath(new URL('../../src/', import.meta.url));
 /** tsx has each module name its functions by one of its own. */
 const HELPER = '__name';
 
-/** What an answer leaves to be done, such as its log line, is done in the next turns of the event loop. */
-const SETTLE_MS = 25;
+/** Turns of the event loop. */
+const SETTLING_TURNS = 50;
 
 export async function openFunctionCounter(): Promise<FunctionCounter> {
   const session = new Session();
@@ -42,10 +42,10 @@ export async function openFunctionCounter(): Promise<FunctionCounter> {
   return {
     session,
     async count(run) {
-      await pause(SETTLE_MS);
+      await settle();
       await take();
       await run();
-      await pause(SETTLE_MS);
+      await settle();
       return (await take()).flatMap(listFunctions);
     },
     async close() {
@@ -53,6 +53,11 @@ export async function openFunctionCounter(): Promise<FunctionCounter> {
       session.disconnect();
     },
   };
+}
+
+/** What an answer leaves to be done, such as its log line, is done after this. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < SETTLING_TURNS; turn += 1) await waitForTurn();
 }
 
 function listFunctions(script: Profiler.ScriptCoverage): readonly CountedFunction[] {
@@ -72,7 +77,7 @@ function listFunctions(script: Profiler.ScriptCoverage): readonly CountedFunctio
   );
 }
 
-/** Those that each of the calls executed: what a timer did meanwhile is not among them. */
+/** Those that each of the calls executed. */
 export function intersect(
   counts: readonly (readonly CountedFunction[])[],
 ): readonly CountedFunction[] {

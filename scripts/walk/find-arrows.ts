@@ -10,8 +10,11 @@ export interface Arrow {
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The folder of a file; both are below src. */
-export const findRoom = (file: string): string => posix.dirname(file);
+/** The folder of a file, both below src; a file that is in none is a room of its own. */
+export function findRoom(file: string): string {
+  const folder = posix.dirname(file);
+  return folder === '.' ? file : folder;
+}
 
 /** Static imports of values; imports of types are gone once esbuild has read the files. */
 export async function findArrows(files: readonly string[]): Promise<readonly Arrow[]> {

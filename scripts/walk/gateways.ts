@@ -11,10 +11,12 @@ import { type Client, createLoginSteps } from '../../test/support/oauth/login-st
 import { startUpstream } from '../../test/support/oauth/upstream.ts';
 import { readFile } from '../../test/support/upstreams/gateway-file.ts';
 import { startSdk1Http } from '../../test/support/upstreams/sdk-1-http.ts';
+import { createHeldClock, type HeldClock } from './held-clock.ts';
 import { createSender, type Sender } from './send.ts';
 
 /** A call that can be made again and again. */
 export interface Stage {
+  readonly clock: HeldClock;
   /** Does what comes before the call, and returns the call itself. */
   prepare(): Promise<() => Promise<TestResponse>>;
   close(): Promise<void>;
@@ -22,6 +24,7 @@ export interface Stage {
 
 interface ListeningGateway extends Sender {
   readonly gateway: TestGateway;
+  readonly clock: HeldClock;
   close(): Promise<void>;
 }
 
@@ -30,10 +33,12 @@ async function listen(
   deps: Partial<Deps> = {},
 ): Promise<ListeningGateway> {
   const log = createLog('info', { destination: { write: () => {} } });
-  const gateway = await startGateway({ env, deps: { log, ...deps } });
+  const clock = createHeldClock();
+  const gateway = await startGateway({ env, deps: { log, clock, ...deps } });
   const sender = createSender(await gateway.listen(), gateway.baseUrl);
   return {
     gateway,
+    clock,
     request: sender.request,
     async close() {
       sender.close();
@@ -63,8 +68,9 @@ async function createPost({ gateway, request }: ListeningGateway) {
 
 export async function stageInitialize(): Promise<Stage> {
   const listening = await listen();
+  const { clock, close } = listening;
   const post = await createPost(listening);
-  return { prepare: async () => () => post(INITIALIZE_REQUEST), close: listening.close };
+  return { clock, prepare: async () => () => post(INITIALIZE_REQUEST), close };
 }
 
 /** A call of the gateway's own catalogue, in a session. */
@@ -80,6 +86,7 @@ async function callInSession(
   const session = headers['mcp-session-id'];
   await post({ jsonrpc: '2.0', method: 'notifications/initialized' }, session);
   return {
+    clock: listening.clock,
     prepare: async () => () => post({ jsonrpc: '2.0', id: 2, ...call }, session),
     close: listening.close,
   };
@@ -122,6 +129,7 @@ export async function stageBroker(
   const client = await steps.register();
   let logins = 0;
   return {
+    clock: listening.clock,
     async prepare() {
       logins += 1;
       const tokens = {

@@ -1,6 +1,6 @@
 // One walk: calls until all is warm, calls that are counted, and one whose functions are put in order.
 import { sortByFirstCall, type WalkedFunction } from './call-order.ts';
-import { intersect, openFunctionCounter } from './count-functions.ts';
+import { type CountedFunction, intersect, openFunctionCounter } from './count-functions.ts';
 import { type Arrow, findArrows, findRoom } from './find-arrows.ts';
 import type { Stage } from './gateways.ts';
 import type { Walk } from './walks.ts';
@@ -28,8 +28,8 @@ export interface WalkedFile {
 /** Until all that is done late was done. */
 const WARM_CALLS = 200;
 
-/** What ran by itself during one of them is not likely to have run during the others. */
-const COUNTED_CALLS = 3;
+/** What one of them does and another does not, such as to begin the count of another second, is no part of a warm call. */
+const COUNTED_CALLS = 5;
 
 /** @throws Error for a call that does not succeed. */
 export async function takeWalk(walk: Walk): Promise<WalkResult> {
@@ -37,12 +37,17 @@ export async function takeWalk(walk: Walk): Promise<WalkResult> {
   const stage = await walk.start();
   try {
     for (let call = 0; call < WARM_CALLS; call += 1) await (await prepareCall(walk, stage))();
-    const counts = [];
+    const counts: (readonly CountedFunction[])[] = [];
     for (let call = 0; call < COUNTED_CALLS; call += 1) {
-      counts.push(await counter.count(await prepareCall(walk, stage)));
+      // The process is busy: it has just answered another call.
+      await (await prepareCall(walk, stage))();
+      const run = await prepareCall(walk, stage);
+      counts.push(await stage.clock.holdTimers(() => counter.count(run)));
     }
-    const run = await prepareCall(walk, stage);
-    const functions = await sortByFirstCall(counter.session, intersect(counts), run);
+    const lastRun = await prepareCall(walk, stage);
+    const functions = await stage.clock.holdTimers(() =>
+      sortByFirstCall(counter.session, intersect(counts), lastRun),
+    );
     const files = groupBy(functions, ({ file }) => file);
     const rooms = groupBy([...files.keys()], findRoom);
     return {

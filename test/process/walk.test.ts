@@ -29,6 +29,8 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
   expect(files.map(([, file]) => file)).not.toContain('gateway.ts');
   const functions = [...stdout.matchAll(/^ {6}(\S.*) :\d+( ×\d+)?$/gm)];
   expect(functions.map(([, name]) => name)).toContain('runPipeline');
+  // What a timer runs.
+  expect(functions.map(([, name]) => name)).not.toContain('tick');
 
   const arrows = [...stdout.matchAll(/^ {2}(\S+) → (\S+)$/gm)];
   expect(arrows.filter(([, from, to]) => from === to)).toEqual([]);
