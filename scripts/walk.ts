@@ -1,0 +1,61 @@
+// npm run walk: which files and functions of src a warm call executes, and which rooms it goes through.
+import { readFile, writeFile } from 'node:fs/promises';
+import { readOptions } from './read-options.ts';
+import { writeSection } from './walk/page.ts';
+import { renderTotals, renderWalk } from './walk/render.ts';
+import { takeWalk, type WalkResult } from './walk/take-walk.ts';
+import { WALKS } from './walk/walks.ts';
+
+const NAMES = WALKS.map(({ name }) => name).join(', ');
+
+const USAGE = `Usage: npm run walk -- [METHOD] [options]
+
+Makes calls until everything is warm, counts the functions of src that one more call executes, and prints
+them by file and by room: a room is a folder of src. An arrow leads from one room to another where an
+executed file imports a value from another executed file. Without METHOD it prints the totals of all.
+
+METHOD is one of ${NAMES}.
+
+  --functions      the functions of each file, too: name, line, and how often they were entered where
+                   that is more than once (an async function that waits is entered again)
+  --write          writes the totals into docs/architecture.md
+  --help           this text`;
+
+const { values, positionals } = readOptions(USAGE, {
+  allowPositionals: true,
+  options: {
+    functions: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+  },
+});
+const [method, ...others] = positionals;
+const walk = WALKS.find(({ name }) => name === method);
+
+if (method !== undefined && walk === undefined) {
+  refuse(`There is no walk "${method}". There are ${NAMES}.`);
+} else if (others.length > 0) {
+  refuse('Name one METHOD, or none for the totals of all.');
+} else if (walk !== undefined && values.write) {
+  refuse('--write needs the totals of all: leave METHOD out.');
+} else if (walk === undefined && values.functions) {
+  refuse('--functions needs a METHOD.');
+} else if (walk === undefined) {
+  await walkAll();
+} else {
+  const { functions: hasFunctions } = values;
+  console.log(renderWalk(await takeWalk(walk), { hasFunctions }));
+}
+
+async function walkAll(): Promise<void> {
+  const results: WalkResult[] = [];
+  for (const one of WALKS) results.push(await takeWalk(one));
+  console.log(renderTotals(results));
+  if (!values.write) return;
+  const page = new URL('../docs/architecture.md', import.meta.url);
+  await writeFile(page, writeSection(await readFile(page, 'utf8'), results));
+}
+
+function refuse(message: string): void {
+  console.error(message);
+  process.exitCode = 2;
+}

@@ -1,0 +1,90 @@
+// One walk: calls until all is warm, calls that are counted, and one whose functions are put in order.
+import { sortByFirstCall, type WalkedFunction } from './call-order.ts';
+import { type CountedFunction, intersect, openFunctionCounter } from './count-functions.ts';
+import { type Arrow, findArrows, findRoom } from './find-arrows.ts';
+import type { Stage } from './gateways.ts';
+import type { Walk } from './walks.ts';
+
+export interface WalkResult {
+  readonly walk: Walk;
+  readonly functionCount: number;
+  readonly fileCount: number;
+  /** In the order in which a call first comes to them. */
+  readonly rooms: readonly Room[];
+  readonly arrows: readonly Arrow[];
+}
+
+export interface Room {
+  /** Its folder, below src. */
+  readonly name: string;
+  readonly files: readonly WalkedFile[];
+}
+
+export interface WalkedFile {
+  readonly name: string;
+  readonly functions: readonly WalkedFunction[];
+}
+
+/** Until all that is done late was done. */
+const WARM_CALLS = 200;
+
+/** What one of them does and another does not, such as to begin the count of another second, is no part of a warm call. */
+const COUNTED_CALLS = 5;
+
+/** @throws Error for a call that does not succeed. */
+export async function takeWalk(walk: Walk): Promise<WalkResult> {
+  const counter = await openFunctionCounter();
+  const stage = await walk.start();
+  try {
+    for (let call = 0; call < WARM_CALLS; call += 1) await (await prepareCall(walk, stage))();
+    const counts: (readonly CountedFunction[])[] = [];
+    for (let call = 0; call < COUNTED_CALLS; call += 1) {
+      // The process is busy: it has just answered another call.
+      await (await prepareCall(walk, stage))();
+      const run = await prepareCall(walk, stage);
+      counts.push(await stage.clock.holdTimers(() => counter.count(run)));
+    }
+    const lastRun = await prepareCall(walk, stage);
+    const functions = await stage.clock.holdTimers(() =>
+      sortByFirstCall(counter.session, intersect(counts), lastRun),
+    );
+    const files = groupBy(functions, ({ file }) => file);
+    const rooms = groupBy([...files.keys()], findRoom);
+    return {
+      walk,
+      functionCount: functions.length,
+      fileCount: files.size,
+      rooms: [...rooms].map(([name, names]) => ({
+        name,
+        files: names.map((file) => ({ name: file, functions: files.get(file) ?? [] })),
+      })),
+      arrows: await findArrows([...files.keys()]),
+    };
+  } finally {
+    await counter.close();
+    await stage.close();
+  }
+}
+
+async function prepareCall(walk: Walk, stage: Stage): Promise<() => Promise<void>> {
+  const call = await stage.prepare();
+  return async () => {
+    const { status, text } = await call();
+    if (status !== 200 || /"error":|"isError":true/.test(text)) {
+      throw new Error(`${walk.name} was answered ${status}: ${text}`);
+    }
+  };
+}
+
+function groupBy<Item>(
+  items: readonly Item[],
+  getKey: (item: Item) => string,
+): ReadonlyMap<string, readonly Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const group = groups.get(getKey(item));
+    if (group === undefined) groups.set(getKey(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}

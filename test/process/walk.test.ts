@@ -1,0 +1,69 @@
+// npm run walk: what a warm call executes, and the section of docs/architecture.md that it writes.
+import { readFileSync, statSync } from 'node:fs';
+import { afterEach, expect, test } from 'vitest';
+import { endPosterns, runPostern } from '../support/gateway/process.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+
+const runWalk = (...args: readonly string[]) =>
+  runPostern({}, { npm: true, args: ['-s', 'walk', '--', ...args] });
+
+afterEach(endPosterns);
+
+test('§1 walk: tools/list names the files, functions and imports of one warm call', async () => {
+  const { code, stdout, stderr } = await runWalk('tools/list', '--functions');
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+  const [title = ''] = stdout.split('\n');
+  expect(title).toMatch(/^tools\/list: /);
+
+  const rooms = [...stdout.matchAll(/^ {2}([a-z/]\S*) +(\d+) files? +(\d+) functions?$/gm)];
+  expect(rooms[0]?.[1]).toBe('http');
+  expect(rooms.map(([, room]) => room)).toContain('features/mcp/calls');
+  const files = [...stdout.matchAll(/^ {4}([\w/.-]+\.ts) +(\d+)$/gm)];
+  expect(files.map(([, file]) => file)).toContain('http/pipeline.ts');
+  expect(files.map(([, file]) => file)).toContain('features/auth/token-verifier.ts');
+  expect(files.filter(([, file]) => !exists(`src/${file}`, 'file'))).toEqual([]);
+  // What only another method executes, what only the start of the service does, and what tests and scripts are.
+  expect(files.map(([, file]) => file)).not.toContain('features/mcp/calls/call-tool.ts');
+  expect(files.map(([, file]) => file)).not.toContain('gateway.ts');
+  const functions = [...stdout.matchAll(/^ {6}(\S.*) :\d+( ×\d+)?$/gm)];
+  expect(functions.map(([, name]) => name)).toContain('runPipeline');
+  // What a timer runs.
+  expect(functions.map(([, name]) => name)).not.toContain('tick');
+
+  const arrows = [...stdout.matchAll(/^ {2}(\S+) → (\S+)$/gm)];
+  expect(arrows.filter(([, from, to]) => from === to)).toEqual([]);
+  expect(stdout).toContain('\n  features/auth → core\n');
+  expect(stdout).toContain(
+    `\n${files.length} files, ${functions.length} functions, ${arrows.length} arrows\n`,
+  );
+  expect(sum(rooms.map(([, , count]) => count))).toBe(files.length);
+  expect(sum(rooms.map(([, , , count]) => count))).toBe(functions.length);
+  expect(sum(files.map(([, , count]) => count))).toBe(functions.length);
+});
+
+test('§1 walk: a method that it does not know is answered with those that it knows', async () => {
+  const { code, stdout, stderr } = await runWalk('tools/cal');
+  expect(code).toBe(2);
+  expect(stdout).toBe('');
+  expect(stderr).toBe(
+    'There is no walk "tools/cal". There are tools/call, relay, tools/list, initialize, token, authorize.\n',
+  );
+});
+
+test('§1 walk: every room that the path of a call names is a folder of src', () => {
+  const page = readFileSync(new URL('docs/architecture.md', ROOT), 'utf8');
+  const [, section = ''] = /<!-- walk -->([\s\S]*?)<!-- end of walk -->/.exec(page) ?? [];
+  const rooms = [...section.matchAll(/`([a-z][\w/-]*)`(?= →|$)/gm)].map(([, room]) => room);
+  expect(rooms.length).toBeGreaterThan(20);
+  expect(rooms.filter((room) => !exists(`src/${room}`, 'folder'))).toEqual([]);
+});
+
+function exists(path: string, kind: 'file' | 'folder'): boolean {
+  const found = statSync(new URL(path, ROOT), { throwIfNoEntry: false });
+  return kind === 'file' ? found?.isFile() === true : found?.isDirectory() === true;
+}
+
+const sum = (counts: readonly (string | undefined)[]): number =>
+  counts.reduce((total, count) => total + Number(count), 0);
