@@ -1,6 +1,6 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject } from '../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 import { quote } from '../../../core/quote.ts';
 import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import { findMethod } from '../../../protocol/methods.ts';
@@ -12,8 +12,16 @@ import type {
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
+import type { Call } from './call.ts';
+import type { CallContext } from './context.ts';
 import type { MethodResult } from './outcome.ts';
-import type { RunMethod } from './run-call.ts';
+
+/** @throws GatewayError for what the caller did wrong. */
+export type RunMethod = (
+  params: JsonObject,
+  context: CallContext,
+  call: Call,
+) => Promise<MethodResult>;
 
 const runList =
   (kind: ListKind): RunMethod =>

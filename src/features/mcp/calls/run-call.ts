@@ -11,6 +11,7 @@ import type { Call } from './call.ts';
 import { type CallClient, type CallContext, createContext } from './context.ts';
 import {
   METHOD_RUNS,
+  type RunMethod,
   readArguments,
   readString,
   toItemResult,
@@ -30,13 +31,6 @@ export type RunCall = (
   params: unknown,
   run?: RunMethod,
 ) => Promise<Outcome>;
-
-/** @throws GatewayError for what the caller did wrong. */
-export type RunMethod = (
-  params: JsonObject,
-  context: CallContext,
-  call: Call,
-) => Promise<MethodResult>;
 
 /** The OAuth client that a user's token was made for, where anything depends on it. */
 export type FindClientId = (
