@@ -39,7 +39,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@bufbuild/re2': /^features\/rules\/when\//,
   '@clack/prompts': /^cli\/init\/ask\.ts$/,
   commander: /^cli\/(command-line\/|run-postern\.ts$)/,
-  ajv: /^features\/mcp\/(catalog\/define\/compile-schema|calls\/check-question-schema)\.ts$/,
+  ajv: /^features\/mcp\/(catalog\/define\/compile-schema|calls\/client-answers)\.ts$/,
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
@@ -60,7 +60,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'node:https': /^(features\/oauth\/client-id-metadata\/fetch-document\.ts$|cli\/)/,
   'node:child_process': /^(features\/upstreams\/stdio\/child\.ts$|cli\/)/,
   // For nextTick: when all microtasks have run; for signals to groups of processes.
-  'node:process': /^(http\/run-queue\.ts$|features\/upstreams\/stdio\/process-groups\.ts$|cli\/)/,
+  'node:process': /^(http\/run-queue\.ts$|features\/upstreams\/stdio\/child\.ts$|cli\/)/,
 };
 
 /** What one place only may say. */
@@ -69,7 +69,7 @@ const CONFINED = [
   {
     what: 'process',
     said: /\bprocess(\.[a-z]|\[)/,
-    where: /^(cli\/|core\/(seal\/secret-file|version)\.ts$)/,
+    where: /^(cli\/|core\/(seal\/login-seal|version)\.ts$)/,
   },
   { what: 'Date.now', said: /\bDate\.now\b/, where: /^core\/clock\.ts$/ },
   { what: 'new Date()', said: /\bnew Date\(\)/, where: /^core\/clock\.ts$/ },

@@ -7,8 +7,11 @@ import { noMetrics } from '../../src/core/metrics/metrics.ts';
 import { createAuthenticate, createChallenge } from '../../src/features/auth/bearer.ts';
 import { createKeySet } from '../../src/features/auth/key-set.ts';
 import { createTokenParser } from '../../src/features/auth/parse-token.ts';
-import { findSigner } from '../../src/features/auth/signature-memory.ts';
-import { createTokenVerifier, verifySignature } from '../../src/features/auth/token-verifier.ts';
+import {
+  createTokenVerifier,
+  findSigner,
+  verifySignature,
+} from '../../src/features/auth/token-verifier.ts';
 import { AUDIENCE, ISSUER } from './signer.ts';
 
 /** What a check came to: `accepted`, or where the token failed. Anything else is a fault. */

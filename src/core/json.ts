@@ -1,5 +1,4 @@
 // JSON from elsewhere, read without trust.
-import { decodeUtf8 } from './utf8.ts';
 
 /** The members of a JSON object; of each nothing is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -27,3 +26,90 @@ export const hasLevels = (value: unknown, levels: number): boolean =>
   typeof value !== 'object' ||
   value === null ||
   (levels > 0 && Object.values(value).every((member) => hasLevels(member, levels - 1)));
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The text that bytes from elsewhere spell, or undefined for what is no UTF-8. A byte order mark is
+ * a character like any other, in every place: JSON must not begin with one (RFC 8259 §8.1), and
+ * skipping it would give two spellings to the same text.
+ */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
+export function isPercentDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// Bounds of JSON text, checked before it is parsed.
+
+/** What JSON text may have at most. */
+interface JsonBounds {
+  /** Arrays and objects around one another. */
+  readonly levels: number;
+  /** Objects, arrays, strings, numbers, `true`, `false` and `null`; names of members aside. */
+  readonly values: number;
+}
+
+/**
+ * Which bound JSON text breaks first. Looked at before parsing: many small values cost far more
+ * memory and time than their text, and what looks at a deep value by calling itself fills the stack
+ * (RFC 8259 §9 lets parsers set limits). For text that is not JSON the result means nothing.
+ */
+export function findExceededBound(
+  text: string,
+  { levels, values }: JsonBounds,
+): keyof JsonBounds | undefined {
+  // A level takes two characters, and so does a value with its comma.
+  if (text.length < 2 * Math.min(levels, values) - 1) return undefined;
+  let depth = 0;
+  let count = 1;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    if (character === QUOTE) at = findEndOfString(text, at);
+    else if (character === COMMA) count++;
+    else if (character === OPEN_ARRAY || character === OPEN_OBJECT) {
+      depth++;
+      if (!isEmptyAt(text, at)) count++;
+      if (depth > levels) return 'levels';
+    } else if (character === CLOSE_ARRAY || character === CLOSE_OBJECT) depth--;
+    if (count > values) return 'values';
+  }
+  return undefined;
+}
+
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** Whether the array or object that opens at `start` is empty. */
+function isEmptyAt(text: string, start: number): boolean {
+  let at = start + 1;
+  while (text.charCodeAt(at) <= SPACE) at++;
+  const character = text.charCodeAt(at);
+  return character === CLOSE_ARRAY || character === CLOSE_OBJECT;
+}
+
+function findEndOfString(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) {
+    at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  }
+  return at;
+}

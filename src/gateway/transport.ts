@@ -10,20 +10,19 @@ import type { Auth } from '../features/auth/auth.ts';
 import type { Limiter } from '../features/limits/limiter.ts';
 import { createSite } from '../features/site/site.ts';
 import { createAccessLog } from '../http/access-log.ts';
-import { createFindClientIp } from '../http/client-ip.ts';
 import {
   type CorsHeaderNames,
   createGetCorsHeaders,
   createGetPreflightHeaders,
 } from '../http/cors.ts';
-import { createHostCheck } from '../http/host-check.ts';
-import { createIsAllowedOrigin } from '../http/origin-check.ts';
-import { createOverloadRefusals } from '../http/overload-refusals.ts';
+import { createHostCheck, createIsAllowedOrigin } from '../http/host-and-origin.ts';
+import { createOverloadRefusals } from '../http/overload.ts';
 import { createPipeline } from '../http/pipeline.ts';
 import { createBodyReader } from '../http/read-body.ts';
+import { createFindClientIp } from '../http/receive-request.ts';
+import { createSecurityHeaders } from '../http/reply-headers.ts';
 import { createRouter } from '../http/router.ts';
 import { createRunQueue } from '../http/run-queue.ts';
-import { createSecurityHeaders } from '../http/security-headers.ts';
 import { createHttpServer, type HttpServer } from '../http/server.ts';
 import { tracePublicEndpoints, traceRequests, traceRunQueue } from '../http/trace-requests.ts';
 import { readTraceContext } from '../protocol/trace-context.ts';

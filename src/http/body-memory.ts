@@ -3,9 +3,13 @@
 import type { Clock } from '../core/clock.ts';
 import type { HttpConfig } from '../core/config/groups/http.ts';
 import { GatewayError } from '../core/errors/gateway-error.ts';
-import { createMemoryBudget, type MemoryBudget } from '../core/memory/memory-budget.ts';
 import { createTransfers } from '../core/memory/transfers.ts';
-import { createUserBudgets, type HoldBody } from '../core/memory/user-budgets.ts';
+import {
+  createMemoryBudget,
+  createUserBudgets,
+  type HoldBody,
+  type MemoryBudget,
+} from '../core/memory/user-budgets.ts';
 
 /**
  * Whose budget the bytes of a body count against: that of all callers without a valid token, that of

@@ -1,18 +1,18 @@
 // The connections of a server: what becomes of each when it is opened, busy, idle, and at the end.
 import type { Socket } from 'node:net';
-import { createSecondTimer } from '../core/second-timer.ts';
+import { createSecondTimer } from '../core/clock.ts';
 import { type Connection, createConnection } from './connection.ts';
-import {
-  type ConnectionLimit,
-  type ConnectionLimitOptions,
-  createConnectionLimit,
-} from './connection-limit.ts';
 import {
   closeConnection,
   closeStalledConnections,
   createOpenConnections,
   forgetConnection,
 } from './open-connections.ts';
+import {
+  type ConnectionLimit,
+  type ConnectionLimitOptions,
+  createConnectionLimit,
+} from './overload.ts';
 
 export interface ConnectionTable {
   /** Adds a connection that was accepted; at the limit it closes the one that is idle longest. */

@@ -3,7 +3,7 @@ import type { Endpoint, JudgedCall } from '../core/endpoint.ts';
 import type { PendingReply } from '../core/message.ts';
 import type { LimitCheck } from '../features/limits/limiter.ts';
 import type { Caller } from '../features/limits/windows.ts';
-import type { RequestOrigin } from './origin-check.ts';
+import type { RequestOrigin } from './host-and-origin.ts';
 import type { ReceivedRequest } from './receive-request.ts';
 import type { ReplyOwner } from './reply-memory.ts';
 import type { Destination } from './router.ts';

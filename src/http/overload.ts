@@ -5,7 +5,16 @@
 // a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
 // waits.
 import type { Clock } from '../core/clock.ts';
+import type { HttpConfig } from '../core/config/groups/http.ts';
+import type { Endpoint } from '../core/endpoint.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
+import { renderError } from '../core/errors/render.ts';
 import type { Log } from '../core/log.ts';
+import { createWarnThrottle } from '../core/log-throttle.ts';
+import type { Reply, ReplyHeaders } from '../core/message.ts';
+import type { Connection } from './connection.ts';
+import { closeConnection, type OpenConnections } from './open-connections.ts';
+import { type HeaderList, toHeaderList } from './reply-headers.ts';
 import type { RunQueue } from './run-queue.ts';
 
 export interface Overload {
@@ -122,3 +131,108 @@ export function createOverload({ runQueue, clock, log }: OverloadDeps): Overload
     },
   };
 }
+
+// `MAX_CONNECTIONS` (§12): which connections are closed for others, and which are beyond the limit.
+
+export interface ConnectionLimit {
+  /** At the limit it closes the connection that is idle longest; where none is, `newest` is beyond it. */
+  makeRoomFor(newest: Connection): void;
+  /**
+   * False only for one that came while all others were busy, and still are. To make room, it closes the
+   * connection that is idle longest.
+   */
+  tryClaimPlace(connection: Connection): boolean;
+}
+
+export interface ConnectionLimitOptions extends Pick<HttpConfig, 'maxConnections'> {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
+ * many that a probe is answered even while thousands of connections a second arrive.
+ */
+const MAX_BEYOND_LIMIT = 1024;
+
+export function createConnectionLimit(
+  open: OpenConnections,
+  { maxConnections, clock, log }: ConnectionLimitOptions,
+): ConnectionLimit {
+  const { all, busy, idle, beyondLimit, waitingForBody } = open;
+  const warnOfLimit = createLimitWarning(maxConnections, clock, log);
+
+  /** False when all are busy. */
+  function closeLongestIdle(): boolean {
+    const [longest] = idle.size > 0 ? idle : waitingForBody;
+    if (longest !== undefined) closeConnection(open, longest);
+    return longest !== undefined;
+  }
+
+  return {
+    makeRoomFor(newest) {
+      if (maxConnections === 0 || all.size <= maxConnections) return;
+      warnOfLimit(busy.size);
+      if (closeLongestIdle()) return;
+      beyondLimit.add(newest);
+      const [oldest] = beyondLimit;
+      if (beyondLimit.size > MAX_BEYOND_LIMIT && oldest !== undefined) {
+        closeConnection(open, oldest);
+      }
+    },
+    tryClaimPlace(connection) {
+      if (!beyondLimit.has(connection)) return true;
+      const hasPlace = all.size <= maxConnections || closeLongestIdle();
+      if (hasPlace) beyondLimit.delete(connection);
+      return hasPlace;
+    },
+  };
+}
+
+/** One line a minute at most. */
+const createLimitWarning = (maxConnections: number, clock: Clock, log: Log) =>
+  createWarnThrottle(clock, (busy: number) =>
+    log.warn('MAX_CONNECTIONS is reached: idle connections are closed for new ones.', {
+      connections: maxConnections,
+      busy,
+    }),
+  );
+
+// §12: the replies to calls that an overloaded process refuses, made once.
+
+export interface OverloadRefusal {
+  /** Value of the metrics' label `route`: the path of the endpoint, whatever the caller wrote in place of its parameter. */
+  readonly route: string;
+  readonly reply: Reply;
+  readonly headers: HeaderList;
+}
+
+/** By path, or what stands before its parameter. Documents, pages and probes are served: they cost little more than to refuse them. */
+export type OverloadRefusals = ReadonlyMap<string, OverloadRefusal>;
+
+export function createOverloadRefusals(
+  endpoints: readonly Endpoint[],
+  securityHeaders: ReplyHeaders,
+): OverloadRefusals {
+  const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
+  const limited = endpoints.filter(({ kind }) => kind !== 'open');
+  return new Map(
+    limited.map(({ path, hasParameter, errors, headers: ownHeaders }) => {
+      const reply = renderError(error, errors);
+      const headers = { ...securityHeaders, ...ownHeaders, ...reply.headers, Vary: 'Origin' };
+      // At warn the log says once what happens (overload.ts).
+      const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
+      const key = hasParameter === undefined ? path : getFolder(path);
+      return [
+        key,
+        { route: path, reply: { ...reply, error: logged }, headers: toHeaderList(headers) },
+      ];
+    }),
+  );
+}
+
+/** Undefined for what is served all the same. */
+export const findByPath = (refusals: OverloadRefusals, path: string): OverloadRefusal | undefined =>
+  refusals.get(path) ?? refusals.get(getFolder(path));
+
+const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);

@@ -3,10 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import type { HttpConfig } from '../core/config/groups/http.ts';
 import { fail, GatewayError } from '../core/errors/gateway-error.ts';
-import { findExceededBound } from '../core/json-bounds.ts';
+import { decodeUtf8, findExceededBound } from '../core/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../core/memory/growing-buffer.ts';
 import type { RequestBody } from '../core/message.ts';
-import { decodeUtf8 } from '../core/utf8.ts';
 import { type BodyOwner, type CountedBody, createBodyMemory } from './body-memory.ts';
 
 /** A body that is still with the transport; whoever passes it on looks at nothing in it. */
@@ -167,3 +166,27 @@ function parseJson(text: string, maxValues: number): unknown {
     return fail('parse_error', { details: 'The body is not valid JSON.' });
   }
 }
+
+// RFC 9112 §6: what two readers of one connection could take for different requests.
+
+interface RequestHead {
+  readonly httpVersion: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** Whether bytes follow the head. */
+export const hasBody = ({ headers }: RequestHead): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+
+/**
+ * Whether the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
+ * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
+ */
+export function hasUnsupportedCoding({ httpVersion, headers }: RequestHead): boolean {
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return false;
+  return httpVersion === '1.0' || String(coding).toLowerCase() !== 'chunked';
+}
+
+export const createUnsupportedCodingError = (): GatewayError =>
+  new GatewayError('bad_request', { details: 'The only Transfer-Encoding allowed is chunked.' });

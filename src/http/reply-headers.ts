@@ -1,4 +1,6 @@
 // §4.12: the headers of a reply, put together.
+
+import type { Config } from '../core/config/config.ts';
 import type { Endpoint } from '../core/endpoint.ts';
 import type { Reply, ReplyHeaders } from '../core/message.ts';
 import type { GetCorsHeaders } from './cors.ts';
@@ -79,5 +81,22 @@ function createBase(headers: ReplyHeaders): HeaderBase {
   return {
     list: toHeaderList(headers),
     positions: new Map(names.map((name, index) => [name, 2 * index + 1])),
+  };
+}
+
+// §4.12: on every reply.
+
+export function createSecurityHeaders({ environment, baseUrl }: Config['server']): ReplyHeaders {
+  const isHttps = environment === 'production' && baseUrl.toLowerCase().startsWith('https:');
+  return {
+    'X-Content-Type-Options': 'nosniff',
+    'X-Frame-Options': 'DENY',
+    'X-DNS-Prefetch-Control': 'off',
+    'Referrer-Policy': 'strict-origin-when-cross-origin',
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'cross-origin',
+    ...(isHttps && {
+      'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
+    }),
   };
 }

@@ -1,8 +1,7 @@
 // The memory that replies take until their callers have read them (§12): a budget for each user, and one for all.
 import type { Clock } from '../core/clock.ts';
-import { createMemoryBudget } from '../core/memory/memory-budget.ts';
 import { type CountedTransfer, createTransfers } from '../core/memory/transfers.ts';
-import { createUserBudgets } from '../core/memory/user-budgets.ts';
+import { createMemoryBudget, createUserBudgets } from '../core/memory/user-budgets.ts';
 import type { BodyOwner } from './body-memory.ts';
 
 /** Those of callers without a token are small, or pages that are the same bytes for everybody: not counted. */

@@ -6,18 +6,17 @@ import type { Log } from '../core/log.ts';
 import type { Reply, ReplyHeaders } from '../core/message.ts';
 import type { Metrics } from '../core/metrics/metrics.ts';
 import type { LogRequest } from './access-log.ts';
-import type { FindClientIp } from './client-ip.ts';
 import { type Connection, DISCARD_MS } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import type { Overload } from './overload.ts';
-import { findByPath, type OverloadRefusal, type OverloadRefusals } from './overload-refusals.ts';
+import { findByPath, type OverloadRefusal, type OverloadRefusals } from './overload.ts';
 import type { Pipeline, RoutedReply } from './pipeline.ts';
+import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './read-body.ts';
+import type { FindClientIp } from './receive-request.ts';
 import { type ReceivedRequest, receiveRequest, runWhenClosed } from './receive-request.ts';
 import { toHeaderList } from './reply-headers.ts';
 import type { Router } from './router.ts';
-import { createSendReply } from './send-reply.ts';
-import { createSendTogether } from './send-together.ts';
-import { createUnsupportedCodingError, hasBody, hasUnsupportedCoding } from './transfer-coding.ts';
+import { createSendReply, createSendTogether } from './send-reply.ts';
 import { renderTransportError } from './transport-error.ts';
 
 export interface RequestHandlerDeps {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Reply, ReplyStream } from '../core/message.ts';
+import type { Connection } from './connection.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { runWhenClosed } from './receive-request.ts';
 import type { HeaderList } from './reply-headers.ts';
@@ -199,4 +200,31 @@ function runUnlessClosed(res: ServerResponse, run: () => Promise<void>): Promise
 /** Async, so that what it throws is a rejection. */
 async function endIterator(pieces: AsyncIterator<string>): Promise<void> {
   await pieces.return?.();
+}
+
+/** Sends to the connection now, or a moment later. */
+type SendTogether = (connection: Connection, send: () => void) => void;
+
+/**
+ * What is ready in the same turn of the event loop is sent at its end, one after the other. Between the
+ * work on two requests a write costs several times as much: it wakes up whoever reads, and finds the
+ * processor's caches full of other code: it was a third of a call's CPU at 32 connections. A caller who
+ * is alone would only wait: where the latest reply went to the same connection, this one goes at once.
+ */
+export function createSendTogether(): SendTogether {
+  let waiting: (() => void)[] = [];
+  let latest: Connection | undefined;
+
+  function sendAll(): void {
+    const sends = waiting;
+    waiting = [];
+    for (const send of sends) send();
+  }
+
+  return function sendTogether(connection, send) {
+    const isAlone = connection === latest;
+    latest = connection;
+    if (isAlone) send();
+    else if (waiting.push(send) === 1) setImmediate(sendAll);
+  };
 }

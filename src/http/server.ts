@@ -1,9 +1,12 @@
 // The one file that creates a server of node:http: its limits and time-outs, and the drain.
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Clock } from '../core/clock.ts';
 import type { HttpConfig } from '../core/config/groups/http.ts';
-import { createConnectionTable } from './connection-table.ts';
-import { createMalformedRequestHandler } from './malformed-request.ts';
+import { GatewayError } from '../core/errors/gateway-error.ts';
+import type { ReplyHeaders } from '../core/message.ts';
+import { DISCARD_MS } from './connection.ts';
+import { type ConnectionTable, createConnectionTable } from './connection-table.ts';
 import { createOverload } from './overload.ts';
 import {
   createRequestHandler,
@@ -11,6 +14,7 @@ import {
   type RequestHandlerDeps,
 } from './request-handler.ts';
 import type { RunQueue } from './run-queue.ts';
+import { serializeTransportError } from './transport-error.ts';
 
 export interface HttpServerDeps
   extends Omit<RequestHandlerDeps, 'connections' | 'overload'>,
@@ -120,3 +124,46 @@ const listen = (server: Server, port: number, host: string): Promise<AddressInfo
       else reject(new Error('The server does not listen on a port'));
     });
   });
+
+// What node:http could not parse, or did not get in time, and so never made a request of.
+
+interface MalformedRequestDeps {
+  readonly connections: ConnectionTable;
+  readonly securityHeaders: ReplyHeaders;
+  readonly clock: Clock;
+}
+
+/** For the event `clientError`. */
+type MalformedRequestHandler = (error: NodeJS.ErrnoException, socket: Socket) => void;
+
+/** Replies, where no other reply is owed, and closes the connection. */
+function createMalformedRequestHandler(deps: MalformedRequestDeps): MalformedRequestHandler {
+  const { connections, securityHeaders, clock } = deps;
+
+  return function handleMalformedRequest({ code }, socket) {
+    const connection = connections.get(socket);
+    if (connection.isClosing) return;
+    const pending = connection.pendingResponses();
+    // A reply that has begun, or is owed to an earlier request, must not be mixed with this one.
+    const isOwed = pending.length > 1 || pending.some((res) => res.headersSent || res.req.complete);
+    if (isOwed || !socket.writable || code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    connection.isClosing = true;
+    // Whatever its request comes to is not written behind this reply.
+    for (const res of pending) res.detachSocket(socket);
+    socket.end(serializeTransportError(createError(code), securityHeaders));
+    // Closing with bytes unread would reset the connection, and the reply might be lost with it.
+    socket.resume();
+    const cancel = clock.after(DISCARD_MS, () => socket.destroy());
+    socket.once('end', () => socket.destroy());
+    socket.once('close', cancel);
+  };
+}
+
+function createError(code: string | undefined): GatewayError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new GatewayError('request_timeout');
+  if (code === 'HPE_HEADER_OVERFLOW') return new GatewayError('header_too_large');
+  return new GatewayError('bad_request');
+}

@@ -1,6 +1,5 @@
 // What a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
 import { hasLevels, type JsonObject } from '../core/json.ts';
-import { isOfOneHop } from '../core/one-hop-meta.ts';
 
 /** It is kept for as long as its call goes on, beside the arguments. */
 const MAX_BYTES = 8_192;
@@ -32,3 +31,12 @@ const isReserved = (key: string): boolean => {
 
 const RESERVED =
   /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
+
+// `_meta` of MCP: members that are about one connection, and mean nothing on the next.
+
+const PREFIX = 'io.modelcontextprotocol/';
+/** `baggage` is nobody's: no server is told any. */
+const NAMES: readonly string[] = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
+
+/** Whether the gateway writes it itself towards a server, or nobody does. */
+export const isOfOneHop = (key: string): boolean => key.startsWith(PREFIX) || NAMES.includes(key);

@@ -7,7 +7,7 @@ import {
   type ParsedGatewayFile,
   parseGatewayFile,
 } from '../../core/gateway-file/parse-gateway-file.ts';
-import { decodeUtf8 } from '../../core/utf8.ts';
+import { decodeUtf8 } from '../../core/json.ts';
 import { checkRules } from '../../features/rules/check-rules.ts';
 import { findProgramUser } from '../programs/find-program-user.ts';
 

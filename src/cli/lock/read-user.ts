@@ -1,7 +1,7 @@
 // --token, --token-file: as whom the servers are asked.
 import { isStringArray, parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { readEmail } from '../../core/user-email.ts';
+import { readEmail } from '../../core/user-context.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 
 /**

@@ -1,7 +1,7 @@
 // --claims FILE: what the token of a user says.
 import { isStringArray, parseObject } from '../../core/json.ts';
 import type { UserContext } from '../../core/user-context.ts';
-import { readEmail } from '../../core/user-email.ts';
+import { readEmail } from '../../core/user-context.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 
 /** @throws UsageError for what is no JSON object. */

@@ -1,9 +1,9 @@
 // `postern rules test`: what a user sees, and which rule says so.
 import { readFileSync } from 'node:fs';
-import { readClaimedClient } from '../../core/claimed-client.ts';
 import { systemClock } from '../../core/clock.ts';
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { type JsonObject, parseObject } from '../../core/json.ts';
+import { readClaimedClient } from '../../core/user-context.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';
 import { createRules } from '../../features/rules/create-rules.ts';
 import { parsePattern } from '../../features/rules/may.ts';

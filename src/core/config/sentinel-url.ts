@@ -1,6 +1,6 @@
 // redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…], which
 // `URL` refuses: it allows one host only.
-import { isPercentDecodable } from '../utf8.ts';
+import { isPercentDecodable } from '../json.ts';
 
 export interface SentinelUrl {
   /** `rediss+sentinel://`: TLS to the sentinels and to Redis. */

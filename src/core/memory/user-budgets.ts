@@ -1,5 +1,5 @@
 // A budget of memory for each user (§12).
-import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
+import type { SpeedMeter } from './speed-meter.ts';
 
 /**
  * Keeps counting a user's complete body until every returned release function was called.
@@ -52,4 +52,80 @@ export function createUserBudgets(maxBytes: number): UserBudgets {
       };
     },
   };
+}
+
+// One budget of bytes in memory (§12): of request bodies, of servers' answers, of replies that wait to be read.
+
+export interface MemoryBudget {
+  add(transfer: Transfer): void;
+  /** Counts bytes of a transfer that are there now; fewer than before where it is negative. */
+  count(bytes: number): void;
+  /** Drops transfers until all have room: the slowest ones, or this one where calls hold the room. */
+  makeRoomFor(newest: Transfer): void;
+  /** The transfer is over; its bytes do not count any more. */
+  remove(transfer: Transfer): void;
+  /** Counts bytes of a complete body, whose call runs, until the returned function is called. */
+  hold(bytes: number): () => void;
+  hasRoomFor(bytes: number): boolean;
+  isEmpty(): boolean;
+}
+
+/** What comes in or goes out piece by piece, and is in memory meanwhile. */
+export interface Transfer {
+  /** In memory now. */
+  bytes: number;
+  /** When its last piece moved: rises with each piece of any transfer. */
+  lastPiece: number;
+  readonly speed: SpeedMeter;
+  /** Ends it, and counts it no longer. */
+  drop(reason: DropReason): void;
+}
+
+/** It has no room beside what calls hold; or another one needs room, and this one is the slowest. */
+export type DropReason = 'no room' | 'slowest';
+
+export function createMemoryBudget(maxBytes: number): MemoryBudget {
+  const transfers = new Set<Transfer>();
+  let movingBytes = 0;
+  let heldBytes = 0;
+
+  return {
+    add(transfer) {
+      transfers.add(transfer);
+    },
+    count(bytes) {
+      movingBytes += bytes;
+    },
+    makeRoomFor(newest) {
+      if (heldBytes > 0 && heldBytes + newest.bytes > maxBytes) newest.drop('no room');
+      // One alone has room, however large it is: its own bound is elsewhere.
+      const least = heldBytes > 0 ? 0 : 1;
+      while (heldBytes + movingBytes > maxBytes && transfers.size > least) {
+        findSlowest(transfers)?.drop('slowest');
+      }
+    },
+    remove(transfer) {
+      if (transfers.delete(transfer)) movingBytes -= transfer.bytes;
+    },
+    hold(bytes) {
+      heldBytes += bytes;
+      return () => {
+        heldBytes -= bytes;
+      };
+    },
+    hasRoomFor: (bytes) => heldBytes + movingBytes + bytes <= maxBytes,
+    isEmpty: () => transfers.size === 0 && heldBytes === 0,
+  };
+}
+
+/** Of several that are as slow, the one of which the longest nothing came. */
+function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
+  let slowest: Transfer | undefined;
+  for (const one of transfers) if (slowest === undefined || isSlower(one, slowest)) slowest = one;
+  return slowest;
+}
+
+function isSlower(one: Transfer, other: Transfer): boolean {
+  const [a, b] = [one.speed.bytesPerSecond(), other.speed.bytesPerSecond()];
+  return a === b ? one.lastPiece < other.lastPiece : a < b;
 }

@@ -9,7 +9,6 @@ import {
   createUpstreamInstruments,
   type OpenMetricsRegistry,
 } from './instruments.ts';
-import { createLimitValues } from './limit-values.ts';
 import type { Metrics } from './metrics.ts';
 
 /** Servers behind the gateway name their tools as they like, and anew at any time. */
@@ -98,5 +97,19 @@ export function createPrometheusMetrics(): Metrics {
       else mcp.activeSessions.set(activeSessions);
       return registry.metrics();
     },
+  };
+}
+
+// §4.11: values of a label that somebody else chooses must not make series without end.
+
+/** The first `max` values as they are, all further ones as `other`. */
+function createLimitValues(max: number): (value: string) => string {
+  const known = new Set<string>();
+
+  return function limitValue(value) {
+    if (known.has(value)) return value;
+    if (known.size >= max) return 'other';
+    known.add(value);
+    return value;
   };
 }

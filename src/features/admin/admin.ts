@@ -14,7 +14,7 @@ import type {
 } from '../../core/store/store.ts';
 import { stripUri } from '../../core/strip-uri.ts';
 import type { KeySetFacts } from '../auth/key-set.ts';
-import type { CurrentRefusal } from '../limits/remembered-refusals.ts';
+import type { CurrentRefusal } from '../limits/admit-in-store.ts';
 import type { ClientDirectory, ListedClient } from '../oauth/clients/registered-clients.ts';
 import type { RuleCaller, RuleDecision } from '../rules/rules.ts';
 import type { Approved, LockApproval } from '../upstreams/catalog/lock-approval.ts';

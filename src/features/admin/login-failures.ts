@@ -1,5 +1,5 @@
 // §22.4: the last logins that failed, on whatever replica, for operators.
-import { toAddressKey } from '../../core/address-key.ts';
+import { toAddressKey } from '../../core/address.ts';
 import type { Clock } from '../../core/clock.ts';
 import { isObject, parseObject } from '../../core/json.ts';
 import type { Log } from '../../core/log.ts';

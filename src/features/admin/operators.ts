@@ -1,10 +1,11 @@
 // §22.1: who is an operator, and by which client: an operator's token for another client is in other hands, too.
-import { readClaimedClient } from '../../core/claimed-client.ts';
+
 import { OPERATORS_CLIENT_ID } from '../../core/own-clients.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { buildTokenClientKey } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import { readClaimedClient } from '../../core/user-context.ts';
 
 export interface OperatorsDeps {
   /** Has a note of each token that the operators' page got. */

@@ -1,6 +1,6 @@
 // §22.4: the person whose tools an operator asks about, as a token would name them.
 import { fail } from '../../core/errors/gateway-error.ts';
-import { readEmail } from '../../core/user-email.ts';
+import { readEmail } from '../../core/user-context.ts';
 import type { RuleCaller } from '../rules/rules.ts';
 
 /** @throws GatewayError `bad_request` where nobody is named. */

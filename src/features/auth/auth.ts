@@ -1,19 +1,20 @@
 // §5: authentication, put together: key set → token verifier → bearer token check.
 import type { Clock } from '../../core/clock.ts';
 import type { RequiredAuthConfig } from '../../core/config/groups/auth.ts';
+import { toGatewayError } from '../../core/errors/gateway-error.ts';
 import type { Fetch } from '../../core/fetch-with-limits.ts';
 import type { Log } from '../../core/log.ts';
 import type { Metrics } from '../../core/metrics/metrics.ts';
 import type { ProviderMetadata } from '../../core/provider/provider-metadata.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import {
+  type Authenticate,
   type AuthRequest,
   type BearerDeps,
   createAuthenticate,
   type GetChallenge,
 } from './bearer.ts';
 import { listForeignClaims } from './foreign-claims.ts';
-import { instrumentAuthenticate } from './instrument.ts';
 import { createKeySet, type KeySet, type KeySetFacts } from './key-set.ts';
 import { createTokenVerifier, type TokenInspection } from './token-verifier.ts';
 
@@ -106,5 +107,40 @@ export function createAuth(config: RequiredAuthConfig, deps: AuthDeps): Auth {
       },
     },
     close: keySet.close,
+  };
+}
+
+// §4.11: how long the check of a token takes, and what it comes to.
+
+function instrumentAuthenticate(
+  authenticate: Authenticate,
+  metrics: Metrics,
+  clock: Clock,
+): Authenticate {
+  return function authenticateAndRecord(request, beforeFetch) {
+    const startedAt = clock.monotonic();
+    const record = (result: string) =>
+      metrics.recordAuthAttempt(result, (clock.monotonic() - startedAt) / 1000);
+
+    function recordSuccess(user: UserContext): UserContext {
+      record('success');
+      return user;
+    }
+
+    function recordRefusal(thrown: unknown): never {
+      const { row, key } = toGatewayError(thrown);
+      // 429: a limit was reached before the token was checked, so this says nothing about the token.
+      if (row.status !== 429) record(row.jsonrpc?.reason ?? key);
+      throw thrown;
+    }
+
+    try {
+      const user = authenticate(request, beforeFetch);
+      return user instanceof Promise
+        ? user.then(recordSuccess, recordRefusal)
+        : recordSuccess(user);
+    } catch (thrown) {
+      return recordRefusal(thrown);
+    }
   };
 }

@@ -1,8 +1,8 @@
 // §5.1, §5.6, RFC 6750 §2.1: the Authorization header.
-import { readBearerToken } from '../../core/bearer-token.ts';
+
 import type { Config } from '../../core/config/config.ts';
 import { fail, GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
-import { type GatewayRequest, getHeader } from '../../core/message.ts';
+import { type GatewayRequest, getHeader, readBearerToken } from '../../core/message.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import type { TokenVerifier } from './token-verifier.ts';
 

@@ -1,11 +1,10 @@
 // §4.1, §4.9, §4.10: the metadata documents.
 import type { Endpoint, OpenEndpoint } from '../../core/endpoint.ts';
+import { fail } from '../../core/errors/gateway-error.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../../core/errors/render.ts';
-import {
-  createResourceMetadataHandler,
-  createServerResourceHandler,
-  SERVER_DOCUMENT_PATH,
-} from './resource-metadata.ts';
+import type { GatewayRequest, Reply } from '../../core/message.ts';
+import { DEFAULT_SCOPES } from '../../core/scope.ts';
+import { renderMetadata } from './render-metadata.ts';
 import type { ServerMetadata } from './server-metadata.ts';
 
 export const createDiscoveryEndpoints = (
@@ -40,3 +39,37 @@ const createMetadataEndpoint = (
   errors: ErrorFormat,
   handle: OpenEndpoint['handle'],
 ): OpenEndpoint => ({ kind: 'open', method: 'GET', path: `/.well-known/${name}`, errors, handle });
+
+// §4.9, RFC 9728: protected resource metadata.
+
+/**
+ * `path` is that of the resource below BASE_URL: empty for the form of §4.9, `/mcp` for the
+ * form that clients derive from the endpoint (RFC 9728 §3.1).
+ */
+function createResourceMetadataHandler(baseUrl: string, path: '' | '/mcp'): () => Reply {
+  const reply = renderResourceMetadata(baseUrl, path);
+  return () => reply;
+}
+
+/** Where `/mcp/<server>` has its document, and the path of the endpoint that serves them all (§18.2). */
+const SERVER_DOCUMENTS = '/.well-known/oauth-protected-resource/mcp/';
+const SERVER_DOCUMENT_PATH = `${SERVER_DOCUMENTS}:server`;
+
+/**
+ * §18.2: of `/mcp/<server>`, whose URL is the resource: clients compare it with the one that they called
+ * (RFC 9728 §3.3).
+ */
+const createServerResourceHandler = (baseUrl: string, isServer: (name: string) => boolean) =>
+  function serveServerResource({ path }: Pick<GatewayRequest, 'path'>): Reply {
+    const name = path.slice(SERVER_DOCUMENTS.length);
+    return isServer(name) ? renderResourceMetadata(baseUrl, `/mcp/${name}`) : fail('not_found');
+  };
+
+const renderResourceMetadata = (baseUrl: string, path: string): Reply =>
+  renderMetadata({
+    resource: baseUrl + path,
+    authorization_servers: [baseUrl],
+    scopes_supported: DEFAULT_SCOPES,
+    bearer_methods_supported: ['header'],
+    resource_documentation: `${baseUrl}/`,
+  });

@@ -14,15 +14,20 @@ import {
   type Store,
   type Verdict,
 } from '../../core/store/store.ts';
-import { createAdmitInStore, toFailedAdmission } from './admit-in-store.ts';
-import { createLimitErrors, createLimitHeaders } from './limit-error.ts';
-import { type CurrentRefusal, createRememberedRefusals } from './remembered-refusals.ts';
+import {
+  type CurrentRefusal,
+  createAdmitInStore,
+  createRememberedRefusals,
+  toFailedAdmission,
+} from './admit-in-store.ts';
 import { createSpareLookups } from './spare-lookups.ts';
 import {
   type Caller,
   createAddressWindow,
   createCallerWindows,
   createInvalidWindow,
+  createLimitErrors,
+  createLimitHeaders,
   createLoginKeys,
   createLoginWindows,
   createUserWindow,

@@ -20,15 +20,15 @@ import { type JsonRpcMessage, parseMessage, type RequestId } from '../../protoco
 import { checkVersionHeader, detectEra, type Era } from '../../protocol/revisions.ts';
 import type { GetChallenge } from '../auth/bearer.ts';
 import { type Call, createCall, type EraHandler, readSessionHeader } from './calls/call.ts';
+import type { CallObserver } from './calls/call-record.ts';
 import { type CallRecord, createCallRecord } from './calls/call-record.ts';
-import type { CallObserver } from './calls/observer.ts';
 import {
   type Answer,
   type McpResponse,
   renderResponse,
   type SessionInfo,
   toErrorResponse,
-} from './calls/response.ts';
+} from './calls/outcome.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
 import type { FindStreamOwner, SessionStreams } from './session/session-streams.ts';
 import type { Sessions } from './session/sessions.ts';

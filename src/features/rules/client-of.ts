@@ -1,5 +1,5 @@
 // §18.5: which OAuth client a token was made for.
-import { readClaimedClient } from '../../core/claimed-client.ts';
+
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { createWarnThrottle } from '../../core/log-throttle.ts';
@@ -7,6 +7,7 @@ import { hashSha256 } from '../../core/sha256.ts';
 import { buildTokenClientKey } from '../../core/store/keys.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { UserContext } from '../../core/user-context.ts';
+import { readClaimedClient } from '../../core/user-context.ts';
 
 export interface ClientOfDeps {
   readonly store: Pick<Store, 'get'>;

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/core/json.ts';
 import { noMetrics } from '../../../src/core/metrics/metrics.ts';
 import { createSeal } from '../../../src/core/seal/seal.ts';
 import { openEmbeddedStore } from '../../../src/core/store/embedded/open.ts';
-import { createKeptBytes } from '../../../src/features/upstreams/relay/suspended/kept-bytes.ts';
+import { createKeptBytes } from '../../../src/features/upstreams/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
   type NewCall,

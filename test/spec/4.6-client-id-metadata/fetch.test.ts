@@ -6,7 +6,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/core/clock.ts';
 import { ClientDocumentRefused } from '../../../src/features/oauth/client-id-metadata/client-document-refused.ts';
 import { createPublicNetwork } from '../../../src/features/oauth/client-id-metadata/network.ts';
-import { isPublicAddress } from '../../../src/features/oauth/client-id-metadata/public-address.ts';
+import { isPublicAddress } from '../../../src/features/oauth/client-id-metadata/open-connection.ts';
 import { useShared } from '../../support/lifetimes.ts';
 import { startClientDocuments } from '../../support/oauth/client-documents.ts';
 import { documentAnswer, PUBLIC, startDocumentHost } from '../../support/oauth/document-host.ts';

@@ -1,5 +1,5 @@
 import { decodeJwt } from 'jose';
-import { readEmail } from '../../../src/core/user-email.ts';
+import { readEmail } from '../../../src/core/user-context.ts';
 import type { UpstreamCaller } from '../../../src/features/upstreams/upstream.ts';
 
 /** A caller as `/mcp` would make it of a token. */

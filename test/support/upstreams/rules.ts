@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/core/clock.ts';
 import type { RuleConfig } from '../../../src/core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../src/core/json.ts';
 import type { UserContext } from '../../../src/core/user-context.ts';
-import { readEmail } from '../../../src/core/user-email.ts';
+import { readEmail } from '../../../src/core/user-context.ts';
 import { createRules } from '../../../src/features/rules/create-rules.ts';
 import type { RuleCaller, RuleDecision, RuledItem } from '../../../src/features/rules/rules.ts';
 

@@ -1,5 +1,5 @@
 // How the gateway gets out, where only a proxy does: the variables that other programs read, too.
-import { isPercentDecodable } from '../../utf8.ts';
+import { isPercentDecodable } from '../../json.ts';
 import type { Rule } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 

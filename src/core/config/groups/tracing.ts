@@ -1,5 +1,5 @@
 // OpenTelemetry: where traces go. The variables are those of its specification.
-import { isPercentDecodable } from '../../utf8.ts';
+import { isPercentDecodable } from '../../json.ts';
 import { anyText, baseUrl, oneOf, type Rule } from '../rules.ts';
 import { defineSetting, NO_DEFAULT, type Read } from '../setting.ts';
 

@@ -17,7 +17,7 @@ import {
   type ResponseStream,
 } from '../streaming/response-stream.ts';
 import type { CallRecord } from './call-record.ts';
-import type { McpResponse } from './response.ts';
+import type { McpResponse } from './outcome.ts';
 
 /** Has neither body nor message: a call that waits keeps this, and nothing of what was sent. */
 export interface Call {

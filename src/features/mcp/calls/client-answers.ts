@@ -1,8 +1,10 @@
 // What clients answer to our questions, read without trust.
+
+import { Ajv, type ValidateFunction } from 'ajv';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { Answers, ClientRequest, ClientRequests } from '../catalog/client-requests.ts';
-import { findSchemaProblem } from './check-question-schema.ts';
+import { describeErrors } from '../catalog/define/describe-errors.ts';
 
 /**
  * The answers to all of `requests`, checked.
@@ -56,3 +58,36 @@ const isRoots = ({ roots }: JsonObject): boolean =>
 
 const isOptionalString = (value: unknown): boolean =>
   value === undefined || typeof value === 'string';
+
+// JSON Schemas of questions, which tools make while they run.
+
+/**
+ * What is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
+ * the schema: one that was made for a single question leaves nothing behind.
+ */
+function findSchemaProblem(schema: object, subject: string, value: unknown): string | undefined {
+  const validate = validators.get(schema) ?? compileQuestionSchema(schema);
+  return validate(value) ? undefined : describeErrors(subject, validate.errors ?? []).join('\n');
+}
+
+const validators = new WeakMap<object, ValidateFunction>();
+
+/** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
+const SCHEMAS_PER_AJV = 100;
+
+const compileQuestionSchema = (() => {
+  let schemasLeft = 0;
+  let ajv: Ajv | undefined;
+  return (schema: object): ValidateFunction => {
+    if (ajv === undefined || schemasLeft === 0) {
+      ajv = new Ajv({ strict: false, validateFormats: false, logger: false, verbose: true });
+      schemasLeft = SCHEMAS_PER_AJV;
+    }
+    schemasLeft -= 1;
+    const validate = ajv.compile(schema);
+    // Or the next one with its `$id` would be refused.
+    ajv.removeSchema(schema);
+    validators.set(schema, validate);
+    return validate;
+  };
+})();

@@ -8,6 +8,7 @@ import type { Policies, Verdict } from '../../policy/policy.ts';
 import type { Caller, ServiceInfo } from '../catalog/catalog.ts';
 import type { Target } from '../catalog/served-catalog.ts';
 import type { Call } from './call.ts';
+import type { CallObserver } from './call-record.ts';
 import { type CallClient, type CallContext, createContext } from './context.ts';
 import {
   METHOD_RUNS,
@@ -17,7 +18,6 @@ import {
   toItemResult,
   toResourceResult,
 } from './methods.ts';
-import type { CallObserver } from './observer.ts';
 import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
 import type { CountCall } from './running-calls.ts';
 

@@ -4,8 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { readTraceId } from '../../../core/tracing/tracing.ts';
 import type { MethodItem } from '../../../protocol/methods.ts';
 import { readTraceContext } from '../../../protocol/trace-context.ts';
-import type { CallRecord } from '../calls/call-record.ts';
-import type { CallObserver } from '../calls/observer.ts';
+import type { CallObserver, CallRecord } from '../calls/call-record.ts';
 import type { Outcome } from '../calls/outcome.ts';
 
 export const auditCalls = (audit: Audit, clock: Clock): CallObserver => ({

@@ -5,8 +5,7 @@ import { truncateForLog } from '../../../core/log.ts';
 import { getHeader } from '../../../core/message.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
 import type { Attributes, Span } from '../../../core/tracing/tracing.ts';
-import type { CallRecord } from '../calls/call-record.ts';
-import type { CallObserver } from '../calls/observer.ts';
+import type { CallObserver, CallRecord } from '../calls/call-record.ts';
 
 export const traceCalls: CallObserver = {
   receive(record) {

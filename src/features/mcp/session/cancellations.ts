@@ -3,7 +3,7 @@
 import { GatewayError } from '../../../core/errors/gateway-error.ts';
 import { isShortId, type RequestId } from '../../../protocol/json-rpc.ts';
 import type { Call } from '../calls/call.ts';
-import type { Answer } from '../calls/response.ts';
+import type { Answer } from '../calls/outcome.ts';
 import type { McpReplicas } from './replica-message.ts';
 
 export interface Cancellations {

@@ -5,7 +5,7 @@ import { readParams } from '../../../protocol/json-rpc.ts';
 import { negotiateVersion } from '../../../protocol/revisions.ts';
 import type { Call } from '../calls/call.ts';
 import { listCapabilities } from '../calls/methods.ts';
-import { type McpResponse, toResultResponse } from '../calls/response.ts';
+import { type McpResponse, toResultResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';

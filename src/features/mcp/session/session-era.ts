@@ -1,7 +1,7 @@
 // The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
 // notifications, and requests to the client.
 import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
-import { isObject } from '../../../core/json.ts';
+import { isObject, type JsonObject } from '../../../core/json.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import {
   isRequestId,
@@ -14,18 +14,19 @@ import { checkVersionHeader, hasSessionVersion } from '../../../protocol/revisio
 import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
-import { type Outcome, toAnswer } from '../calls/outcome.ts';
 import {
   ACCEPTED,
   type Answer,
   type McpResponse,
+  type Outcome,
+  toAnswer,
   toErrorResponse,
   toResultResponse,
-} from '../calls/response.ts';
+} from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
+import { type Content, isContent } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import { adaptContent } from './adapt-content.ts';
 import { type Cancellations, createCancellations } from './cancellations.ts';
 import { createInitialize } from './initialize.ts';
 import { readLogLevel } from './log-level.ts';
@@ -199,3 +200,40 @@ async function runSessionMethod(
 
 /** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
+
+// MCP: kinds of content that a revision does not have reach its clients as text.
+
+/** The revision that brought each kind beside text, image and resource. */
+const SINCE: Readonly<Record<string, string>> = {
+  audio: '2025-03-26',
+  resource_link: '2025-06-18',
+};
+
+const NEWEST_CHANGE = '2025-06-18';
+
+/** The result as a client of `version` can read it. Versions compare as text: they are dates. */
+function adaptContent(version: string, result: JsonObject): JsonObject {
+  if (version >= NEWEST_CHANGE) return result;
+  const { content, messages } = result;
+  if (Array.isArray(content)) {
+    return { ...result, content: content.map((item: unknown) => adaptItem(version, item)) };
+  }
+  if (!Array.isArray(messages)) return result;
+  return {
+    ...result,
+    messages: messages.map((message: unknown) =>
+      isObject(message) ? { ...message, content: adaptItem(version, message.content) } : message,
+    ),
+  };
+}
+
+/** What is no content of MCP stays as it is: not every catalogue checks what it returns. */
+const adaptItem = (version: string, content: unknown): unknown =>
+  isContent(content) ? adaptKind(version, content) : content;
+
+function adaptKind(version: string, content: Content): Content {
+  if (version >= (SINCE[content.type] ?? '')) return content;
+  if (content.type === 'resource_link') return { type: 'text', text: content.uri };
+  if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };
+  return content;
+}

@@ -1,9 +1,15 @@
 // MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
 // has the stream, and whatever replica took the subscription.
+
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../../core/clock.ts';
+import type { JsonObject } from '../../../core/json.ts';
 import type { Log } from '../../../core/log.ts';
+import { isLessSevere, isLogSeverity, type LogSeverity } from '../../../core/log-severity.ts';
+import { createPassWhenKnown } from '../../../core/pass-when-known.ts';
 import type { SessionRecord } from '../../../core/store/store.ts';
 import type { Call } from '../calls/call.ts';
-import type { StreamResponse } from '../calls/response.ts';
+import type { StreamResponse } from '../calls/outcome.ts';
 import type { FindClientId } from '../calls/run-call.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
@@ -16,8 +22,6 @@ import {
 } from './session-subscriptions.ts';
 import type { Sessions } from './sessions.ts';
 import { readStoredCapabilities } from './stored-capabilities.ts';
-import { AFTER_ALL_IDS, createStreamIds } from './stream-ids.ts';
-import { createStreamLog } from './stream-log.ts';
 
 export interface SessionStreams extends Pick<SessionSubscriptions, 'subscribe' | 'unsubscribe'> {
   /** The stream of a session; one that it has elsewhere is over. */
@@ -157,5 +161,74 @@ export function createSessionStreams(deps: SessionStreamsDeps): SessionStreams {
 
     subscribe: subscriptions.subscribe,
     unsubscribe: subscriptions.unsubscribe,
+  };
+}
+
+// MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
+
+/**
+ * Of the streams of a session the one with the highest id stays, and an id is higher than all that its
+ * replica has generated or received: the higher one never arrives before the lower one is open, which it
+ * ends. A replica that receives a lower id than that of its open stream sends its own once more, in case
+ * the message was lost.
+ */
+interface StreamIds {
+  generate(): string;
+  /** Ids that are generated from now on are higher than this one of another replica. */
+  receive(id: string): void;
+}
+
+/** Stands for the end of a session: higher than the id of every stream. */
+const AFTER_ALL_IDS = '~';
+
+/** They begin with the time, so that the newer one is higher also where messages were lost. */
+function createStreamIds(clock: Clock): StreamIds {
+  let highest = 0;
+
+  return {
+    generate() {
+      highest = Math.max(clock.now(), highest + 1);
+      return `${String(highest).padStart(DIGITS, '0')}-${randomUUID()}`;
+    },
+    receive(id) {
+      const received = Number(id.slice(0, DIGITS));
+      // False for AFTER_ALL_IDS, which is no number.
+      if (received > highest) highest = received;
+    },
+  };
+}
+
+const DIGITS = 16;
+
+// MCP "Logging": messages that belong to no call, on the stream of a session.
+
+interface StreamLogDeps {
+  readonly clock: Clock;
+  readonly stream: Pick<NotificationStream, 'sendIfRoom'>;
+  /** What the session's client asked for last; undefined where the session has ended. */
+  readLevel(): Promise<LogSeverity | undefined>;
+}
+
+interface LogMessage {
+  readonly level: LogSeverity;
+  readonly logger: string | undefined;
+  readonly data: unknown;
+}
+
+/** Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. */
+function createStreamLog(deps: StreamLogDeps): (params: JsonObject) => void {
+  const { clock, stream, readLevel } = deps;
+  const passWhenKnown = createPassWhenKnown<LogMessage, LogSeverity | undefined>({
+    clock,
+    learn: readLevel,
+    pass(params, wanted) {
+      if (wanted === undefined || isLessSevere(params.level, wanted)) return;
+      stream.sendIfRoom({ method: 'notifications/message', params });
+    },
+  });
+
+  return function log({ level, logger, data }) {
+    if (!isLogSeverity(level)) return;
+    passWhenKnown({ level, logger: typeof logger === 'string' ? logger : undefined, data });
   };
 }

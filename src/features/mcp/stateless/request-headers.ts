@@ -1,11 +1,10 @@
 // MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
 // limits without reading bodies; so they must not say anything else.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject } from '../../../core/json.ts';
+import { decodeUtf8, isObject } from '../../../core/json.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
 import { quote } from '../../../core/quote.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
-import { decodeUtf8 } from '../../../core/utf8.ts';
 import type { Method } from '../../../protocol/methods.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
 

@@ -1,22 +1,30 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
 import { fail } from '../../../core/errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../../core/json.ts';
-import type { JsonRpcRequest } from '../../../protocol/json-rpc.ts';
+import { isObject, isStringArray, type JsonObject } from '../../../core/json.ts';
+import { isShortId, type JsonRpcRequest, readParams } from '../../../protocol/json-rpc.ts';
+import type { ListName } from '../../../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS } from '../../../protocol/revisions.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { failUnknownMethod, listCapabilities, type RunMethod } from '../calls/methods.ts';
-import { type MethodResult, type Outcome, toAnswer } from '../calls/outcome.ts';
-import { ACCEPTED, type Answer, toErrorAnswer } from '../calls/response.ts';
+import {
+  ACCEPTED,
+  type Answer,
+  type MethodResult,
+  type Outcome,
+  type StreamResponse,
+  toAnswer,
+  toErrorAnswer,
+} from '../calls/outcome.ts';
 import type { FindClientId, RunCall } from '../calls/run-call.ts';
 import type { ServiceInfo } from '../catalog/catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { ResourceUpdates } from '../streaming/resource-updates.ts';
 import { type Envelope, readEnvelope } from './envelope.ts';
 import { type Round, startRound } from './multi-round-trip.ts';
 import { checkNameHeader } from './request-headers.ts';
 import type { RequestState } from './request-state.ts';
-import { createOpenSubscription } from './subscriptions.ts';
 
 export interface StatelessEraDeps {
   readonly runCall: RunCall;
@@ -109,3 +117,107 @@ const toCompleteResult = ({ result, cache }: MethodResult): JsonObject => ({
   ...result,
   ...(cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope }),
 });
+
+// MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+
+interface SubscriptionsDeps {
+  readonly notificationStreams: NotificationStreams;
+  readonly resourceUpdates: ResourceUpdates;
+  /** The `_meta` of every result. */
+  readonly serverInfo: JsonObject;
+}
+
+/** Answers with a stream of what the client opted in to, and this service can tell. */
+type OpenSubscription = (
+  request: JsonRpcRequest,
+  catalog: ServedCatalog,
+  caller: IdentifiedCaller,
+) => Promise<StreamResponse>;
+
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+function createOpenSubscription(deps: SubscriptionsDeps): OpenSubscription {
+  const { notificationStreams, resourceUpdates, serverInfo } = deps;
+
+  return async function openSubscription({ id, params }, catalog, caller) {
+    if (!isShortId(id)) {
+      fail('invalid_params', {
+        details: 'The id of a subscription may have at most 256 characters',
+      });
+    }
+    const filter = readFilter(params);
+    const lists = catalog.offers.listChanges === true ? filter.lists : [];
+    const watched = await Promise.all(filter.uris.map((uri) => catalog.canWatch(uri, caller)));
+    const uris = new Set(filter.uris.filter((_, index) => watched[index]));
+    const subscription = { [SUBSCRIPTION_ID]: id };
+    const withSubscription = (members: object) => ({ ...members, _meta: subscription });
+    const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
+    let unsubscribe = () => {};
+    let stopListening: (() => void) | undefined;
+    const stream = notificationStreams.open({
+      user: caller.user?.sub,
+      onEnd() {
+        unsubscribe();
+        stopListening?.();
+      },
+      lastMessage: { jsonrpc: '2.0', result, id },
+    });
+    const notifications = {
+      ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
+      ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+    };
+    stream.send({
+      method: 'notifications/subscriptions/acknowledged',
+      params: withSubscription({ notifications }),
+    });
+    try {
+      unsubscribe = resourceUpdates.subscribe(sendUpdate);
+      stopListening = catalog.listen(
+        caller,
+        {
+          listChanged(list) {
+            if (!lists.includes(list)) return;
+            stream.send({
+              method: `notifications/${list}/list_changed`,
+              params: withSubscription({}),
+            });
+          },
+          resourceUpdated: sendUpdate,
+        },
+        [...uris],
+      );
+    } catch (error) {
+      stream.end();
+      throw error;
+    }
+    return stream.response;
+
+    function sendUpdate(uri: string): void {
+      if (!uris.has(uri)) return;
+      stream.send({
+        method: 'notifications/resources/updated',
+        params: withSubscription({ uri }),
+      });
+    }
+  };
+}
+
+const LISTS: readonly ListName[] = ['tools', 'prompts', 'resources'];
+
+interface Filter {
+  readonly lists: readonly ListName[];
+  readonly uris: readonly string[];
+}
+
+function readFilter(params: unknown): Filter {
+  const { notifications } = readParams(params);
+  if (!isObject(notifications)) {
+    return fail('invalid_params', { details: 'params.notifications must be an object' });
+  }
+  const { resourceSubscriptions: uris = [] } = notifications;
+  return isStringArray(uris)
+    ? { uris, lists: LISTS.filter((list) => notifications[`${list}ListChanged`] === true) }
+    : fail('invalid_params', {
+        details: 'params.notifications.resourceSubscriptions must be an array of URIs',
+      });
+}

@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { toSseEvent } from '../../../core/sse.ts';
 import type { OutgoingMessage } from '../../../protocol/json-rpc.ts';
-import type { StreamResponse } from '../calls/response.ts';
+import type { StreamResponse } from '../calls/outcome.ts';
 import { createEventQueue } from './event-queue.ts';
 
 export interface NotificationStream {

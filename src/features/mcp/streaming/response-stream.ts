@@ -8,7 +8,7 @@ import {
   type McpResponse,
   renderResponse,
   type StreamResponse,
-} from '../calls/response.ts';
+} from '../calls/outcome.ts';
 import { createEventQueue, type EventQueue } from './event-queue.ts';
 
 /** The way to the client until its request is answered. */

@@ -1,6 +1,11 @@
 // OAUTH_MODE=broker: an authorization server of its own before the provider's.
 import type { Clock } from '../../../core/clock.ts';
 import type { BrokerConfig } from '../../../core/config/groups/oauth.ts';
+import type { ProviderClientConfig } from '../../../core/config/groups/provider-client.ts';
+import { fail, GatewayError } from '../../../core/errors/gateway-error.ts';
+import { describeOAuthError } from '../../../core/errors/render.ts';
+import { isLoopbackHost } from '../../../core/loopback.ts';
+import type { PendingReply, Reply, RequestBody } from '../../../core/message.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
 import { createSealedRecords, type RecordsDeps } from '../../../core/seal/sealed-records.ts';
 import type { Clients } from '../clients/clients.ts';
@@ -10,16 +15,24 @@ import type { RedirectToProvider } from '../consent/consent.ts';
 import type { LogLogin } from '../provider/login-log.ts';
 import type { NoteClient } from '../provider/note-client.ts';
 import type { ProviderApi } from '../provider/provider-api.ts';
+import { authenticateClient } from '../provider/provider-client.ts';
+import { renderProviderResponse } from '../provider/provider-response.ts';
+import { addToRedirectUri } from '../redirect-uri/redirect-to-client.ts';
 import type { RecentAnswers } from '../refresh/recent-answers.ts';
-import type { ReadAuthorizationRequest } from '../request/authorization-request.ts';
-import type { OwnResources } from '../request/resource-indicators.ts';
+import {
+  type AuthorizationRequest,
+  checkRequest,
+  type ReadAuthorizationRequest,
+  readClientAndRedirectUri,
+} from '../request/authorization-request.ts';
+import { parseBody } from '../request/parameters.ts';
+import { type OwnResources, readResourceIndicators } from '../request/resource-indicators.ts';
 import { type AuthorizationCode, createCallback } from './callback.ts';
 import { createFlightRecords } from './flight-records.ts';
 import { createObtainTokens, type ObtainTokensDeps } from './obtain-tokens.ts';
-import { createBrokerRequestReader } from './read-request.ts';
+import { failIfProviderClientRefused } from './provider-refusals.ts';
 import { createBrokerRedirect, type Login } from './redirect-to-provider.ts';
-import { createRefreshTokens } from './refresh-tokens.ts';
-import { createBrokerRevoke } from './revoke.ts';
+import { createRefreshTokens, type RefreshTokens } from './refresh-tokens.ts';
 import { createSingleFlight } from './single-flight.ts';
 import { createBrokerToken } from './token.ts';
 
@@ -88,4 +101,125 @@ export function createBroker(config: BrokerSettings, deps: BrokerDeps): Broker {
       recentAnswers,
     }),
   };
+}
+
+// RFC 7009: revocation in broker mode, forwarded and remembered.
+
+interface BrokerRevokeDeps {
+  readonly providerClient: ProviderClientConfig;
+  readonly clients: Clients;
+  readonly api: ProviderApi;
+  readonly endpoints: ProviderEndpoints;
+  readonly refreshTokens: RefreshTokens;
+  readonly recentAnswers: RecentAnswers;
+}
+
+const createBrokerRevoke = (deps: BrokerRevokeDeps) =>
+  async function revoke(body: RequestBody): Promise<PendingReply> {
+    const { providerClient, clients, api, endpoints, refreshTokens, recentAnswers } = deps;
+    const parameters = parseBody(body);
+    const token = parameters.require('token');
+    const clientId = parameters.require('client_id');
+    const [{ owner, isRevoked, grantId }, grant] = await Promise.all([
+      refreshTokens.find(token),
+      recentAnswers.findGrant(token),
+      clients.requireWithoutFetch(clientId),
+    ]);
+    // RFC 7009 §2.1: a token of another client is refused.
+    if (owner !== undefined && owner !== clientId) {
+      fail('invalid_grant', { details: 'The token was issued to another client.' });
+    }
+    // RFC 7009 §2.2: revoking once more is no error.
+    if (isRevoked) return async () => REVOKED;
+    const hint = parameters.get('token_type_hint');
+    return async function forward() {
+      const latest = (await refreshTokens.findSuccessor(token)) ?? token;
+      const form = [
+        ['token', latest] as const,
+        ...(hint === undefined ? [] : [['token_type_hint', hint] as const]),
+      ];
+      const url = await endpoints.findRevocationUrl();
+      const response = await api.post(authenticateClient(providerClient, { url, form }));
+      failIfProviderClientRefused(response);
+      if (response.status >= 200 && response.status < 300) {
+        const wasBound = owner !== undefined;
+        const ended = grantId ?? grant?.grantId;
+        await Promise.all([
+          ...[token, latest].map((one) => refreshTokens.revoke(one, wasBound)),
+          ended !== undefined && recentAnswers.end(ended),
+        ]);
+      }
+      return renderProviderResponse(response);
+    };
+  };
+
+const REVOKED: Reply = { status: 200, headers: { 'Cache-Control': 'no-store' } };
+
+// RFC 6749 §4.1.2.1: a request that is wrong once its client and redirect URI are good is the
+// client's matter, and the client is told.
+
+interface ReadRequestDeps {
+  readonly own: OwnResources;
+  readonly clients: Clients;
+  readonly browsers: Browsers;
+  readonly approvals: Approvals;
+}
+
+function createBrokerRequestReader({
+  own,
+  clients,
+  browsers,
+  approvals,
+}: ReadRequestDeps): ReadAuthorizationRequest {
+  return async function readRequest(query, cookie) {
+    const request = await readClientAndRedirectUri(query, clients);
+    // One of the provider's own, by which everybody would get past the consent page.
+    if (request.client === undefined) fail('unknown_client');
+    try {
+      checkRequest(request.parameters, RULES);
+      readResourceIndicators(request.parameters, own);
+      return request;
+    } catch (error) {
+      throw error instanceof GatewayError ? await addClientRedirect(error, request, cookie) : error;
+    }
+  };
+
+  /**
+   * RFC 9700 §4.11.2: anybody can register a client and send a user a link that fails, to have the
+   * gateway's good name lead to a page of theirs. So the browser goes on by itself only where that
+   * gains nothing, or where its user knows the client.
+   */
+  async function addClientRedirect(
+    error: GatewayError,
+    request: AuthorizationRequest,
+    cookie: string | undefined,
+  ): Promise<GatewayError> {
+    const { redirectUri, parameters } = request;
+    const { code, description } = describeOAuthError(error);
+    const url = addToRedirectUri(redirectUri, [
+      ['error', code],
+      ['error_description', description],
+      ['state', parameters.get('state')],
+      ['iss', own.baseUrl],
+    ]);
+    const isAutomatic = isLoopback(redirectUri) || (await isClientApproved(request, cookie));
+    return new GatewayError(error.key, {
+      ...error.failure,
+      details: error.message,
+      redirect: { url, isAutomatic },
+    });
+  }
+
+  async function isClientApproved(request: AuthorizationRequest, cookie: string | undefined) {
+    const browserHash = browsers.readHash(cookie);
+    return browserHash !== undefined && approvals.isClientApproved(request, browserHash);
+  }
+}
+
+const RULES = { requiresState: false, requiresPlainScope: true };
+
+/** A program of the user's own, which got there by other means than a link. */
+function isLoopback(redirectUri: string): boolean {
+  const { protocol, hostname } = new URL(redirectUri);
+  return /^https?:$/.test(protocol) && isLoopbackHost(hostname);
 }

@@ -1,5 +1,7 @@
 // §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
 // fetched when they are needed and kept for as long as their host allows.
+
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../../core/clock.ts';
 import type { ClientsConfig } from '../../../core/config/groups/clients.ts';
 import type { Log } from '../../../core/log.ts';
@@ -7,9 +9,7 @@ import { createLogThrottle } from '../../../core/log-throttle.ts';
 import type { RedirectUriRules } from '../redirect-uri/redirect-uri.ts';
 import { ClientDocumentRefused, failDocument } from './client-document-refused.ts';
 import { isClientDocumentId, parseClientIdUrl } from './client-id-url.ts';
-import { createExpiringMap } from './expiring-map.ts';
 import { fetchDocument } from './fetch-document.ts';
-import { readLifetimeMs } from './lifetime.ts';
 import type { Network } from './network.ts';
 import { type ClientDocument, parseClientDocument } from './parse-document.ts';
 
@@ -110,3 +110,68 @@ export function createClientDocuments(options: ClientDocumentsOptions): ClientDo
     },
   };
 }
+
+/** Entries with a lifetime of their own; when it is full, the oldest one goes. */
+interface ExpiringMap<Value> {
+  get(key: string): Value | undefined;
+  /** `lifetime` in milliseconds; 0 keeps nothing. */
+  set(key: string, value: Value, lifetime: number): void;
+}
+
+function createExpiringMap<Value>(maxEntries: number, clock: Clock): ExpiringMap<Value> {
+  const entries = new Map<string, { readonly value: Value; readonly expiresAt: number }>();
+  return {
+    get(key) {
+      const entry = entries.get(key);
+      if (entry === undefined || entry.expiresAt > clock.monotonic()) return entry?.value;
+      entries.delete(key);
+      return undefined;
+    },
+    set(key, value, lifetime) {
+      entries.delete(key);
+      if (lifetime <= 0) return;
+      const [oldest] = entries.keys();
+      if (entries.size >= maxEntries && oldest !== undefined) entries.delete(oldest);
+      entries.set(key, { value, expiresAt: clock.monotonic() + lifetime });
+    },
+  };
+}
+
+// §4.6, RFC 9111 §4.2: for how long a fetched document may be used.
+
+const DEFAULT_SECONDS = 300;
+const MAX_SECONDS = 86_400;
+
+/** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
+function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
+  const directives = (headers['cache-control'] ?? '').toLowerCase().split(',').map(trim);
+  if (directives.some((directive) => /^no-(store|cache)(=|$)/.test(directive))) return 0;
+  const said = readMaxAge(directives) ?? readSecondsUntilExpiry(headers, now);
+  if (said === undefined) return DEFAULT_SECONDS * 1000;
+  const left = said - (parseSeconds(headers.age) ?? 0);
+  return Math.min(Math.max(left, 0), MAX_SECONDS) * 1000;
+}
+
+/** The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1). */
+function readMaxAge(directives: readonly string[]): number | undefined {
+  const said = directives.filter((directive) => /^max-age(=|$)/.test(directive));
+  const ages = said.map((directive) => parseSeconds(directive.slice('max-age='.length)) ?? 0);
+  return ages.length === 0 ? undefined : Math.min(...ages);
+}
+
+function readSecondsUntilExpiry(
+  { expires, date }: IncomingHttpHeaders,
+  now: number,
+): number | undefined {
+  if (expires === undefined) return undefined;
+  const end = Date.parse(expires);
+  const sent = Date.parse(date ?? '');
+  return Number.isNaN(end) ? 0 : (end - (Number.isNaN(sent) ? now : sent)) / 1000;
+}
+
+const parseSeconds = (text = ''): number | undefined => {
+  const digits = /^"?(\d+)"?$/.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+};
+
+const trim = (text: string): string => text.trim();

@@ -1,9 +1,12 @@
 // §4.6: the way out to a client's host. A test brings its own, with a public address that
 // leads to a server of its own.
+
+import { Resolver } from 'node:dns/promises';
 import { connect, isIP, type Socket } from 'node:net';
 import type { Clock } from '../../../core/clock.ts';
+import { getErrorCode } from '../../../core/errors/error-code.ts';
 import type { OpenTunnel } from '../../../core/outbound/outbound-network.ts';
-import { createResolver, type Resolve } from './resolver.ts';
+import { createWorkQueue } from '../../../core/work-queue.ts';
 
 export interface Network {
   /** The way by a proxy, where there is one; it comes first. */
@@ -66,3 +69,60 @@ export const createPublicNetwork = ({
         .on('error', reject);
     }),
 });
+
+// Anybody can name the hosts of client documents, so they are looked up apart. The
+// resolver of the system has a few threads for the whole process, and a name whose servers stay
+// silent holds one of them for half a minute, while calls to the provider wait behind it.
+
+/** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
+type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** For both families and however many servers the system names. */
+const TIMEOUT_MS = 2000;
+const MAX_AT_ONCE = 8;
+const MAX_WAITING = 24;
+
+/** `servers` are those of the system unless given, such as `127.0.0.1:5353`. */
+function createResolver(clock: Clock, servers?: readonly string[]): Resolve {
+  const queue = createWorkQueue({
+    maxRunning: MAX_AT_ONCE,
+    maxWaiting: MAX_WAITING,
+    createRefusal: () => new Error('too many lookups are waiting'),
+  });
+  const lookup = createLookup(clock, servers);
+  return (host, signal) => queue.run(() => lookup(host, signal), signal);
+}
+
+const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>
+  async function lookup(host, signal) {
+    // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
+    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
+    if (servers !== undefined) resolver.setServers(servers);
+    const cancel = () => resolver.cancel();
+    const stopTimer = clock.after(TIMEOUT_MS, cancel);
+    signal.addEventListener('abort', cancel);
+    try {
+      const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+      const addresses = answers.flatMap((answer) =>
+        answer.status === 'fulfilled' ? answer.value : [],
+      );
+      return addresses.length > 0 ? addresses : throwMostTelling(answers, host);
+    } finally {
+      stopTimer();
+      signal.removeEventListener('abort', cancel);
+    }
+  };
+
+/** @throws the error that says most: that there is none of one family says little. */
+function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
+  const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+  const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
+  const code = getErrorCode(telling);
+  if (TIMED_OUT.has(code)) {
+    throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
+  }
+  // Node's own words are "queryA ENOTFOUND".
+  throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
+}
+
+const TIMED_OUT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);

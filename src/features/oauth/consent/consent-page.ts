@@ -1,14 +1,13 @@
 // What the user is asked before a client may log in.
 import { ICONS } from '../../../core/html-icons.ts';
 import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
+import { UNSEEN } from '../../../core/invisible.ts';
 import type { Reply } from '../../../core/message.ts';
 import { OPERATORS_CLIENT_ID } from '../../../core/own-clients.ts';
 import { shorten } from '../../../core/text.ts';
 import type { PublicTool } from '../../site/public-tools.ts';
 import type { Client } from '../clients/clients.ts';
-import { CHOICE_SCRIPT } from './choice-script.ts';
-import { createDisplayName, type DisplayName } from './display-name.ts';
-import { describeScopes } from './scope-words.ts';
+import { findScripts, OTHER_SCRIPT } from './unicode-scripts.ts';
 
 export interface ConsentPageContent {
   /** `SERVICE_DISPLAY_NAME`. */
@@ -136,3 +135,114 @@ const renderScopes = (scopes: readonly string[]): string =>
     .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
     .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)
     .join(' ');
+
+// What scopes mean to whoever is asked for them.
+
+/** In the order in which they are said. The first row whose scopes are all there has the word for them. */
+const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = [
+  [['profile', 'email'], 'See your name and e-mail address'],
+  [['profile'], 'See your name'],
+  [['email'], 'See your e-mail address'],
+  [['openid'], 'See your user ID'],
+  [['address'], 'See your postal address'],
+  [['phone'], 'See your phone number'],
+  [['groups'], 'See which groups you are in'],
+  [['roles'], 'See which roles you have'],
+  [['offline_access'], 'Stay signed in while you are away'],
+];
+
+const OTHERS = 'Use the other permissions that are listed below';
+
+/** One sentence for each thing that the scopes allow. */
+function describeScopes(scopes: readonly string[]): readonly string[] {
+  const rest = new Set(scopes);
+  const described = WORDS.flatMap(([names, words]) => {
+    if (!names.every((name) => rest.has(name))) return [];
+    for (const name of names) rest.delete(name);
+    // Whoever sees a name or an address knows who it is.
+    if (names.includes('profile') || names.includes('email')) rest.delete('openid');
+    return [words];
+  });
+  return rest.size === 0 ? described : [...described, OTHERS];
+}
+
+// Says whether the consent page is in front. CSS alone cannot: it knows neither tabs nor windows, and its clock
+// runs, and its pointer is remembered, in a page that nobody sees.
+
+/**
+ * The class `in-front` is there while the page is visible, has the focus of its window, and is drawn; the moment
+ * before the buttons begins with it (html-page-style.ts). A page that goes behind others forgets the moment, and
+ * the keyboard's focus goes back from the buttons to what is seen in their place. A key that is held down repeats itself, and must not press a button either.
+ */
+export const CHOICE_SCRIPT = `
+(() => {
+  const page = document.documentElement;
+  const choice = document.querySelector('.choice');
+  const isInFront = () => document.visibilityState === 'visible' && document.hasFocus();
+  function goBehind() {
+    page.classList.remove('in-front');
+    if (choice.contains(document.activeElement)) document.querySelector('.before-choice').focus();
+  }
+  // A page that is not drawn gets no frame.
+  function comeToFront() {
+    requestAnimationFrame(() => {
+      // Computed while the class is away: an animation starts anew only if a style without it was computed.
+      if (!page.classList.contains('in-front')) getComputedStyle(choice).animationName;
+      if (isInFront()) page.classList.add('in-front');
+    });
+  }
+  addEventListener('focus', comeToFront);
+  addEventListener('pageshow', comeToFront);
+  addEventListener('blur', goBehind);
+  addEventListener('pagehide', goBehind);
+  document.addEventListener('visibilitychange', () => (isInFront() ? comeToFront() : goBehind()));
+  addEventListener('keydown', (event) => {
+    if (event.repeat && (event.key === 'Enter' || event.key === ' ')) event.preventDefault();
+  });
+  comeToFront();
+})();
+`;
+
+// What a client calls itself, made fit to be shown: anybody may register under any name.
+
+interface DisplayName {
+  readonly text: string;
+  /** What is wrong with it, for whoever reads it. */
+  readonly warning: string | undefined;
+}
+
+/** Characters. */
+const MAX_DISPLAY_NAME = 40;
+
+/** What leaves no mark, or turns the reading direction: controls, blanks, fillers. */
+const INVISIBLE = new RegExp(`[${UNSEEN}\\p{Z}]+`, 'gu');
+
+/** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */
+const QUOTES =
+  /[\p{Quotation_Mark}\u02ba\u02bb-\u02bd\u02dd\u02ee\u02f4-\u02f6\u2032-\u2037\u05f3\u05f4\u3003]/gu;
+
+function createDisplayName({ name = '', id }: Client): DisplayName {
+  const plain = name
+    .normalize('NFKC')
+    .replace(INVISIBLE, ' ')
+    .replace(QUOTES, "'")
+    // No towers of accents over the next line.
+    .replace(/(\p{M}{3})\p{M}+/gu, '$1')
+    .trim();
+  if (plain === '') {
+    const text = id.startsWith('https:') ? new URL(id).host : 'unnamed app';
+    return { text, warning: undefined };
+  }
+  const text = shorten(plain, MAX_DISPLAY_NAME);
+  return { text, warning: describeMixture(findScripts(text)) };
+}
+
+function describeMixture(scripts: readonly string[]): string | undefined {
+  if (scripts.length > 1) {
+    return `This name mixes letters from different scripts (${scripts.join(', ')}), a common way to imitate another name.`;
+  }
+  // Two of those that are hardly in use count as one here.
+  return scripts[0] === OTHER_SCRIPT
+    ? 'This name uses letters from a rare script, a common way to imitate another name.'
+    : undefined;
+}

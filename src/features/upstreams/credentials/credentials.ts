@@ -2,9 +2,9 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { HttpUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { Log } from '../../../core/log.ts';
+import { isSafeForTokens } from '../../../core/loopback.ts';
 import type { ExchangeToken } from '../../oauth/provider/exchange-token.ts';
 import { CredentialError } from '../upstream.ts';
-import { createForward } from './forward.ts';
 import type { GetHeaders, GetToken } from './get-headers.ts';
 import type { Identity } from './identity.ts';
 import { createTokenExchange } from './token-exchange.ts';
@@ -45,3 +45,32 @@ const addToken = (getToken: GetToken): GetHeaders =>
 function failIdentity(cause: unknown): never {
   throw new CredentialError('this service cannot sign now who calls', { cause });
 }
+
+// §18.6: `forward`: the caller's own token, for a server that it was made for.
+
+interface ForwardConfig {
+  readonly url: string;
+  readonly audience: string;
+}
+
+function createForward({ url, audience }: ForwardConfig): GetToken {
+  const isSafe = isSafeForTokens(url);
+
+  return function forwardToken({ user }) {
+    if (user === undefined) return undefined;
+    if (!isSafe) {
+      throw new CredentialError(
+        'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
+      );
+    }
+    if (!namesAudience(user.claims.aud, audience)) {
+      throw new CredentialError(
+        'the token of this login was not made for it; only the operator of this service can change that',
+      );
+    }
+    return user.token;
+  };
+}
+
+const namesAudience = (aud: unknown, audience: string): boolean =>
+  Array.isArray(aud) ? aud.includes(audience) : aud === audience;

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { JsonObject } from '../../../core/json.ts';
-import { decodeUtf8 } from '../../../core/utf8.ts';
+import { decodeUtf8 } from '../../../core/json.ts';
 import { parseServerJson } from '../messages/parse-json.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
 import type { StreamPace } from '../transport/message-pace.ts';

@@ -1,7 +1,7 @@
 // What the gateway adds to a request: progress token, trace, and in 2026-07-28 what each request says of itself.
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import { isOfOneHop } from '../../../core/one-hop-meta.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../../core/version.ts';
+import { isOfOneHop } from '../../../protocol/foreign-meta.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { UpstreamRequest } from '../upstream.ts';
 

@@ -1,5 +1,5 @@
 // JSON of a server: bounded before it is parsed.
-import { findExceededBound } from '../../../core/json-bounds.ts';
+import { findExceededBound } from '../../../core/json.ts';
 
 /** Far more than anybody writes, far less than fills a stack or the memory. */
 const BOUNDS = { levels: 200, values: 500_000 };

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { catalogue } from '../../../core/errors/catalogue.ts';
 import { fail, type JsonRpcErrorObject } from '../../../core/errors/gateway-error.ts';
+import { isObject } from '../../../core/json.ts';
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { Era } from '../../../protocol/revisions.ts';
@@ -9,8 +10,8 @@ import type { RawResult } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError, type UpstreamFailure } from '../upstream.ts';
 import { CallRefusedError } from './call-refused.ts';
+import { nameAskerInMessage } from './name-asker.ts';
 import type { RelayedRequest } from './relayed-call.ts';
-import { isUrlRequired, nameAskerInError, tellUrlRequired } from './url-required.ts';
 
 export interface FailureDeps {
   readonly clock: Clock;
@@ -128,3 +129,22 @@ const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
     advice: 'The gateway bounds what answers may take: docs/operations/limits.md "Bounds".',
   },
 };
+
+// MCP 2025-11-25 "URL Elicitation Required Errors": a call that fails until its user has opened a page. Only clients
+// that declared elicitation by URL know what to do with it.
+
+const isUrlRequired = ({ code }: JsonRpcErrorObject): boolean => code === -32042;
+
+/** The error, whose messages for the user say which server asks. */
+function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErrorObject {
+  const { data } = error;
+  if (!isObject(data) || !Array.isArray(data.elicitations)) return error;
+  const elicitations = data.elicitations.map((one: unknown) =>
+    isObject(one) ? nameAskerInMessage(server, one) : one,
+  );
+  return { ...error, data: { ...data, elicitations } };
+}
+
+/** For the model of a client that cannot open pages. */
+const tellUrlRequired = (server: string): string =>
+  `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`;

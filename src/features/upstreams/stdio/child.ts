@@ -1,5 +1,6 @@
 // §18.3: one process of a server: its start, its streams, its end with all that it started.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import nodeProcess from 'node:process';
 import { type Clock, pause } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { CountedAnswer } from '../transport/answer-memory.ts';
@@ -10,7 +11,6 @@ import { type ChildExit, type EndReason, explainExit, explainStart } from './end
 import { readErrorOutput } from './error-output.ts';
 import { startWithout } from './inherited-files.ts';
 import { createLineSplitter } from './line-splitter.ts';
-import { addGroup, endGroup, signalGroup } from './process-groups.ts';
 import { toCommand } from './run-as.ts';
 
 export interface Child {
@@ -176,3 +176,42 @@ const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> 
   new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
   });
+
+// §18.3: a server may start processes of its own; they end with it.
+
+/** Leaders of the groups that may still have a process. */
+const groups = new Set<number>();
+
+/** Milliseconds between two looks whether anybody is left in a group. */
+const POLL_MS = 50;
+
+/** From now on the group ends at the latest with this process, however that ends, but by SIGKILL. */
+function addGroup(leader: number): void {
+  if (groups.size === 0) nodeProcess.on('exit', killAll);
+  groups.add(leader);
+}
+
+/** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
+function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return nodeProcess.kill(-leader, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Ends those that a leader left: by SIGTERM, and by SIGKILL after `graceMs`. */
+async function endGroup(leader: number, clock: Clock, graceMs: number): Promise<void> {
+  const killAt = clock.monotonic() + graceMs;
+  let isAlive = signalGroup(leader, 'SIGTERM');
+  while (isAlive && clock.monotonic() < killAt) {
+    await pause(clock, POLL_MS);
+    isAlive = signalGroup(leader, 0);
+  }
+  if (isAlive) signalGroup(leader, 'SIGKILL');
+  if (groups.delete(leader) && groups.size === 0) nodeProcess.off('exit', killAll);
+}
+
+function killAll(): void {
+  for (const leader of groups) signalGroup(leader, 'SIGKILL');
+}

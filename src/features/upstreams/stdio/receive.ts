@@ -1,6 +1,5 @@
 // §18.3: what a process writes, told to whom it is for.
-import { isObject, type JsonObject } from '../../../core/json.ts';
-import { decodeUtf8 } from '../../../core/utf8.ts';
+import { decodeUtf8, isObject, type JsonObject } from '../../../core/json.ts';
 import { parseServerJson } from '../messages/parse-json.ts';
 import { readCompletedElicitation } from '../messages/route-notification.ts';
 import {

@@ -1,10 +1,10 @@
 // What all processes of a server have in common.
 
 import type { Clock } from '../../../core/clock.ts';
-import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import type { ProgramUser, StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { PASSED_ON } from '../../../core/gateway-file/passed-on.ts';
 import type { Log } from '../../../core/log.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
-import { createEnvironment } from './environment.ts';
 import { createOutputLog } from './output-log.ts';
 import type { RunDeps } from './server-run.ts';
 
@@ -63,3 +63,27 @@ function describeUnattributed({ name, roots }: StdioUpstreamConfig, method: stri
   const needsRoots = method === 'roots/list' && !roots;
   return `The MCP server ${name} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`;
 }
+
+// §18.3: what a server finds in its environment.
+
+function createEnvironment(
+  ofGateway: Readonly<Record<string, string | undefined>>,
+  own: Readonly<Record<string, string>>,
+  runAs: ProgramUser | undefined,
+): Readonly<Record<string, string>> {
+  const passedOn = PASSED_ON.flatMap((name) => {
+    const value = (runAs === undefined ? ofGateway : describeUser(ofGateway, runAs))[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  return { ...Object.fromEntries(passedOn), ...own };
+}
+
+/** Without an entry in the system it has no home of its own: then the gateway's is as good as any. */
+const describeUser = (
+  ofGateway: Readonly<Record<string, string | undefined>>,
+  { name, home }: ProgramUser,
+): Readonly<Record<string, string | undefined>> => ({
+  ...ofGateway,
+  HOME: home ?? ofGateway.HOME,
+  USER: name,
+});

@@ -11,7 +11,6 @@ import { startChild } from './child.ts';
 import { type Connection, createConnection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import { type FirstRequest, shakeHands } from './handshake.ts';
-import { createLastWords } from './last-words.ts';
 import type { OutputLog } from './output-log.ts';
 import { GATEWAY_KEY, type ProcessKey } from './process-key.ts';
 
@@ -151,3 +150,24 @@ const EXPLANATIONS = {
   overloaded: 'its answers take too much memory',
   error: 'it refused initialize',
 } as const;
+
+/** The last lines that a process wrote to its error output: they often say why it ended. */
+interface LastWords {
+  /** Keeps a copy. */
+  add(line: Buffer): void;
+  list(): readonly Buffer[];
+}
+
+const MAX_LINES = 10;
+
+function createLastWords(): LastWords {
+  const lines: Buffer[] = [];
+  return {
+    add(line) {
+      if (line.length === 0) return;
+      lines.push(Buffer.from(line));
+      if (lines.length > MAX_LINES) lines.shift();
+    },
+    list: () => lines,
+  };
+}

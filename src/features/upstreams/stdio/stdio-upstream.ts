@@ -2,6 +2,7 @@
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { LOG_SEVERITIES, type LogSeverity } from '../../../core/log-severity.ts';
 import { createWarnThrottle } from '../../../core/log-throttle.ts';
 import type { Era } from '../../../protocol/revisions.ts';
 import { toSessionParams, toStatelessParams } from '../messages/envelope.ts';
@@ -14,7 +15,6 @@ import {
 } from '../upstream.ts';
 import type { FirstRequest } from './handshake.ts';
 import { createListeners } from './listeners.ts';
-import { createWantLogLevel } from './log-level.ts';
 import { findProcessKey, GATEWAY_KEY } from './process-key.ts';
 import type { StdioReplicas } from './replicas.ts';
 import { createRunDeps, type ProcessDeps } from './run-deps.ts';
@@ -161,3 +161,27 @@ export function createStdioUpstream(
 /** A shared process does not say whose call its question belongs to. */
 const offerCapabilities = ({ capabilities }: UpstreamCaller, { isolation }: StdioUpstreamConfig) =>
   isolation === 'shared' ? GATEWAY_CALLER.capabilities : capabilities;
+
+// MCP "Logging" (session era): a process has one level for all of its calls.
+
+/** Milliseconds; nobody waits for it. */
+const TIMEOUT_MS = 60_000;
+
+/** Sets the least severe level that is wanted by this call or by one that is under way. */
+type WantLogLevel = (running: RunningServer, level: LogSeverity | undefined) => void;
+
+function createWantLogLevel(): WantLogLevel {
+  const levels = new WeakMap<RunningServer, LogSeverity>();
+
+  return function wantLogLevel(running, level) {
+    const { connection, description } = running;
+    const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
+    if (level === undefined || !canSet) return;
+    const wanted = new Set([level, ...connection.listCalls().map(({ logLevel }) => logLevel)]);
+    const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
+    if (least === undefined || levels.get(running) === least) return;
+    levels.set(running, least);
+    // Sent before the call: the server reads it first. Without it the level stays.
+    connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
+  };
+}

@@ -1,9 +1,11 @@
 // §18.3: a place for one process of a server, which is started again when it ends.
 import type { CancelSignal } from '../../../core/cancellation.ts';
+import type { Clock } from '../../../core/clock.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { UpstreamError } from '../upstream.ts';
-import { createBackOff } from './back-off.ts';
+import { createAbortedError } from './calls.ts';
+import type { Connection } from './connection.ts';
 import type { EndReason } from './end-reason.ts';
 import type { FirstRequest } from './handshake.ts';
 import type { ProcessKey } from './process-key.ts';
@@ -14,8 +16,6 @@ import {
   type ServerRun,
   startRun,
 } from './server-run.ts';
-import { waitForIdle } from './wait-for-idle.ts';
-import { createWaiters } from './waiters.ts';
 
 export interface SupervisedServer {
   /** The process, where requests can be sent to it. */
@@ -140,3 +140,97 @@ export function createSupervisedServer(
 }
 
 const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
+
+/** Resolves when no request is under way, after `graceMs` at the latest. */
+const waitForIdle = ({ waitUntilIdle }: Connection, clock: Clock, graceMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    const cancel = clock.after(graceMs, resolve);
+    void waitUntilIdle().then(() => {
+      cancel();
+      resolve();
+    });
+  });
+
+/** §18.4: milliseconds until a process is started again. */
+interface BackOff {
+  /** Whether the last start failed. */
+  readonly hasFailed: boolean;
+  /** The time to wait after one more failure. */
+  next(): number;
+  reset(): void;
+}
+
+const FIRST_MS = 1000;
+const LONGEST_MS = 30_000;
+
+function createBackOff(): BackOff {
+  let delay = FIRST_MS;
+  let hasFailed = false;
+  return {
+    get hasFailed() {
+      return hasFailed;
+    },
+    next() {
+      const next = delay;
+      hasFailed = true;
+      delay = Math.min(2 * delay, LONGEST_MS);
+      return next;
+    },
+    reset() {
+      delay = FIRST_MS;
+      hasFailed = false;
+    },
+  };
+}
+
+/** Those that wait for the same thing, each for a time of its own. */
+interface Waiters<Value> {
+  readonly count: number;
+  /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
+  wait(ms: number, createError: () => UpstreamError, signal?: CancelSignal): Promise<Value>;
+  resolve(value: Value): void;
+  reject(error: UpstreamError): void;
+}
+
+interface Waiter<Value> {
+  resolve(value: Value): void;
+  reject(error: UpstreamError): void;
+}
+
+function createWaiters<Value>(clock: Clock): Waiters<Value> {
+  const waiting = new Set<Waiter<Value>>();
+
+  return {
+    get count() {
+      return waiting.size;
+    },
+    wait: (ms, createError, signal) =>
+      new Promise((resolve, reject) => {
+        const onAbort = () => waiter.reject(createAbortedError());
+        const cancel = clock.after(ms, () => waiter.reject(createError()));
+        function end(): void {
+          cancel();
+          signal?.removeEventListener('abort', onAbort);
+          waiting.delete(waiter);
+        }
+        const waiter: Waiter<Value> = {
+          resolve(value) {
+            end();
+            resolve(value);
+          },
+          reject(error) {
+            end();
+            reject(error);
+          },
+        };
+        signal?.addEventListener('abort', onAbort);
+        waiting.add(waiter);
+      }),
+    resolve(value) {
+      for (const waiter of [...waiting]) waiter.resolve(value);
+    },
+    reject(error) {
+      for (const waiter of [...waiting]) waiter.reject(error);
+    },
+  };
+}

@@ -1,9 +1,12 @@
 // §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
 // the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
 import type { Clock } from '../../../core/clock.ts';
-import { createMemoryBudget, type MemoryBudget } from '../../../core/memory/memory-budget.ts';
 import { type CountedTransfer, createTransfers } from '../../../core/memory/transfers.ts';
-import { createUserBudgets } from '../../../core/memory/user-budgets.ts';
+import {
+  createMemoryBudget,
+  createUserBudgets,
+  type MemoryBudget,
+} from '../../../core/memory/user-budgets.ts';
 import { UpstreamError } from '../upstream.ts';
 
 export interface AnswerMemory {

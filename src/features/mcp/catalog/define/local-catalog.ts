@@ -1,11 +1,13 @@
 // §2.4–§2.7: tools, prompts and resources defined in this process.
+
+import { DefinitionError } from '../../../../core/errors/definition-error.ts';
 import { failUnknown } from '../../../../core/errors/fail-unknown.ts';
 import { fail } from '../../../../core/errors/gateway-error.ts';
 import { findNearestName } from '../../../../core/nearest-name.ts';
 import { stripUri } from '../../../../core/strip-uri.ts';
 import type { Catalog, Completion, Context } from '../catalog.ts';
 import { checkMembers } from './check-members.ts';
-import { indexByName } from './index-by-name.ts';
+import { describeType } from './describe-type.ts';
 import { createPager } from './pager.ts';
 import type { Prompt } from './prompt.ts';
 import type { Resource, ResourceTemplate } from './resource.ts';
@@ -183,3 +185,34 @@ const failUnknownName = (
 /** The log has the name, too. */
 const failUnknownResource = (uri: string): never =>
   failUnknown({ noun: 'resource', name: stripUri(uri), data: { uri } });
+
+/**
+ * A map of the entries by name, in their order.
+ *
+ * @throws DefinitionError when two share a name, or what was given are no entries.
+ */
+function indexByName<Entry extends { readonly description: object }>(
+  kind: string,
+  entries: readonly Entry[] = [],
+  getName: (entry: Entry) => string,
+): ReadonlyMap<string, Entry> {
+  if (!Array.isArray(entries)) {
+    throw new DefinitionError(
+      `createLocalCatalog: the ${kind}s are ${describeType(entries)}; they must be a list.`,
+    );
+  }
+  const byName = new Map<string, Entry>();
+  for (const entry of entries) {
+    if (typeof entry?.description !== 'object') {
+      throw new DefinitionError(
+        `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
+      );
+    }
+    const name = getName(entry);
+    if (byName.has(name)) {
+      throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
+    }
+    byName.set(name, entry);
+  }
+  return byName;
+}
