@@ -4,18 +4,12 @@ import { truncateForLog } from '../../core/log.ts';
 import { stripUri } from '../../core/strip-uri.ts';
 import type { Attributes, Span, Tracing } from '../../core/tracing/tracing.ts';
 import { type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts';
+import { wrapUpstream } from './wrap-upstream.ts';
 
 export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
   const place = describePlace(upstream);
 
-  return {
-    config: upstream.config,
-    get isUp() {
-      return upstream.isUp;
-    },
-    get era() {
-      return upstream.era;
-    },
+  return wrapUpstream(upstream, {
     request(caller, request) {
       const span = tracing.startChild({
         name: nameRequest(request),
@@ -27,13 +21,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
       const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
       return watchRequest(span.run(send), span);
     },
-    describe: (caller) => upstream.describe(caller),
-    peekDescription: (caller) => upstream.peekDescription(caller),
-    listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),
-    onStateChange: (listener) => upstream.onStateChange(listener),
-    endSession: (caller) => upstream.endSession(caller),
-    close: (graceMs) => upstream.close(graceMs),
-  };
+  });
 }
 
 const watchRequest = <Result extends object>(

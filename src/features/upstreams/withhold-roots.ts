@@ -5,6 +5,7 @@ import type { Log } from '../../core/log.ts';
 import { CallRefusedError } from './relay/call-refused.ts';
 import { refuseQuestion } from './relay/questions.ts';
 import type { Upstream, UpstreamCaller, UpstreamQuestion, UpstreamRequest } from './upstream.ts';
+import { wrapUpstream } from './wrap-upstream.ts';
 
 /** The same server, for which no client has roots unless the file says `"roots": true`. */
 export function withholdRoots<Config extends UpstreamConfig>(
@@ -32,14 +33,7 @@ export function withholdRoots<Config extends UpstreamConfig>(
       throw refuseQuestion(NOT_TOLD, METHOD_NOT_FOUND);
     };
 
-  return {
-    config,
-    get isUp() {
-      return upstream.isUp;
-    },
-    get era() {
-      return upstream.era;
-    },
+  return wrapUpstream(upstream, {
     async request(caller, request) {
       if (!caller.capabilities.roots) return upstream.request(caller, request);
       const { onRequest } = request;
@@ -54,10 +48,8 @@ export function withholdRoots<Config extends UpstreamConfig>(
     describe: (caller) => upstream.describe(withoutRoots(caller)),
     peekDescription: (caller) => upstream.peekDescription(withoutRoots(caller)),
     listen: (caller, listener, uris) => upstream.listen(withoutRoots(caller), listener, uris),
-    onStateChange: (listener) => upstream.onStateChange(listener),
     endSession: (caller) => upstream.endSession(withoutRoots(caller)),
-    close: (graceMs) => upstream.close(graceMs),
-  };
+  });
 }
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import type { Metrics } from '../../../core/metrics/metrics.ts';
 import { type Upstream, UpstreamError, type UpstreamFailure } from '../upstream.ts';
+import { wrapUpstream } from '../wrap-upstream.ts';
 
 export interface ObserveDeps {
   readonly metrics: Metrics;
@@ -28,14 +29,7 @@ export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream
   // The transport logs it: it knows why.
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
 
-  return {
-    config: upstream.config,
-    get isUp() {
-      return upstream.isUp;
-    },
-    get era() {
-      return upstream.era;
-    },
+  return wrapUpstream(upstream, {
     request(caller, request) {
       const startedAt = clock.monotonic();
       const method = METHODS.has(request.method) ? request.method : 'other';
@@ -52,11 +46,5 @@ export function observeUpstream(upstream: Upstream, deps: ObserveDeps): Upstream
         },
       );
     },
-    describe: (caller) => upstream.describe(caller),
-    peekDescription: (caller) => upstream.peekDescription(caller),
-    listen: (caller, listener, uris) => upstream.listen(caller, listener, uris),
-    onStateChange: (listener) => upstream.onStateChange(listener),
-    endSession: (caller) => upstream.endSession(caller),
-    close: (graceMs) => upstream.close(graceMs),
-  };
+  });
 }
