@@ -56,7 +56,9 @@ const readText = ({ json }: Answer) => json.result?.content?.[0]?.text;
 
 /** Calls, lists and readiness. */
 async function expectAsEver(gateway: CatalogGateway, user: User, one: Call): Promise<void> {
-  expect(readText(await call(gateway, user, one))).toBe('as ever');
+  const { json } = await call(gateway, user, one);
+  // The whole answer: an error says what the other user was made to wait for.
+  expect(json).toMatchObject({ result: { content: [{ text: 'as ever' }] } });
   expect(await gateway.listNames('tools/list', user.session, user.token)).toContain(one.name);
   const ready = await gateway.request({ path: '/health/ready' });
   expect(ready.status).toBe(200);
