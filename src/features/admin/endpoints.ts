@@ -9,7 +9,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { createJsonReply, type GatewayRequest, getJson, type Reply } from '../../core/message.ts';
 import { createTurns } from '../../core/turns.ts';
 import type { ClientOf } from '../rules/client-of.ts';
-import type { ReviewedDifference } from '../upstreams/catalog/review-lock.ts';
+import type { ReviewedChange } from '../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
 import { readDigests } from './read-digests.ts';
@@ -153,14 +153,14 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
           runAudited(call, { action: 'approve', target }, async (note) => {
             const { reviews, isLoaded } = await admin.approveLock(digests);
             const turns = createTurns(clock);
-            for (const difference of reviews.flatMap(({ differences }) => differences)) {
-              note(describeApproved(difference));
+            for (const change of reviews.flatMap(({ changes }) => changes)) {
+              note(describeApproved(change));
               if (turns.isOver()) await turns.next();
             }
             return createJsonReply(200, {
-              approved: reviews.map(({ server, differences }) => ({
+              approved: reviews.map(({ server, changes }) => ({
                 server,
-                differences: differences.length,
+                differences: changes.length,
               })),
               isLoaded,
             });
@@ -214,7 +214,7 @@ interface What extends Pick<AuditedAction, 'server' | 'tool' | 'prompt'> {
 }
 
 /** A line of its own for each: texts of the audit log are short. */
-const describeApproved = ({ server, kind, name, change }: ReviewedDifference): What => ({
+const describeApproved = ({ server, kind, name, change }: ReviewedChange): What => ({
   action: `approve_${change}`,
   target: kind,
   server,

@@ -7,8 +7,9 @@ import {
   readLockFile,
   saveLockFile,
 } from '../../../src/cli/lock/lock-file-on-disk.ts';
+import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
-import { EMPTY_LOCK_FILE } from '../../../src/features/upstreams/lock/lock-file.ts';
+import { EMPTY_LOCK_FILE, type LockFile } from '../../../src/features/upstreams/lock/lock-file.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -178,6 +179,70 @@ test('§22.6 approving: what this process saw approved is shown beside what the 
       members: [{ name: 'description', before: 'Does read.', now: 'Sends all.' }],
     },
   ]);
+});
+
+test.each([
+  { isFormerKnown: true, when: 'where this process saw that one' },
+  { isFormerKnown: false, when: 'where it did not' },
+])(
+  '§22.6 approving: a description with the short hash of the approved one is shown all the same, $when',
+  async ({ isFormerKnown }) => {
+    const approved = buildTool('read');
+    const forged = { ...approved, title: 'Read', description: 'Sends all.' };
+    const [good, evil] = [computeFingerprint('tool', approved), computeFingerprint('tool', forged)];
+    // A server finds such a description within hours: the short hashes have 32 bits.
+    const parts = { ...good?.parts, description: evil?.parts.description ?? '' };
+    const locked: LockFile = {
+      servers: new Map([
+        [
+          'files',
+          {
+            instructions: undefined,
+            prompts: new Map(),
+            tools: new Map([['read', [{ sha256: good?.sha256 ?? '', parts }]]]),
+          },
+        ],
+      ]),
+    };
+    const server = await serveForTest({ tools: [isFormerKnown ? approved : forged] });
+    const file = { mcpServers: { files: server.url } };
+    const { gateway, path } = await start(file);
+    await saveLockFile(path, locked);
+    await gateway.reload(file, createLock(locked));
+    if (isFormerKnown) expect(await gateway.listNames('tools/list')).toEqual(['files__read']);
+    server.listing.tools = [forged];
+    const [review] = (await ask(gateway, '/lock/review?server=files')).json.servers;
+    expect(review.differences).toMatchObject([{ change: 'changed', isFormerKnown }]);
+    expect(review.differences[0].members).toContainEqual({
+      name: 'description',
+      ...(isFormerKnown && { before: 'Does read.' }),
+      now: 'Sends all.',
+    });
+  },
+);
+
+test('§22.6 approving: of all who look at a server at once one asks it, and nobody waits for a server that hangs', async () => {
+  let release = () => {};
+  const tools = new Promise<object>((resolve) => {
+    release = () => resolve({ result: { tools: [] } });
+  });
+  const answers = {
+    'tools/list': () => (files.count('tools/list') > 1 ? tools : { result: { tools: [] } }),
+  };
+  const files = await serveForTest({ answers });
+  const wiki = await serveForTest({ tools: [buildTool('search')] });
+  const { gateway } = await start({ mcpServers: { files: files.url, wiki: wiki.url } });
+  await gateway.listNames('tools/list');
+  const asked = files.count('tools/list');
+  const reviews = Array.from({ length: 5 }, () => ask(gateway, '/lock/review?server=files'));
+  await expect.poll(() => files.count('tools/list')).toBe(asked + 1);
+  expect((await ask(gateway, '/lock/review?server=wiki')).json.servers).toMatchObject([
+    { server: 'wiki', differences: [{ name: 'search' }] },
+  ]);
+  expect(files.count('tools/list')).toBe(asked + 1);
+  release();
+  for (const { json } of await Promise.all(reviews))
+    expect(json.servers).toMatchObject([{ server: 'files', digest: expect.any(String) }]);
 });
 
 test('§22.6 approving: while one operator’s approval is written, the next one waits, and changes nothing of it', async () => {
