@@ -1,6 +1,6 @@
 // §22.6: where operators can approve at their page, and what cannot be approved there.
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import {
   findLockObstacle,
@@ -36,7 +36,7 @@ interface Start {
   /** What the system says before the file is written, of a user who is not root. */
   readonly obstacle?: string;
   /** Before the file is written. */
-  readonly beforeSave?: () => Promise<void>;
+  readonly beforeSave?: (path: string) => Promise<void>;
 }
 
 async function start({ mcpServers, text, env: more, path: given, ...how }: Start) {
@@ -54,7 +54,7 @@ async function start({ mcpServers, text, env: more, path: given, ...how }: Start
         read: () => readLockFile(path),
         findObstacle: async () => how.obstacle ?? findLockObstacle(path),
         async save(file) {
-          await how.beforeSave?.();
+          await how.beforeSave?.(path);
           await saveLockFile(path, file);
           await gateway.reload({ mcpServers }, createLock(file));
           return true;
@@ -124,6 +124,43 @@ test('§22.6 approving: where the lock is a link, the file is written that it le
   const { digest } = (await ask(gateway, '/lock/review?server=files')).json.servers[0];
   expect((await ask(gateway, '/lock', { servers: { files: digest } })).status).toBe(200);
   expect(readLockFile(target)?.servers.has('files')).toBe(true);
+});
+
+test('§22.6 approving: a file that cannot be written is named with the reason, and nothing is left beside it', async () => {
+  const server = await serveForTest({ tools: [buildTool('read')] });
+  const { gateway, path } = await start({
+    mcpServers: { files: server.url },
+    async beforeSave(lockPath) {
+      await rm(lockPath);
+      await mkdir(lockPath);
+    },
+  });
+  const { digest } = (await ask(gateway, '/lock/review?server=files')).json.servers[0];
+  const failed = await ask(gateway, '/lock', { servers: { files: digest } });
+  expect(failed).toMatchObject({
+    status: 500,
+    json: {
+      error: {
+        data: {
+          reason: 'lock_not_written',
+          details: `${path} could not be written (EISDIR). Nothing was approved.`,
+        },
+      },
+    },
+  });
+  expect(await readdir(dirname(path))).toEqual(['postern.lock']);
+  expect(await gateway.listNames('tools/list')).toEqual([]);
+});
+
+test('§22.6 approving: whoever else writes the lock at the same moment, it is whole, and a link in the place of the draft is not followed', async () => {
+  const folder = closeAfterTest(await createTemporaryFolder());
+  const path = join(folder.path, 'postern.lock');
+  const other = join(folder.path, 'other');
+  await writeFile(other, 'kept');
+  await symlink(other, `${path}.${process.pid}`);
+  await Promise.all(Array.from({ length: 20 }, () => saveLockFile(path, EMPTY_LOCK_FILE)));
+  expect(readLockFile(path)).toEqual(EMPTY_LOCK_FILE);
+  expect(await readFile(other, 'utf8')).toBe('kept');
 });
 
 test('§22.6 approving: what is too long to be shown whole has no digest', async () => {
