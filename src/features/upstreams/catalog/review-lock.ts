@@ -4,9 +4,9 @@ import { hashSha256 } from '../../../core/sha256.ts';
 import type { Turns } from '../../../core/turns.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { findDifferences } from '../lock/compare.ts';
-import type { LockedKind } from '../lock/fingerprint.ts';
+import type { Fingerprint, LockedKind } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
-import { type LockedServer, type LockFile, writeLockFile } from '../lock/lock-file.ts';
+import type { LockedServer, LockFile } from '../lock/lock-file.ts';
 import { indexByName, type ReadServer, readServer, toLockedServer } from '../lock/read-server.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
 import { describeHidden, type LockDifference } from './list-lock-differences.ts';
@@ -84,7 +84,9 @@ export function reviewServer({ planned, found }: AnsweredServer, approved: LockF
   const next = selectServer(name, found);
   return {
     server: name,
-    digest: hashSha256(`${writeLockFile(former)}${writeLockFile(next)}`),
+    digest: hashSha256(
+      JSON.stringify([name, ...[approved.servers.get(name), found].map(listHashes)]),
+    ),
     changes: findDifferences(former, next, () => false).map(({ kind, name: own, change }) => ({
       server: name,
       kind,
@@ -94,6 +96,20 @@ export function reviewServer({ planned, found }: AnsweredServer, approved: LockF
     found,
   };
 }
+
+/** All that decides, and less than half of what the file has: a server may have thousands of tools. */
+const listHashes = (server: LockedServer | undefined): unknown =>
+  server && [
+    server.instructions && sortHashes(server.instructions),
+    ...[server.prompts, server.tools].map((items) =>
+      [...items]
+        .map(([name, all]) => [name, ...sortHashes(all)])
+        .sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+    ),
+  ];
+
+const sortHashes = (all: readonly Fingerprint[]): readonly string[] =>
+  all.map(({ sha256 }) => sha256).sort();
 
 const CHANGES = { added: 'new', changed: 'changed', removed: 'gone' } as const;
 
