@@ -44,6 +44,7 @@ export interface AdminSources
   previewAccess?:
     | ((
         options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
+        operator: string | undefined,
       ) => Promise<AccessPreview>)
     | undefined;
 }
@@ -57,8 +58,12 @@ export interface Admin extends SessionLists, LockActions {
   listServers(): JsonObject;
   /** @throws GatewayError `server_not_found`. */
   listTools(server: string, request: PageRequest): JsonObject;
-  /** What somebody sees. */
-  previewAccess(caller: RuleCaller, request: PageRequest): Promise<JsonObject>;
+  /** What somebody sees. `operator` is who asks (`sub`). */
+  previewAccess(
+    caller: RuleCaller,
+    request: PageRequest,
+    operator: string | undefined,
+  ): Promise<JsonObject>;
 }
 
 /** Of refusals, which may be of thousands of addresses. */
@@ -125,9 +130,9 @@ export const createAdmin = (sources: AdminSources): Admin => ({
     const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
     return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
   },
-  async previewAccess(caller, { from, limit }) {
+  async previewAccess(caller, { from, limit }, operator) {
     const skip = from?.skip ?? 0;
-    const found = (await sources.previewAccess?.({ caller, skip, limit })) ?? NO_PREVIEW;
+    const found = (await sources.previewAccess?.({ caller, skip, limit }, operator)) ?? NO_PREVIEW;
     const tools = found.tools.map(({ decision, ...tool }) => ({
       ...tool,
       ...renderDecision(decision),

@@ -32,8 +32,11 @@ export interface AdminEndpointsDeps {
 
 const API = '/admin/api';
 
-/** What an operator sees. @throws GatewayError `bad_request`, or what the store throws. */
-type Show = (query: URLSearchParams) => JsonObject | Promise<JsonObject>;
+/** What an operator (`sub`) sees. @throws GatewayError `bad_request`, or what the store throws. */
+type Show = (
+  query: URLSearchParams,
+  operator: string | undefined,
+) => JsonObject | Promise<JsonObject>;
 
 /** What an operator does. */
 interface Act {
@@ -75,7 +78,10 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
-    ['/rules', (query) => admin.previewAccess(readPerson(query), readPageRequest(query))],
+    [
+      '/rules',
+      (query, operator) => admin.previewAccess(readPerson(query), readPageRequest(query), operator),
+    ],
     ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
     ['/lock/review', (query) => admin.reviewLock(query.getAll('server'))],
   ];
@@ -116,7 +122,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       run() {
         const query = new URLSearchParams(call.request.query);
         return runAudited(call, describeShow(path, query), async () =>
-          createJsonReply(200, await show(query)),
+          createJsonReply(200, await show(query, call.user?.sub)),
         );
       },
     }),

@@ -7,8 +7,8 @@ import { buildTool, serveForTest } from '../../support/upstreams/listing-server.
 
 const env = { ADMIN_GROUPS: 'operators', ADMIN_CLIENTS: 'ops-script' };
 
-async function showRules(gateway: CatalogGateway, query: string) {
-  const token = await gateway.issuer.sign({ groups: ['operators'], azp: 'ops-script' });
+async function showRules(gateway: CatalogGateway, query: string, sub = 'olga') {
+  const token = await gateway.issuer.sign({ sub, groups: ['operators'], azp: 'ops-script' });
   const headers = { authorization: `Bearer ${token}` };
   return gateway.request({ path: `/admin/api/rules?${query}`, headers });
 }
@@ -82,7 +82,7 @@ test('§22.4 operators: the tools come in pages, and who was asked about is in t
   expect((await showRules(gateway, 'limit=2')).status).toBe(400);
 });
 
-test('§22.4 operators: previews are worked out one at a time, and only so many wait', async () => {
+test('§22.4 operators: previews are worked out one at a time, only so many wait, and of one operator fewer', async () => {
   const begun: (() => void)[] = [];
   const gateway = await startForTest({
     file: { mcpServers: {}, rules: [{ who: 'everyone', may: ['*'] }] },
@@ -95,13 +95,20 @@ test('§22.4 operators: previews are worked out one at a time, and only so many 
     },
     env,
   });
-  const answers = Array.from({ length: 25 }, () => showRules(gateway, 'user=ann'));
-  const refused = await Promise.race(answers);
-  expect(refused.status).toBe(503);
-  expect(refused.headers['retry-after']).toBe('1');
-  expect(refused.json.error.data.details).toContain('Other operators are looking at rules.');
-  expect(begun).toHaveLength(1);
-  const ended = Promise.all(answers);
+  async function expectRefusal(asked: readonly ReturnType<typeof showRules>[]) {
+    const refused = await Promise.race(asked);
+    expect(refused.status).toBe(503);
+    expect(refused.headers['retry-after']).toBe('1');
+    expect(refused.json.error.data.details).toContain('Too many previews of rules');
+    expect(begun).toHaveLength(1);
+  }
+  const own = Array.from({ length: 5 }, () => showRules(gateway, 'user=ann'));
+  await expectRefusal(own);
+  const others = Array.from({ length: 20 }, (_, at) =>
+    showRules(gateway, 'user=ann', `operator-${at}`),
+  );
+  await expectRefusal(others);
+  const ended = Promise.all([...own, ...others]);
   for (let at = 0; at < 21; at += 1) {
     await expect.poll(() => begun.length).toBe(at + 1);
     begun[at]?.();
