@@ -22,7 +22,7 @@ export function createResolver(clock: Clock, servers?: readonly string[]): Resol
     createRefusal: () => new Error('too many lookups are waiting'),
   });
   const lookup = createLookup(clock, servers);
-  return (host, signal) => queue.run(() => lookup(host, signal), signal);
+  return (host, signal) => queue.run(() => lookup(host, signal), { signal });
 }
 
 const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>

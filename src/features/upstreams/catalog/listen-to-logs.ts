@@ -3,6 +3,7 @@ import type { Clock } from '../../../core/clock.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
 import { createPassWhenKnown } from '../../../core/pass-when-known.ts';
 import { createTurns } from '../../../core/turns.ts';
+import { NO_LOCK } from '../lock/lock.ts';
 import type { Access } from './access.ts';
 import { ALL_KINDS } from './list-kinds.ts';
 import { JUDGED_AT_ONCE } from './list-page.ts';
@@ -33,7 +34,7 @@ interface Sight {
   readonly isVisible: boolean;
 }
 
-/** Whoever may see nothing of a server hears nothing of it. */
+/** Whoever may see nothing of a server, by the rules or because the lock hides it, hears nothing of it. */
 export function createPassLogs(
   deps: LogDeps,
   server: Server,
@@ -56,7 +57,8 @@ export function createPassLogs(
 
   return function passLog(params) {
     if (!isServed()) return;
-    if (getPlan().rules === undefined) pass(params);
+    const { rules, lock } = getPlan();
+    if (rules === undefined && lock === NO_LOCK) pass(params);
     else passIfVisible(params);
   };
 }

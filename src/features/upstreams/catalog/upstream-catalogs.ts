@@ -146,7 +146,7 @@ export function createUpstreamCatalogs(
       builtIn,
       servers,
       rules,
-      lock: observeLock(lock, deps.metrics),
+      lock: lock === NO_LOCK ? NO_LOCK : observeLock(lock, deps.metrics),
       warn: createWarnOfItem(log),
     });
   }
