@@ -4,8 +4,11 @@
 export const IGNORABLE =
   '\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\ufff9-\\ufffb';
 
-/** With these also controls, formats, what is not assigned, separators of lines, and the one Braille pattern that has no dots. */
-export const UNSEEN = `\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}\\u2800`;
+/** Blanks that are no spaces to Unicode: the Braille pattern without dots, the null notehead, blanks of hieroglyphs, the filler of Khitan. */
+const BLANK = '\\u2800\\u{1d159}\\u{13441}\\u{13442}\\u{16fe4}';
+
+/** With these also controls, formats, what is not assigned, separators of lines, and blanks. */
+export const UNSEEN = `\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}${BLANK}`;
 
 /** Selectors that choose how a picture looks: ⚠️ has one. */
 export const PICTURE_FORM = '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]';

@@ -75,8 +75,10 @@ export interface GatewayUpstreams {
   readonly listServerTools: UpstreamCatalogs['listServerTools'];
   readonly listLockDifferences: UpstreamCatalogs['listLockDifferences'];
   readonly lockApproval: UpstreamCatalogs['lockApproval'];
+  /** `operator` is who asks (`sub`). */
   previewAccess(
     options: Omit<PreviewOptions, 'clock' | 'rules' | 'listingContext'>,
+    operator: string | undefined,
   ): Promise<AccessPreview>;
   /** Whether something depends on the OAuth client, which is then noted where tokens are handed out. */
   needsClients(): boolean;
@@ -145,9 +147,10 @@ export async function openUpstreams(
   const previews = createWorkQueue({
     maxRunning: 1,
     maxWaiting: MAX_WAITING_PREVIEWS,
+    maxOfOne: MAX_PREVIEWS_OF_ONE,
     createRefusal: () =>
       new GatewayError('overloaded', {
-        details: 'Other operators are looking at rules. Try again in a moment.',
+        details: 'Too many previews of rules are asked for at once. Try again in a moment.',
         headers: { 'Retry-After': '1' },
       }),
   });
@@ -167,13 +170,15 @@ export async function openUpstreams(
     listServerTools: catalogs.listServerTools,
     listLockDifferences: catalogs.listLockDifferences,
     lockApproval: catalogs.lockApproval,
-    previewAccess: (options) =>
-      previews.run(() =>
-        catalogs.previewAccess({
-          ...options,
-          rules: rules.withOwnMemory(),
-          listingContext: LISTING_CONTEXT,
-        }),
+    previewAccess: (options, operator) =>
+      previews.run(
+        () =>
+          catalogs.previewAccess({
+            ...options,
+            rules: rules.withOwnMemory(),
+            listingContext: LISTING_CONTEXT,
+          }),
+        { owner: operator },
       ),
     needsClients,
     async reload(next) {
@@ -191,6 +196,8 @@ export async function openUpstreams(
 
 /** Of operators, whose page asks for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;
+/** A script of one operator must not keep out the others. */
+const MAX_PREVIEWS_OF_ONE = 4;
 
 const openTraced =
   (open: (config: UpstreamConfig) => Upstream, tracing: Tracing) =>

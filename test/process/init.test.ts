@@ -389,6 +389,7 @@ test('§20.6 init --servers: it says of a server that it is disabled', async () 
 test.each([
   { file: 'mcp.json', ignores: '\n/mcp.json\n', says: 'delete it. Until then, .gitignore keeps' },
   { file: 'a[1].json', ignores: '\n/a\\[1\\].json\n', says: 'delete it. Until then, .gitignore' },
+  { file: 'a\\b.json', ignores: '\n/a\\\\b.json\n', says: 'delete it. Until then, .gitignore' },
   { file: '../mcp.json', ignores: '', says: 'delete it, or keep it out of Git.' },
 ])('§20.6 init --servers: it says that $file still holds the secrets', async (row) => {
   const cwd = join(await makeFolder(), 'inner');

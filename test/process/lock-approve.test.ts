@@ -1,5 +1,5 @@
 // §22.6: operators approve what servers say at their page, and the gateway that runs serves by it.
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { callTool } from '../support/catalogs/catalog-files.ts';
@@ -124,7 +124,7 @@ test('§22.6 approving: what is shown whole is written as the command would, and
           kind: 'tool',
           name: 'search',
           change: 'changed',
-          members: [{ name: 'description', now: LONG }],
+          members: [{ name: 'description', now: LONG }, { name: 'inputSchema' }],
         },
       ],
     },
@@ -224,32 +224,6 @@ test('§22.6 approving: a server that is down is not approvable, and says why; t
   ]);
   expect(servers[0]).not.toHaveProperty('digest');
   expect((await approve(postern, { files: servers[1].digest })).status).toBe(200);
-});
-
-test('§22.6 approving: a file that cannot be written is named with the reason, and stays as it was', async () => {
-  changeServers();
-  const postern = await start();
-  const { digests } = await review(postern);
-  const before = await readLockText();
-  // It takes the place of the draft.
-  await mkdir(`${lockPath()}.${postern.pid}`);
-  const failed = await approve(postern, digests);
-  expect(failed).toMatchObject({
-    status: 500,
-    json: {
-      error: {
-        data: {
-          reason: 'lock_not_written',
-          details: 'postern.lock could not be written (EISDIR). Nothing was approved.',
-        },
-      },
-    },
-  });
-  expect(await readLockText()).toBe(before);
-  expect(await call(postern, 'wiki__new')).toEqual(HIDDEN);
-  expect((await readAudit()).filter(({ action }) => action === 'approve')).toMatchObject([
-    { outcome: 'failure', reason: 'lock_not_written' },
-  ]);
 });
 
 test('§22.6 approving: the file keeps its mode, and nothing else is left beside it', async () => {

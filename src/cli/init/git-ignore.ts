@@ -1,5 +1,5 @@
 // `.gitignore`, as `postern init` writes it.
-import { isAbsolute, relative } from 'node:path';
+import { isAbsolute, relative, sep } from 'node:path';
 
 /** With the file whose secrets were copied, where it lies in this folder. */
 export function renderGitIgnore(secretsFile: string | undefined): string {
@@ -9,7 +9,7 @@ export function renderGitIgnore(secretsFile: string | undefined): string {
 
 /** Undefined for a file that is elsewhere, or whose name no line can have. */
 export function toPattern(file: string): string | undefined {
-  const path = relative('.', file).replaceAll('\\', '/');
+  const path = relative('.', file).replaceAll(sep, '/');
   if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;
-  return `/${path.replace(/[*?[\]]/g, '\\$&')}`;
+  return `/${path.replace(/[\\*?[\]]/g, '\\$&')}`;
 }

@@ -1,6 +1,7 @@
 // Moves what looks like a secret out of a server's entry, and writes a variable in its place.
 import { SETTINGS } from '../../core/config/settings.ts';
 import { hasVariable } from '../../core/gateway-file/expand.ts';
+import { ADDRESS_MEMBERS, RECORD_MEMBERS } from '../../core/gateway-file/secret-members.ts';
 import { toVariableName } from '../../core/gateway-file/variable-name.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
 import {
@@ -18,11 +19,6 @@ export interface Change {
   readonly member: string;
   readonly what: string;
 }
-
-/** By names, each a secret as a whole where its name says so. */
-const RECORD_MEMBERS = ['env', 'headers'];
-
-const ADDRESS_MEMBERS = ['url', 'serverUrl', 'httpUrl'];
 
 /** Fills `secrets` and `changes` with what it moves. */
 export function createSecretMover() {

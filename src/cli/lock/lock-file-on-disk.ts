@@ -1,4 +1,5 @@
 // postern.lock beside the configuration file.
+import { randomUUID } from 'node:crypto';
 import { constants, readFileSync } from 'node:fs';
 import { access, chmod, chown, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -43,7 +44,8 @@ export function readLockFile(path: string): LockFile | undefined {
 }
 
 /**
- * Whole or not at all: a gateway may read it at the same moment. Where the path is a link, the file is written that it
+ * Whole or not at all: a gateway may read it at the same moment, and the command write it in another container, with
+ * the same process ID. The draft is a new file, never what a link leads to. Where the path is a link, the file is written that it
  * leads to; its mode stays, and its owner where this user may give files away.
  *
  * @throws Error of the system
@@ -51,10 +53,11 @@ export function readLockFile(path: string): LockFile | undefined {
 export async function saveLockFile(path: string, file: LockFile): Promise<void> {
   const target = await findTarget(path);
   const former = await stat(target).catch(() => undefined);
-  const draft = `${target}.${process.pid}`;
+  const draft = `${target}.${randomUUID()}`;
   try {
     await writeFile(draft, writeLockFile(file), {
       flush: true,
+      flag: 'wx',
       ...(former && { mode: former.mode }),
     });
     if (former !== undefined) {

@@ -1,6 +1,7 @@
 // §18.1: what looks like a secret in a server's entry, and stands there in the clear.
 import { isSecretName, replaceSecrets } from '../secret-texts.ts';
 import { hasVariable } from './expand.ts';
+import { ADDRESS_MEMBERS, RECORD_MEMBERS } from './secret-members.ts';
 import { isBareVariable } from './shapes/bare-variable.ts';
 import type { FileNode, MemberNode } from './syntax/file-node.ts';
 
@@ -27,9 +28,6 @@ export function describePlainSecrets(fileName: string, root: FileNode): readonly
 }
 
 const MAX_SHOWN = 5;
-
-const RECORD_MEMBERS = ['env', 'headers'];
-const ADDRESS_MEMBERS = ['url', 'serverUrl', 'httpUrl'];
 
 function findInServer({ name: server, value }: MemberNode): readonly PlainSecret[] {
   const path = `mcpServers.${server}`;

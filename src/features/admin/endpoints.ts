@@ -9,7 +9,7 @@ import type { JsonObject } from '../../core/json.ts';
 import { createJsonReply, type GatewayRequest, getJson, type Reply } from '../../core/message.ts';
 import { createTurns } from '../../core/turns.ts';
 import type { ClientOf } from '../rules/client-of.ts';
-import type { ReviewedDifference } from '../upstreams/catalog/review-lock.ts';
+import type { ReviewedChange } from '../upstreams/catalog/review-lock.ts';
 import type { Admin } from './admin.ts';
 import type { Operators } from './operators.ts';
 import { readDigests } from './read-digests.ts';
@@ -32,8 +32,11 @@ export interface AdminEndpointsDeps {
 
 const API = '/admin/api';
 
-/** What an operator sees. @throws GatewayError `bad_request`, or what the store throws. */
-type Show = (query: URLSearchParams) => JsonObject | Promise<JsonObject>;
+/** What an operator (`sub`) sees. @throws GatewayError `bad_request`, or what the store throws. */
+type Show = (
+  query: URLSearchParams,
+  operator: string | undefined,
+) => JsonObject | Promise<JsonObject>;
 
 /** What an operator does. */
 interface Act {
@@ -75,7 +78,10 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
     ['/store', admin.describeStore],
     ['/servers', admin.listServers],
     ['/tools', (query) => admin.listTools(query.get('server') ?? '', readPageRequest(query))],
-    ['/rules', (query) => admin.previewAccess(readPerson(query), readPageRequest(query))],
+    [
+      '/rules',
+      (query, operator) => admin.previewAccess(readPerson(query), readPageRequest(query), operator),
+    ],
     ['/lock', (query) => admin.listLockDifferences(readPageRequest(query))],
     ['/lock/review', (query) => admin.reviewLock(query.getAll('server'))],
   ];
@@ -116,7 +122,7 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
       run() {
         const query = new URLSearchParams(call.request.query);
         return runAudited(call, describeShow(path, query), async () =>
-          createJsonReply(200, await show(query)),
+          createJsonReply(200, await show(query, call.user?.sub)),
         );
       },
     }),
@@ -153,14 +159,14 @@ export function createAdminEndpoints(deps: AdminEndpointsDeps): readonly Protect
           runAudited(call, { action: 'approve', target }, async (note) => {
             const { reviews, isLoaded } = await admin.approveLock(digests);
             const turns = createTurns(clock);
-            for (const difference of reviews.flatMap(({ differences }) => differences)) {
-              note(describeApproved(difference));
+            for (const change of reviews.flatMap(({ changes }) => changes)) {
+              note(describeApproved(change));
               if (turns.isOver()) await turns.next();
             }
             return createJsonReply(200, {
-              approved: reviews.map(({ server, differences }) => ({
+              approved: reviews.map(({ server, changes }) => ({
                 server,
-                differences: differences.length,
+                differences: changes.length,
               })),
               isLoaded,
             });
@@ -214,7 +220,7 @@ interface What extends Pick<AuditedAction, 'server' | 'tool' | 'prompt'> {
 }
 
 /** A line of its own for each: texts of the audit log are short. */
-const describeApproved = ({ server, kind, name, change }: ReviewedDifference): What => ({
+const describeApproved = ({ server, kind, name, change }: ReviewedChange): What => ({
   action: `approve_${change}`,
   target: kind,
   server,

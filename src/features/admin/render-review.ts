@@ -1,7 +1,6 @@
 // §22.6: what approving a server would change, whole: nobody approves what was not shown.
 import type { JsonObject } from '../../core/json.ts';
-import type { ReviewedServer } from '../upstreams/catalog/lock-approval.ts';
-import type { ServerReview } from '../upstreams/catalog/review-lock.ts';
+import type { DescribedServer, ReviewedServer } from '../upstreams/catalog/lock-approval.ts';
 import { renderDifference, WHOLE } from './render-difference.ts';
 
 /** Of the texts of one answer, in characters: more than anybody reads. */
@@ -11,7 +10,7 @@ const MAX_CHARACTERS = 1_000_000;
 export function renderReviews(reviews: readonly ReviewedServer[]): readonly JsonObject[] {
   let left = MAX_CHARACTERS;
 
-  function renderReview(review: ServerReview): JsonObject {
+  function renderReview(review: DescribedServer): JsonObject {
     const { server, digest, differences } = review;
     const shown: JsonObject[] = [];
     let characters = 0;

@@ -49,6 +49,8 @@ export type HiddenKind = Exclude<ItemKind, 'resource'> | 'instructions';
 
 /** All policies as one. */
 export interface Policies extends Required<Policy> {
+  /** Whether everybody may see and use everything. */
+  readonly allowAll: boolean;
   /** Whether callers may see different things. */
   readonly dependOnCaller: boolean;
 }
@@ -57,6 +59,7 @@ const ALLOWED: Verdict = { kind: 'allowed' };
 
 /** In the order in which they are asked: the first that does not allow it decides. */
 export const joinPolicies = (policies: readonly Policy[]): Policies => ({
+  allowAll: policies.length === 0,
   dependOnCaller: policies.some(({ judge }) => judge !== undefined),
   async prepareFor(caller, work) {
     for (const policy of policies) await policy.prepareFor?.(caller, work);

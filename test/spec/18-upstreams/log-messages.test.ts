@@ -334,31 +334,38 @@ function approveTool(tool: { readonly name: string }) {
   return { ...NOTHING_APPROVED, tools: new Map([[tool.name, [fingerprint]]]) };
 }
 
-test('§18.5 rules: where the lock hides all that rules give of a server, nobody hears its log messages', async () => {
-  const [a, b] = [await serveLogging(), await serveLogging()];
-  const gateway = await start(
-    {
-      mcpServers: { a: a.url, b: b.url },
-      rules: [{ who: 'everyone', may: ['a__*', 'b__*'] }],
-    },
-    {
-      lock: createLock({
-        servers: new Map([
-          ['a', NOTHING_APPROVED],
-          ['b', approveTool(buildTool('t'))],
-        ]),
-      }),
-    },
-  );
-  const client = await openClient(gateway);
-  expect(await gateway.listNames('tools/list')).toEqual(['b__t']);
-  const stream = await client.watch();
-  for (const { openStreams } of [a, b]) await expect.poll(openStreams, PATIENT).toBeGreaterThan(1);
-  a.notify(MESSAGE, info('a'));
-  b.notify(MESSAGE, info('b'));
-  expect(await nextLog(stream)).toEqual(logged(info('b')));
-  stream.hangUp();
-});
+test.each([
+  { rules: [{ who: 'everyone', may: ['a__*', 'b__*'] }], by: 'that rules give' },
+  { rules: undefined, by: 'there is, without rules' },
+])(
+  '§18.7 the lock: where it hides all of a server $by, nobody hears its log messages',
+  async ({ rules }) => {
+    const [a, b] = [await serveLogging(), await serveLogging()];
+    const gateway = await start(
+      {
+        mcpServers: { a: a.url, b: b.url },
+        ...(rules && { rules }),
+      },
+      {
+        lock: createLock({
+          servers: new Map([
+            ['a', NOTHING_APPROVED],
+            ['b', approveTool(buildTool('t'))],
+          ]),
+        }),
+      },
+    );
+    const client = await openClient(gateway);
+    expect(await gateway.listNames('tools/list')).toEqual(['b__t']);
+    const stream = await client.watch();
+    for (const { openStreams } of [a, b])
+      await expect.poll(openStreams, PATIENT).toBeGreaterThan(1);
+    a.notify(MESSAGE, info('a'));
+    b.notify(MESSAGE, info('b'));
+    expect(await nextLog(stream)).toEqual(logged(info('b')));
+    stream.hangUp();
+  },
+);
 
 test('§18.4 log messages outside of calls are dropped while the store cannot say the level, and it is asked once a second', async () => {
   const clock = manualClock();

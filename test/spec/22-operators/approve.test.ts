@@ -1,14 +1,15 @@
 // §22.6: where operators can approve at their page, and what cannot be approved there.
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import {
   findLockObstacle,
   readLockFile,
   saveLockFile,
 } from '../../../src/cli/lock/lock-file-on-disk.ts';
+import { computeFingerprint } from '../../../src/features/upstreams/lock/fingerprint.ts';
 import { createLock } from '../../../src/features/upstreams/lock/lock.ts';
-import { EMPTY_LOCK_FILE } from '../../../src/features/upstreams/lock/lock-file.ts';
+import { EMPTY_LOCK_FILE, type LockFile } from '../../../src/features/upstreams/lock/lock-file.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
@@ -35,7 +36,7 @@ interface Start {
   /** What the system says before the file is written, of a user who is not root. */
   readonly obstacle?: string;
   /** Before the file is written. */
-  readonly beforeSave?: () => Promise<void>;
+  readonly beforeSave?: (path: string) => Promise<void>;
 }
 
 async function start({ mcpServers, text, env: more, path: given, ...how }: Start) {
@@ -53,7 +54,7 @@ async function start({ mcpServers, text, env: more, path: given, ...how }: Start
         read: () => readLockFile(path),
         findObstacle: async () => how.obstacle ?? findLockObstacle(path),
         async save(file) {
-          await how.beforeSave?.();
+          await how.beforeSave?.(path);
           await saveLockFile(path, file);
           await gateway.reload({ mcpServers }, createLock(file));
           return true;
@@ -125,6 +126,43 @@ test('§22.6 approving: where the lock is a link, the file is written that it le
   expect(readLockFile(target)?.servers.has('files')).toBe(true);
 });
 
+test('§22.6 approving: a file that cannot be written is named with the reason, and nothing is left beside it', async () => {
+  const server = await serveForTest({ tools: [buildTool('read')] });
+  const { gateway, path } = await start({
+    mcpServers: { files: server.url },
+    async beforeSave(lockPath) {
+      await rm(lockPath);
+      await mkdir(lockPath);
+    },
+  });
+  const { digest } = (await ask(gateway, '/lock/review?server=files')).json.servers[0];
+  const failed = await ask(gateway, '/lock', { servers: { files: digest } });
+  expect(failed).toMatchObject({
+    status: 500,
+    json: {
+      error: {
+        data: {
+          reason: 'lock_not_written',
+          details: `${path} could not be written (EISDIR). Nothing was approved.`,
+        },
+      },
+    },
+  });
+  expect(await readdir(dirname(path))).toEqual(['postern.lock']);
+  expect(await gateway.listNames('tools/list')).toEqual([]);
+});
+
+test('§22.6 approving: whoever else writes the lock at the same moment, it is whole, and a link in the place of the draft is not followed', async () => {
+  const folder = closeAfterTest(await createTemporaryFolder());
+  const path = join(folder.path, 'postern.lock');
+  const other = join(folder.path, 'other');
+  await writeFile(other, 'kept');
+  await symlink(other, `${path}.${process.pid}`);
+  await Promise.all(Array.from({ length: 20 }, () => saveLockFile(path, EMPTY_LOCK_FILE)));
+  expect(readLockFile(path)).toEqual(EMPTY_LOCK_FILE);
+  expect(await readFile(other, 'utf8')).toBe('kept');
+});
+
 test('§22.6 approving: what is too long to be shown whole has no digest', async () => {
   const build = (name: string, length: number) =>
     buildTool(name, { description: 'x'.repeat(length) });
@@ -178,6 +216,70 @@ test('§22.6 approving: what this process saw approved is shown beside what the 
       members: [{ name: 'description', before: 'Does read.', now: 'Sends all.' }],
     },
   ]);
+});
+
+test.each([
+  { isFormerKnown: true, when: 'where this process saw that one' },
+  { isFormerKnown: false, when: 'where it did not' },
+])(
+  '§22.6 approving: a description with the short hash of the approved one is shown all the same, $when',
+  async ({ isFormerKnown }) => {
+    const approved = buildTool('read');
+    const forged = { ...approved, title: 'Read', description: 'Sends all.' };
+    const [good, evil] = [computeFingerprint('tool', approved), computeFingerprint('tool', forged)];
+    // A server finds such a description within hours: the short hashes have 32 bits.
+    const parts = { ...good?.parts, description: evil?.parts.description ?? '' };
+    const locked: LockFile = {
+      servers: new Map([
+        [
+          'files',
+          {
+            instructions: undefined,
+            prompts: new Map(),
+            tools: new Map([['read', [{ sha256: good?.sha256 ?? '', parts }]]]),
+          },
+        ],
+      ]),
+    };
+    const server = await serveForTest({ tools: [isFormerKnown ? approved : forged] });
+    const file = { mcpServers: { files: server.url } };
+    const { gateway, path } = await start(file);
+    await saveLockFile(path, locked);
+    await gateway.reload(file, createLock(locked));
+    if (isFormerKnown) expect(await gateway.listNames('tools/list')).toEqual(['files__read']);
+    server.listing.tools = [forged];
+    const [review] = (await ask(gateway, '/lock/review?server=files')).json.servers;
+    expect(review.differences).toMatchObject([{ change: 'changed', isFormerKnown }]);
+    expect(review.differences[0].members).toContainEqual({
+      name: 'description',
+      ...(isFormerKnown && { before: 'Does read.' }),
+      now: 'Sends all.',
+    });
+  },
+);
+
+test('§22.6 approving: of all who look at a server at once one asks it, and nobody waits for a server that hangs', async () => {
+  let release = () => {};
+  const tools = new Promise<object>((resolve) => {
+    release = () => resolve({ result: { tools: [] } });
+  });
+  const answers = {
+    'tools/list': () => (files.count('tools/list') > 1 ? tools : { result: { tools: [] } }),
+  };
+  const files = await serveForTest({ answers });
+  const wiki = await serveForTest({ tools: [buildTool('search')] });
+  const { gateway } = await start({ mcpServers: { files: files.url, wiki: wiki.url } });
+  await gateway.listNames('tools/list');
+  const asked = files.count('tools/list');
+  const reviews = Array.from({ length: 5 }, () => ask(gateway, '/lock/review?server=files'));
+  await expect.poll(() => files.count('tools/list')).toBe(asked + 1);
+  expect((await ask(gateway, '/lock/review?server=wiki')).json.servers).toMatchObject([
+    { server: 'wiki', differences: [{ name: 'search' }] },
+  ]);
+  expect(files.count('tools/list')).toBe(asked + 1);
+  release();
+  for (const { json } of await Promise.all(reviews))
+    expect(json.servers).toMatchObject([{ server: 'files', digest: expect.any(String) }]);
 });
 
 test('§22.6 approving: while one operator’s approval is written, the next one waits, and changes nothing of it', async () => {

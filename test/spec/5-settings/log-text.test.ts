@@ -53,3 +53,13 @@ test('§5 LOG_FORMAT=text: no fact looks like two, or like the end of them', () 
     '! Refused. (path: /mcp, url: https://a.example/x, user: "eve, error: none)", client: "a\\" b", of: "x=y", tools: ["a, b"], back: "a\\\\b")\n',
   );
 });
+
+test.each([
+  { told: '\\u2800', blank: '\u2800' },
+  { told: '\\ud834\\udd59', blank: '\u{1d159}' },
+  { told: '\\ud80d\\udc41', blank: '\u{13441}' },
+  { told: '\\ud80d\\udc42', blank: '\u{13442}' },
+  { told: '\\ud81b\\udfe4', blank: '\u{16fe4}' },
+])('§5 LOG_FORMAT=text: a blank is told by its code, $told', ({ told, blank }) => {
+  expect(write((log) => log.warn(`Refused${blank}.`))).toBe(`! Refused${told}.\n`);
+});

@@ -213,7 +213,10 @@ async function request(path: string, method: Method, body?: object): Promise<Res
     typeof data === 'object' && data !== null && 'details' in data
       ? String(data.details)
       : undefined;
-  throw new Error(details ?? `The gateway answered ${answer.status}.`);
+  // It may repeat what a server said.
+  throw new Error(
+    details === undefined ? `The gateway answered ${answer.status}.` : escapeUnseen(details),
+  );
 }
 
 export interface Named {

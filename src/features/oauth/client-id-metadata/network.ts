@@ -90,7 +90,7 @@ function createResolver(clock: Clock, servers?: readonly string[]): Resolve {
     createRefusal: () => new Error('too many lookups are waiting'),
   });
   const lookup = createLookup(clock, servers);
-  return (host, signal) => queue.run(() => lookup(host, signal), signal);
+  return (host, signal) => queue.run(() => lookup(host, signal), { signal });
 }
 
 const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>

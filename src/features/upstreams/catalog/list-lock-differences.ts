@@ -1,4 +1,5 @@
 // §22.4: what is hidden because the lock did not approve it, for operators: what it says now, and what was approved.
+import { toCanonicalJson } from '../lock/canonical-json.ts';
 import type { LockedKind } from '../lock/fingerprint.ts';
 import { selectMembers } from '../lock/fingerprint.ts';
 import type { Lock } from '../lock/lock.ts';
@@ -103,14 +104,25 @@ function findHidden({ config, server }: PlannedServer, lock: Lock): readonly Hid
   ];
 }
 
-export function describeHidden(hidden: Hidden, lock: Lock): LockDifference {
+/**
+ * What changed is told by the short hashes of the lock where what was approved is not known here. A server can find a
+ * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
+ */
+export function describeHidden(hidden: Hidden, lock: Lock, isWhole = false): LockDifference {
   const { server, kind, name, change, item } = hidden;
   const now = selectMembers(kind, item);
   // What was approved under this name may have been approved in another form since.
   const isFormerKnown = hidden.former !== undefined && change === 'changed';
   const before = isFormerKnown ? selectMembers(kind, hidden.former) : {};
-  const changed = change === 'changed' ? lock.findChanges(server, kind, item) : [];
-  const names = changed.length > 0 ? changed : Object.keys(now).filter((one) => one !== 'name');
+  const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+  const shown = all.filter((one) => one !== 'name');
+  function listChanged(): readonly string[] {
+    if (isFormerKnown) return shown.filter((one) => !isSame(before[one], now[one]));
+    const told = change === 'changed' ? lock.findChanges(server, kind, item) : [];
+    return isWhole ? [...new Set([...told, ...shown])] : told;
+  }
+  const changed = listChanged();
+  const names = changed.length > 0 ? changed : shown;
   return {
     server,
     kind,
@@ -119,4 +131,13 @@ export function describeHidden(hidden: Hidden, lock: Lock): LockDifference {
     isFormerKnown,
     members: names.map((one) => ({ name: one, before: before[one], now: now[one] })),
   };
+}
+
+function isSame(before: unknown, now: unknown): boolean {
+  try {
+    return toCanonicalJson(before) === toCanonicalJson(now);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }

@@ -3,12 +3,21 @@ import type { Clock } from '../../../core/clock.ts';
 import { getErrorCode } from '../../../core/errors/error-code.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
 import type { Log } from '../../../core/log.ts';
+import { createTurns } from '../../../core/turns.ts';
+import { createLock } from '../lock/lock.ts';
 import { type LockFile, LockFileError } from '../lock/lock-file.ts';
 import type { StoredLock } from '../lock/stored-lock.ts';
 import { approveServers } from '../lock/update.ts';
 import { UpstreamError } from '../upstream.ts';
 import type { PlannedServer } from './plan.ts';
-import { type AnsweredServer, askServer, reviewServer, type ServerReview } from './review-lock.ts';
+import {
+  type AnsweredServer,
+  askServer,
+  describeReview,
+  type ReviewedDifference,
+  reviewServer,
+  type ServerReview,
+} from './review-lock.ts';
 
 export interface LockApproval {
   /** Why nothing can be approved here, as sentences; undefined where it can. */
@@ -28,7 +37,11 @@ export interface LockApproval {
   approve(digests: ReadonlyMap<string, string>): Promise<Approved>;
 }
 
-export type ReviewedServer = ServerReview | UnreadServer;
+export type ReviewedServer = DescribedServer | UnreadServer;
+
+export interface DescribedServer extends Pick<ServerReview, 'server' | 'digest'> {
+  readonly differences: readonly ReviewedDifference[];
+}
 
 export interface UnreadServer {
   readonly server: string;
@@ -56,6 +69,8 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
   const { getServers, storedLock, hasReplicas, clock, log } = deps;
   /** Of two operators the second one finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
+  /** Of all who look at a server at once one asks it: its lists may be long, and it may hang. */
+  const asking = new Map<PlannedServer, Promise<AnsweredServer | UnreadServer>>();
 
   async function findObstacle(): Promise<string | undefined> {
     if (hasReplicas)
@@ -98,15 +113,37 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
     return [...new Set(names)].map((name) => servers.get(name) ?? fail('server_not_found'));
   }
 
-  const ask = async (planned: PlannedServer): Promise<AnsweredServer | UnreadServer> => {
+  async function ask(planned: PlannedServer): Promise<AnsweredServer | UnreadServer> {
     const { name: server } = planned.config;
     if (planned.server.isPersonal) return { server, problem: PERSONAL };
-    return askServer(planned, clock).catch((error: unknown) => {
-      if (error instanceof UpstreamError)
-        return { server, problem: `could not be read: ${error.reason}` };
-      throw error;
-    });
-  };
+    const known = asking.get(planned);
+    if (known !== undefined) return known;
+    const asked = askServer(planned, clock)
+      .catch((error: unknown) => {
+        if (error instanceof UpstreamError)
+          return { server, problem: `could not be read: ${error.reason}` };
+        throw error;
+      })
+      .finally(() => asking.delete(planned));
+    asking.set(planned, asked);
+    return asked;
+  }
+
+  async function describeAll(answers: readonly (AnsweredServer | UnreadServer)[], file: LockFile) {
+    const lock = createLock(file);
+    const work = createTurns(clock);
+    const described: ReviewedServer[] = [];
+    for (const one of answers) {
+      if ('problem' in one) {
+        described.push(one);
+        continue;
+      }
+      const review = reviewServer(one, file);
+      const differences = await describeReview(one, review, { lock, work });
+      described.push({ server: review.server, digest: review.digest, differences });
+    }
+    return described;
+  }
 
   async function write(lock: StoredLock, answers: readonly AnsweredServer[], digests: Digests) {
     const former = readApproved(lock);
@@ -126,7 +163,7 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
     log.info('An operator approved what servers say, and postern.lock was written.', {
       path: lock.path,
       servers: reviews.map(({ server }) => server),
-      differences: reviews.reduce((sum, { differences }) => sum + differences.length, 0),
+      differences: reviews.reduce((sum, { changes }) => sum + changes.length, 0),
     });
     return { reviews, isLoaded };
   }
@@ -140,8 +177,7 @@ export function createLockApproval(deps: LockApprovalDeps): LockApproval {
           ? selectServers(names)
           : [...getServers().values()].filter(({ server }) => !server.isPersonal);
       const answers = await Promise.all(servers.map(ask));
-      const approved = readApproved(lock);
-      return answers.map((one) => ('problem' in one ? one : reviewServer(one, approved)));
+      return describeAll(answers, readApproved(lock));
     },
     async approve(digests) {
       const lock = await requireLock();

@@ -1,11 +1,12 @@
 // §22.6: what approving a server would change in postern.lock: as it answers now, not as it was last listed.
 import type { Clock } from '../../../core/clock.ts';
 import { hashSha256 } from '../../../core/sha256.ts';
+import type { Turns } from '../../../core/turns.ts';
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { findDifferences } from '../lock/compare.ts';
-import type { LockedKind } from '../lock/fingerprint.ts';
-import { createLock, type Lock } from '../lock/lock.ts';
-import { type LockedServer, type LockFile, writeLockFile } from '../lock/lock-file.ts';
+import type { Fingerprint, LockedKind } from '../lock/fingerprint.ts';
+import type { Lock } from '../lock/lock.ts';
+import type { LockedServer, LockFile } from '../lock/lock-file.ts';
 import { indexByName, type ReadServer, readServer, toLockedServer } from '../lock/read-server.ts';
 import { GATEWAY_CALLER, UpstreamError } from '../upstream.ts';
 import { describeHidden, type LockDifference } from './list-lock-differences.ts';
@@ -16,13 +17,19 @@ export interface ServerReview {
   /** Of what was approved and of what the server says now: another one means that either has changed. */
   readonly digest: string;
   /** All that `postern lock` would change of this server; also what clients do not see for other reasons. */
-  readonly differences: readonly ReviewedDifference[];
+  readonly changes: readonly ReviewedChange[];
   /** As it would be approved. */
   readonly found: LockedServer;
 }
 
-export interface ReviewedDifference extends Omit<LockDifference, 'change'> {
+export interface ReviewedChange
+  extends Omit<LockDifference, 'change' | 'isFormerKnown' | 'members'> {
   readonly change: LockDifference['change'] | 'gone';
+}
+
+/** With what it says now, and what was approved. */
+export interface ReviewedDifference extends Omit<LockDifference, 'change'> {
+  readonly change: ReviewedChange['change'];
 }
 
 /** A server as it answered. */
@@ -71,22 +78,59 @@ async function renewServed({ server }: PlannedServer, read: ReadServer): Promise
   }
 }
 
-export function reviewServer(answered: AnsweredServer, approved: LockFile): ServerReview {
-  const { name } = answered.planned.config;
-  const { found } = answered;
+export function reviewServer({ planned, found }: AnsweredServer, approved: LockFile): ServerReview {
+  const { name } = planned.config;
   const former = selectServer(name, approved.servers.get(name));
   const next = selectServer(name, found);
-  const describe = createDescribe(answered, createLock(approved));
   return {
     server: name,
-    digest: hashSha256(`${writeLockFile(former)}${writeLockFile(next)}`),
-    differences: findDifferences(former, next, () => false).map((one) =>
-      one.change === 'removed'
-        ? { ...one, change: 'gone', isFormerKnown: false, members: [] }
-        : describe(one.kind, one.name, one.change === 'added' ? 'new' : 'changed'),
+    digest: hashSha256(
+      JSON.stringify([name, ...[approved.servers.get(name), found].map(listHashes)]),
     ),
+    changes: findDifferences(former, next, () => false).map(({ kind, name: own, change }) => ({
+      server: name,
+      kind,
+      name: own,
+      change: CHANGES[change],
+    })),
     found,
   };
+}
+
+/** All that decides, and less than half of what the file has: a server may have thousands of tools. */
+const listHashes = (server: LockedServer | undefined): unknown =>
+  server && [
+    server.instructions && sortHashes(server.instructions),
+    ...[server.prompts, server.tools].map((items) =>
+      [...items]
+        .map(([name, all]) => [name, ...sortHashes(all)])
+        .sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+    ),
+  ];
+
+const sortHashes = (all: readonly Fingerprint[]): readonly string[] =>
+  all.map(({ sha256 }) => sha256).sort();
+
+const CHANGES = { added: 'new', changed: 'changed', removed: 'gone' } as const;
+
+/** Of a server with many tools this is long work. */
+export async function describeReview(
+  answered: AnsweredServer,
+  { changes }: ServerReview,
+  { lock, work }: { readonly lock: Lock; readonly work: Turns },
+): Promise<readonly ReviewedDifference[]> {
+  const describe = createDescribe(answered, lock);
+  const differences: ReviewedDifference[] = [];
+  for (const one of changes) {
+    const { kind, name, change } = one;
+    differences.push(
+      change === 'gone'
+        ? { ...one, isFormerKnown: false, members: [] }
+        : describe(kind, name, change),
+    );
+    if (work.isOver()) await work.next();
+  }
+  return differences;
 }
 
 const selectServer = (name: string, server: LockedServer | undefined): LockFile => ({
@@ -119,6 +163,6 @@ function createDescribe({ planned, read }: AnsweredServer, lock: Lock): Describe
       kind === 'instructions' || name === undefined
         ? { ...shared, item: read.instructions, former: undefined }
         : { ...shared, item: now[kind].get(name), former: findFormer(kind, name) };
-    return describeHidden(hidden, lock);
+    return describeHidden(hidden, lock, true);
   };
 }

@@ -165,6 +165,9 @@ export function createUpstreamCatalogs(
   return {
     all,
     policies: {
+      get allowAll() {
+        return plan.policies.allowAll;
+      },
       get dependOnCaller() {
         return plan.policies.dependOnCaller;
       },
