@@ -5,15 +5,19 @@ import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { logInToPlayground, startSiteBrowser } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
-const toolNamed = (name: string, description: string, properties: Record<string, object> = {}) =>
+const TEXT: { readonly type: 'string'; readonly examples?: readonly string[] } = { type: 'string' };
+
+const toolNamed = (
+  name: string,
+  description: string,
+  properties: Readonly<Record<string, typeof TEXT>> = {},
+) =>
   defineTool({
     name,
     description,
     inputSchema: { type: 'object', properties, required: Object.keys(properties) },
     run: () => ({ content: [] }),
   });
-
-const TEXT = { type: 'string' };
 
 const FEW_TOOLS = [
   toolNamed('files__read_file', 'Read a file, e.g. a note. It has to be text.', { path: TEXT }),

@@ -65,6 +65,8 @@ export interface AdminSources
   readonly lockApproval: LockApproval | undefined;
   /** Of the configuration file, as it was named at the start; the lock lies beside it. */
   readonly configPath: string | undefined;
+  /** `postern lock`, as it can be typed where the gateway was started. */
+  readonly lockCommand: string;
 }
 
 export interface Admin {
@@ -193,7 +195,7 @@ export const createAdmin = (sources: AdminSources): Admin => ({
   async listLockDifferences({ from, limit }) {
     const skip = from?.skip ?? 0;
     const found = sources.listLockDifferences({ skip, limit });
-    const command = renderLockCommand(sources.configPath);
+    const command = renderLockCommand(sources.lockCommand, sources.configPath);
     if (found === undefined) return { isLocked: false, command };
     return {
       isLocked: true,
