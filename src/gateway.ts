@@ -62,6 +62,8 @@ export interface Deps {
   readonly lock: Lock;
   /** Where that is written to when operators approve; without it they cannot at their page. */
   readonly storedLock: StoredLock;
+  /** How operators can type `postern lock` where this gateway was started; just so unless given. */
+  readonly lockCommand: string;
   /** What programs behind the gateway get PATH, HOME, USER, LANG and TMPDIR of; nothing unless given. */
   readonly environment: UpstreamParts['environment'];
   /** What is counted; nothing is with `METRICS_ENABLED=false`. */
@@ -258,6 +260,7 @@ export async function createGateway(
           listLockDifferences: (part) => upstreams?.listLockDifferences(part),
           lockApproval: upstreams?.lockApproval,
           previewAccess: upstreams?.previewAccess,
+          lockCommand: overrides.lockCommand ?? 'postern lock',
         })
       : [];
 

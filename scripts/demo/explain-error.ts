@@ -20,6 +20,11 @@ const REASONS: readonly (readonly [sign: RegExp, reason: (href: string) => strin
       `Nothing answers at ${href}: start the gateway with npx postern dev in another terminal. If it has another port, name its address: npm run demo http://localhost:3010`,
   ],
   [
+    /Unexpected content type|^(404|405)$/,
+    (href) =>
+      `What answers at ${href} is no MCP server: another program has this port. Name the address of the gateway, which postern dev prints: npm run demo http://localhost:3010`,
+  ],
+  [
     /rate_limit_exceeded|Too Many Requests/,
     () =>
       'The gateway has received too many requests from this address. Wait a moment and try again.',

@@ -1,7 +1,7 @@
 // What postern dev says of the servers behind the gateway, each once it is known how it is.
 import type { Clock } from '../core/clock.ts';
 import type { ServerFacts } from '../features/upstreams/catalog/upstream-catalogs.ts';
-import { NEXT_START } from '../features/upstreams/stdio/server-state.ts';
+import { leaveOutNextStart } from '../features/upstreams/stdio/server-state.ts';
 
 export interface AnnounceServersOptions {
   listServers(): readonly ServerFacts[];
@@ -76,5 +76,4 @@ function describeState(
 const countTools = (tools: number): string => `${tools} ${tools === 1 ? 'tool' : 'tools'}`;
 
 /** The line stays on the screen, and the time until the next start does not. */
-const describeFailure = (reason = 'it does not answer'): string =>
-  reason.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
+const describeFailure = (reason = 'it does not answer'): string => leaveOutNextStart(reason);

@@ -5,7 +5,7 @@ import type { Gateway } from '../gateway.ts';
 import { type ConfigFile, logConfigFile } from './config-file/open-config-file.ts';
 import type { Setup } from './config-file/read-setup.ts';
 import type { EnvFile } from './env-file.ts';
-import { describeWithPort } from './invocation.ts';
+import { describeCommand, describeWithPort } from './invocation.ts';
 import { logEnvironment } from './log-environment.ts';
 import { handleProcessEnd } from './process-end.ts';
 import { runGateway } from './run-gateway.ts';
@@ -33,7 +33,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   if (configFile !== undefined) logConfigFile(log, configFile);
   return runGateway(
     config,
-    { log, ...(catalog && { catalog }) },
+    { log, lockCommand: describeCommand(['lock']), ...(catalog && { catalog }) },
     {
       handleEnd: (close) => handleProcessEnd(log, close),
       alsoClose,

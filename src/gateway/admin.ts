@@ -43,6 +43,7 @@ export interface AdminParts {
   readonly lockApproval: GatewayUpstreams['lockApproval'] | undefined;
   /** Undefined without a configuration file. */
   readonly previewAccess: GatewayUpstreams['previewAccess'] | undefined;
+  readonly lockCommand: string;
 }
 
 /** None without `ADMIN_GROUPS`. */
@@ -70,6 +71,7 @@ export function createOperatorEndpoints(config: Config, parts: AdminParts): read
       lockApproval: parts.lockApproval,
       previewAccess: parts.previewAccess,
       configPath: config.server.configFile,
+      lockCommand: parts.lockCommand,
     }),
     operators: createOperators({ store, ...admin }),
     endSession: parts.endSession,

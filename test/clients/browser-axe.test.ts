@@ -10,6 +10,14 @@ const own = useShared(startSiteBrowser, INSTALLATION_MS);
 
 const PAGES = [
   { name: 'front page', path: '/', prepare: async () => {} },
+  {
+    name: 'front page with tools',
+    path: '/',
+    async prepare(page: Page) {
+      await logInToPlayground(page, 'Log in to see your tools');
+      await page.getByRole('heading', { name: 'What you can use' }).waitFor();
+    },
+  },
   { name: 'playground', path: '/playground', prepare: async () => {} },
   {
     name: 'playground after a call',

@@ -1,6 +1,6 @@
 // npm run demo -- --token: for $(…), which takes what is on stdout.
 import { createServer } from 'node:http';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { createAuthorization } from '../../scripts/demo/authorization.ts';
 import { listenForCallback } from '../../scripts/demo/callback.ts';
 import { explainError } from '../../scripts/demo/explain-error.ts';
@@ -63,6 +63,21 @@ test('§5 the demo: of another catalogue it lists what there is, and calls nothi
   expect(demo.stdout).toContain('Everything works.');
   expect(demo.code).toBe(0);
 });
+
+test.each([200, 404, 405])(
+  '§5 the demo: another program at the address, which answers with %d, is called that',
+  { timeout: 60_000 },
+  async (status) => {
+    const port = await freePort();
+    const other = createServer((_request, response) => void response.writeHead(status).end('no'));
+    await new Promise<void>((resolve) => other.listen(port, '127.0.0.1', resolve));
+    onTestFinished(() => void other.close());
+    const url = `http://127.0.0.1:${port}`;
+    const demo = await runPostern({}, { npm: true, args: ['-s', 'demo', url] });
+    expect(demo.code).toBe(1);
+    expect(demo.stderr).toContain(`What answers at ${url}/mcp is no MCP server`);
+  },
+);
 
 test('§5 the demo: a provider that does not answer is named', async () => {
   const provider = `http://127.0.0.1:${await freePort()}`;

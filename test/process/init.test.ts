@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
@@ -142,6 +142,14 @@ test('§20.6 init: a file that exists is overwritten with --force only', async (
   expect(forced.stdout).toContain('Add .env to .gitignore');
   expect(read(cwd, '.env')).toContain('POSTERN_CONFIG=postern.yaml');
   expect(read(cwd, '.gitignore')).toBe('mine\n');
+});
+
+test('§20.6 init: in the folder of Postern itself, it says how to begin in an empty one', async () => {
+  const { code, stderr } = await init(ROOT, '--yes');
+  expect(code).toBe(1);
+  expect(stderr).toContain('postern.schema.json exists already. This is the folder of Postern');
+  const main = `../${basename(ROOT)}/dist/cli/main.js`;
+  expect(stderr).toContain(`mkdir ../my-gateway && cd ../my-gateway && node ${main} init\n`);
 });
 
 test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(

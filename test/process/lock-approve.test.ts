@@ -1,6 +1,11 @@
 // §22.6: operators approve what servers say at their page, and the gateway that runs serves by it.
+<<<<<<< HEAD
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+=======
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+>>>>>>> issue21-front21
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { callTool } from '../support/catalogs/catalog-files.ts';
 import { openEvents } from '../support/clients/event-stream.ts';
@@ -8,6 +13,7 @@ import { BOTH_TYPES } from '../support/clients/session-client.ts';
 import { parseAuditLines } from '../support/gateway/audit-log.ts';
 import { INITIALIZE_REQUEST } from '../support/gateway/gateway.ts';
 import {
+  type Env,
   endPosterns,
   makeFolder,
   type RunningPostern,
@@ -16,6 +22,7 @@ import {
 } from '../support/gateway/process.ts';
 import { useFresh, useShared } from '../support/lifetimes.ts';
 import { AUDIENCE, startIssuer } from '../support/oauth/issuer.ts';
+import { startRedis } from '../support/stores/redis.ts';
 import { buildTool, startListingServer } from '../support/upstreams/listing-server.ts';
 
 const issuer = useShared(startIssuer);
@@ -48,9 +55,10 @@ function changeServers(): void {
   files.listing.tools = [buildTool('read'), buildTool('write')];
 }
 
-const start = () =>
+const start = (env: Env = {}, main?: string) =>
   startPostern(
     {
+      ...env,
       OIDC_ISSUER: issuer.url,
       OIDC_AUDIENCE: AUDIENCE,
       OAUTH_MODE: 'proxy',
@@ -59,7 +67,7 @@ const start = () =>
       ADMIN_CLIENTS: 'ops-script',
       AUDIT_LOG: `file:${join(cwd, 'audit.log')}`,
     },
-    { args: ['start', '--config', 'mcp.json'], cwd },
+    { args: ['start', '--config', 'mcp.json'], cwd, ...(main && { main }) },
   );
 
 async function ask({ url }: RunningPostern, path: string, body?: object, claims: object = {}) {
@@ -266,3 +274,25 @@ test('§22.6 approving: only operators, by a client of theirs; digests alone cou
   expect((await approve(postern, { wiki: digests.files })).status).toBe(409);
   expect(await readLockText()).toBe(before);
 });
+
+const OAUTH_STATE_SECRET = 'one-secret-of-more-than-32-characters';
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+const redis = useShared(startRedis);
+
+test.each([1, 2])(
+  '§22.4 the command that is named can be typed where the gateway was started (%d workers)',
+  async (workers) => {
+    const env: Env =
+      workers === 1 ? {} : { WORKERS: String(workers), REDIS_URL: redis.url, OAUTH_STATE_SECRET };
+    const installed = join(cwd, 'postern');
+    await symlink(MAIN, installed);
+    const commandOf = async (postern: RunningPostern) => (await ask(postern, '/lock')).json.command;
+    const options = '--config mcp.json';
+    expect(await commandOf(await start(env, installed))).toBe(`postern lock ${options}`);
+    const ofNpx = await start({ ...env, npm_command: 'exec' });
+    expect(await commandOf(ofNpx)).toBe(`npx postern lock ${options}`);
+    const ofNode = await commandOf(await start(env));
+    expect(ofNode).toMatch(/^node \S+main\.js lock --config mcp\.json$/);
+  },
+);

@@ -239,6 +239,7 @@ describe('postern lock when something is wrong', () => {
       /^Nothing was written\. Run `postern lock` again once these servers answer, .*:\n {2}- gone: it refuses connections\n {2}- broken: its command could not be started$/m,
     );
     expect(stderr).toContain('The command no-such-command was not found.');
+    expect(stderr).not.toContain('started again');
     await expect(readText()).rejects.toThrow('ENOENT');
   });
 

@@ -279,4 +279,13 @@ describe('postern rules test', () => {
     expect(code).toBe(2);
     expect(stderr.startsWith(says), stderr).toBe(true);
   });
+
+  test('§18.5 a program that ends: nobody is told that it is started again', async () => {
+    const mcpServers = { broken: { command: 'node', args: ['-e', 'process.exit(7)'] } };
+    const config = JSON.stringify({ mcpServers, rules: [{ who: 'everyone', may: ['*'] }] });
+    const { stderr } = await run(BOTH, { 'mcp.json': config });
+    expect(stderr).toContain('The MCP server broken is not available: ');
+    expect(stderr).toContain('ended with exit code 7"');
+    expect(stderr).not.toContain('started again');
+  });
 });

@@ -1,8 +1,9 @@
 import { lstatSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { getErrorCode } from '../../core/errors/error-code.ts';
 import { CommandError } from '../command-error.ts';
+import { isInCheckout } from '../invocation.ts';
 
 export interface NewFile {
   readonly name: string;
@@ -32,7 +33,7 @@ export async function writeFiles(
   const kept = new Set<string>();
   if (present.length > 0 && confirm === undefined) {
     throw new CommandError('Nothing was written:', [
-      `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. Add --force to overwrite, or run postern init in an empty folder.`,
+      `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. ${adviseOnFolder()}`,
     ]);
   }
   for (const { name } of present) if (!(await confirm?.(name))) kept.add(name);
@@ -49,6 +50,13 @@ export async function writeFiles(
     }
   }
   return wanted.map(({ name }) => name);
+}
+
+/** The folder of Postern itself has files of these names, and is no place for a gateway's own. */
+function adviseOnFolder(): string {
+  if (!isInCheckout()) return 'Add --force to overwrite, or run postern init in an empty folder.';
+  const main = `../${basename(process.cwd())}/dist/cli/main.js`;
+  return `This is the folder of Postern itself. Run it in an empty one: mkdir ../my-gateway && cd ../my-gateway && node ${main} init`;
 }
 
 /** A link that leads nowhere is there, too. */

@@ -17,6 +17,7 @@ import { openEmbeddedStore } from '../../core/store/embedded/open.ts';
 import { openStore } from '../../core/store/open.ts';
 import type { Store } from '../../core/store/store.ts';
 import { findAuthProblems } from '../../features/upstreams/credentials/check-auth.ts';
+import { leaveOutNextStart } from '../../features/upstreams/stdio/server-state.ts';
 import type { Upstream } from '../../features/upstreams/upstream.ts';
 import { createUpstreamOpener } from '../../gateway/open-upstream.ts';
 import { CommandError } from '../command-error.ts';
@@ -28,11 +29,16 @@ export interface OpenServers {
   close(): Promise<void>;
 }
 
-/** Why a server is not available, and the last that it wrote. */
-export const stderrLog = createLog('warn', {
+const lines = createLog('warn', {
   format: process.stderr.isTTY ? 'text' : 'json',
   destination: { write: (line) => void process.stderr.write(line) },
 });
+
+/** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
+export const stderrLog: Log = {
+  ...lines,
+  warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts),
+};
 
 /** @throws CommandError, ConfigError or DataDirError */
 export async function openServers(

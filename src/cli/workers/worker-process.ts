@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../core/clock.ts';
 import { getModuleUrl } from '../../core/own-files.ts';
 import type { Protection } from '../config-file/find-losses.ts';
+import { writeLockCommand } from './lock-command.ts';
 import { isWorkerMessage, type WorkerMessage } from './messages.ts';
 import { isProtection, writeProtection } from './protection.ts';
 import { closeUnacknowledged } from './unacknowledged-connection.ts';
@@ -40,7 +41,7 @@ const SCRIPT = fileURLToPath(getModuleUrl('cli/workers/worker'));
 /** With the environment of this process, and what the other workers serve. */
 export function startWorker(served: Protection | undefined): WorkerProcess {
   cluster.setupPrimary({ exec: SCRIPT });
-  const worker = cluster.fork(writeProtection(served));
+  const worker = cluster.fork({ ...writeProtection(served), ...writeLockCommand() });
   closeUnacknowledged(worker);
   let isServing = false;
   const serving = new Promise<undefined>((resolve) => {

@@ -10,6 +10,7 @@ import { endWithError } from '../end-with-error.ts';
 import { handleWorkerEnd } from '../process-end.ts';
 import { runGateway } from '../run-gateway.ts';
 import { StartError } from '../start-error.ts';
+import { readLockCommand } from './lock-command.ts';
 import { readProtection } from './protection.ts';
 
 runWorker().catch(endWithError);
@@ -27,9 +28,15 @@ async function runWorker(): Promise<void> {
   const catalog = catalogFile === undefined ? undefined : await loadCatalog(catalogFile);
   const configFile = await openConfigFile(config, readProtection(process.env));
   const startLog = createStartLog(log);
+  const lockCommand = readLockCommand(process.env);
   await runGateway(
     config,
-    { log: startLog.log, ...(catalog && { catalog }), ...(await createMetricsDeps(config)) },
+    {
+      log: startLog.log,
+      ...(lockCommand && { lockCommand }),
+      ...(catalog && { catalog }),
+      ...(await createMetricsDeps(config)),
+    },
     {
       handleEnd: (close) => handleWorkerEnd(log, close),
       configFile,

@@ -17,8 +17,8 @@ export const EXCERPT: Extent = { characters: 4_000, indented: 4_000 };
 export const WHOLE: Extent = { characters: Number.POSITIVE_INFINITY, indented: 50_000 };
 
 /** What an operator runs where the lock lies. */
-export const renderLockCommand = (configPath: string | undefined): string =>
-  configPath === undefined ? 'postern lock' : `postern lock --config ${toShellWord(configPath)}`;
+export const renderLockCommand = (lockCommand: string, configPath: string | undefined): string =>
+  configPath === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configPath)}`;
 
 export const renderDifference = (
   { members, ...difference }: ReviewedDifference,

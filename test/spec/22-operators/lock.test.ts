@@ -130,10 +130,11 @@ test('§22.4 operators: without a lock nothing is hidden, and it is said how to 
   const gateway = await startForTest({
     file: { mcpServers: {} },
     env: { ...env, POSTERN_CONFIG: '/etc/postern/our servers.json' },
+    deps: { lockCommand: 'npx postern lock' },
   });
   expect(await showLock(gateway)).toEqual({
     isLocked: false,
-    command: "postern lock --config '/etc/postern/our servers.json'",
+    command: "npx postern lock --config '/etc/postern/our servers.json'",
   });
 });
 

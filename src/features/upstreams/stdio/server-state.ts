@@ -63,6 +63,10 @@ export function createServerState(server: string, clock: Clock, log: Log): Serve
 /** What `tell` adds, which soon is no longer true. */
 export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 
+/** For where the words stay, or nothing is started again. */
+export const leaveOutNextStart = (message: string): string =>
+  message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
+
 function tell({ what, advice }: EndReason, retryMs: number): string {
   const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
   return advice === undefined ? said : `${said}. ${advice}`;
