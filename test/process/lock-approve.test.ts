@@ -1,9 +1,5 @@
 // §22.6: operators approve what servers say at their page, and the gateway that runs serves by it.
-<<<<<<< HEAD
-import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
-=======
 import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
->>>>>>> issue21-front21
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';

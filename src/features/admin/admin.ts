@@ -47,15 +47,6 @@ export interface AdminSources
         operator: string | undefined,
       ) => Promise<AccessPreview>)
     | undefined;
-<<<<<<< HEAD
-=======
-  /** Undefined without a configuration file. */
-  readonly lockApproval: LockApproval | undefined;
-  /** Of the configuration file, as it was named at the start; the lock lies beside it. */
-  readonly configPath: string | undefined;
-  /** `postern lock`, as it can be typed where the gateway was started. */
-  readonly lockCommand: string;
->>>>>>> issue21-front21
 }
 
 export interface Admin extends SessionLists, LockActions {
@@ -141,31 +132,7 @@ export const createAdmin = (sources: AdminSources): Admin => ({
   },
   async previewAccess(caller, { from, limit }, operator) {
     const skip = from?.skip ?? 0;
-<<<<<<< HEAD
     const found = (await sources.previewAccess?.({ caller, skip, limit }, operator)) ?? NO_PREVIEW;
-=======
-    const found = sources.listLockDifferences({ skip, limit });
-    const command = renderLockCommand(sources.lockCommand, sources.configPath);
-    if (found === undefined) return { isLocked: false, command };
-    return {
-      isLocked: true,
-      command,
-      ...found,
-      obstacle: await sources.lockApproval?.findObstacle(),
-      differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
-      ...renderNextOf(found.total, skip + limit),
-    };
-  },
-  async reviewLock(servers) {
-    const reviews = (await sources.lockApproval?.review(servers)) ?? fail('lock_not_approvable');
-    return { servers: renderReviews(reviews) };
-  },
-  approveLock: async (digests) =>
-    sources.lockApproval?.approve(digests) ?? fail('lock_not_approvable'),
-  async previewAccess(caller, { from, limit }) {
-    const skip = from?.skip ?? 0;
-    const found = (await sources.previewAccess?.({ caller, skip, limit })) ?? NO_PREVIEW;
->>>>>>> issue21-front21
     const tools = found.tools.map(({ decision, ...tool }) => ({
       ...tool,
       ...renderDecision(decision),

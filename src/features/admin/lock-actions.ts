@@ -13,6 +13,8 @@ export interface LockSources extends Pick<UpstreamCatalogs, 'listLockDifferences
   readonly lockApproval: LockApproval | undefined;
   /** Of the configuration file, as it was named at the start; the lock lies beside it. */
   readonly configPath: string | undefined;
+  /** `postern lock`, as it can be typed where the gateway was started. */
+  readonly lockCommand: string;
 }
 
 export interface LockActions {
@@ -27,7 +29,7 @@ export const createLockActions = (sources: LockSources): LockActions => ({
   async listLockDifferences({ from, limit }) {
     const skip = from?.skip ?? 0;
     const found = sources.listLockDifferences({ skip, limit });
-    const command = renderLockCommand(sources.configPath);
+    const command = renderLockCommand(sources.lockCommand, sources.configPath);
     if (found === undefined) return { isLocked: false, command };
     return {
       isLocked: true,
