@@ -43,7 +43,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   'json-schema-to-ts': /^features\/mcp\/catalog\/from-json-schema\.ts$/,
   ioredis: /^core\/store\/redis\//,
   lmdb: /^core\/store\/embedded\//,
-  'jsonc-parser': /^core\/gateway-file\/syntax\/read-json\.ts$/,
+  'jsonc-parser': /^core\/gateway-file\/syntax\/read-syntax\.ts$/,
   yaml: /^core\/gateway-file\/syntax\/read-yaml\.ts$/,
   pino: /^core\/log\.ts$/,
   'prom-client': /^core\/metrics\//,

@@ -1,6 +1,6 @@
 // How MCP clients are told of a gateway: one table for `postern dev`, the front page and the documentation. It is
 // used in browsers as well, so it imports nothing of Node.js.
-import { toShellWord } from './shell-word.ts';
+import { toShellWord } from './text.ts';
 
 /** What a client is given. */
 export interface GatewayEntry {

@@ -1,5 +1,4 @@
 // What somebody may have meant by a name that is not known.
-import { computeEditDistance } from './edit-distance.ts';
 
 /** Longer names are no typing mistakes, and comparing them costs the product of their lengths. */
 const MAX_LENGTH = 64;
@@ -70,4 +69,65 @@ function createCountShared(wanted: string): (text: string) => number {
     }
     return shared;
   };
+}
+
+// Damerau–Levenshtein, restricted: letters added, left out, replaced, or two neighbours swapped.
+
+/** Infinity where it is more than `most`: that is found out long before all letters are compared. */
+export function computeEditDistance(
+  one: string,
+  other: string,
+  most: number = Number.POSITIVE_INFINITY,
+): number {
+  const start = countSame(one, other, (text, index) => text.charCodeAt(index));
+  const [left, right] = [one.slice(start), other.slice(start)];
+  const end = countSame(left, right, (text, index) => text.charCodeAt(text.length - 1 - index));
+  return compareRows(left.slice(0, left.length - end), right.slice(0, right.length - end), most);
+}
+
+function countSame(
+  one: string,
+  other: string,
+  getUnit: (text: string, index: number) => number,
+): number {
+  const length = Math.min(one.length, other.length);
+  let count = 0;
+  while (count < length && getUnit(one, count) === getUnit(other, count)) count += 1;
+  return count;
+}
+
+/** Of each row only what lies within `most` of the diagonal: the rest is beyond in any case. */
+function compareRows(one: string, other: string, most: number): number {
+  const band = Math.min(most, Math.max(one.length, other.length));
+  if (Math.abs(one.length - other.length) > band) return Number.POSITIVE_INFINITY;
+  const createRow = () => new Array<number>(other.length + 1).fill(Number.POSITIVE_INFINITY);
+  let beforeLast = createRow();
+  let last = createRow().map((_, at) => (at <= band ? at : Number.POSITIVE_INFINITY));
+  let row = createRow();
+  let leastOfLast = 0;
+  for (let i = 1; i <= one.length; i += 1) {
+    const first = Math.max(1, Math.ceil(i - band));
+    const end = Math.min(other.length, Math.floor(i + band));
+    row[first - 1] = first === 1 && i <= band ? i : Number.POSITIVE_INFINITY;
+    let least = row[first - 1] ?? 0;
+    for (let j = first; j <= end; j += 1) {
+      const isSame = one[i - 1] === other[j - 1];
+      const isSwapped =
+        i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const distance = Math.min(
+        (last[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (last[j - 1] ?? 0) + (isSame ? 0 : 1),
+        isSwapped ? (beforeLast[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+      );
+      row[j] = distance;
+      least = Math.min(least, distance);
+    }
+    if (end < other.length) row[end + 1] = Number.POSITIVE_INFINITY;
+    // A row builds on the two before it: once both are beyond, all are.
+    if (Math.min(least, leastOfLast) > most) return Number.POSITIVE_INFINITY;
+    [beforeLast, last, row, leastOfLast] = [last, row, beforeLast, least];
+  }
+  const distance = last[other.length] ?? 0;
+  return distance <= most ? distance : Number.POSITIVE_INFINITY;
 }

@@ -15,3 +15,30 @@ export const toSentence = (text: string): string => `${text.replace(/\.$/, '')}.
  */
 export const toErrorDescription = (text: string): string =>
   text.replace(/\s/g, ' ').replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'");
+
+/** Characters. Limits how much caller-supplied text is echoed. */
+export const MAX_QUOTED = 400;
+
+/** A value from elsewhere as JSON, cut where it is long, to be shown in a sentence. */
+export function quote(value: unknown, maxLength = MAX_QUOTED): string {
+  const text = toJson(value);
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`;
+}
+
+/** JSON nests as deep as it likes when it is parsed, not when it is written. */
+function toJson(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'nothing';
+  } catch {
+    return 'a value that is nested too deep';
+  }
+}
+
+// Commands that people paste into a terminal. Used in browsers as well, so it imports nothing of Node.js.
+
+/** As one word of a shell, in which nothing is expanded and nothing run. */
+export const quoteForShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** Without quotes where it needs none. */
+export const toShellWord = (text: string): string =>
+  /^[\w./:@%+=-]+$/.test(text) ? text : quoteForShell(text);

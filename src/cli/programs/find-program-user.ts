@@ -1,7 +1,7 @@
 // §18.1: the user of the system that programs behind the gateway run as, looked up once for each load of the file.
 import { execFile } from 'node:child_process';
 import type { FoundProgramUser } from '../../core/gateway-file/parse-options.ts';
-import { quote } from '../../core/quote.ts';
+import { quote } from '../../core/text.ts';
 
 /** Not the PATH of the environment: what is found here tells which rights a program has. */
 export const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';

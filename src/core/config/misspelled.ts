@@ -1,5 +1,5 @@
 // Variables that look like misspelled settings.
-import { computeEditDistance } from '../edit-distance.ts';
+import { computeEditDistance } from '../nearest-name.ts';
 import type { Env } from './read-env.ts';
 import { SETTINGS } from './settings.ts';
 

@@ -1,6 +1,5 @@
 // An error as a page, for a browser that cannot be redirected safely.
-import { ICONS } from '../html-icons.ts';
-import { escapeHtml, renderHtmlPage } from '../html-page.ts';
+import { escapeHtml, ICONS, renderHtmlPage } from '../html-page.ts';
 import type { Reply } from '../message.ts';
 import type { GatewayError } from './gateway-error.ts';
 import { type ErrorFormat, renderError } from './render.ts';

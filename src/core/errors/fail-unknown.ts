@@ -1,7 +1,6 @@
 // §7.1: a name that nobody has, in the same words wherever it is looked for: what is denied, and what one server or another
 // does not have, cannot be told from each other. Many clients show nothing but the message.
-import { quote } from '../quote.ts';
-import { shorten } from '../text.ts';
+import { quote, shorten } from '../text.ts';
 import { toVisibleJson } from '../visible-json.ts';
 import { fail } from './gateway-error.ts';
 

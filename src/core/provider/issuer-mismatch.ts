@@ -1,5 +1,5 @@
 // RFC 7519 §4.1.1, RFC 8414 §3.3: issuers are compared as they stand, character by character.
-import { quote } from '../quote.ts';
+import { quote } from '../text.ts';
 
 /** The discovery document names another issuer; the log said so when it was first seen. */
 export class IssuerMismatch extends Error {

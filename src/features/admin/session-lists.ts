@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { isObject, type JsonObject, parseObject } from '../../core/json.ts';
 import type { ListedSession, Page, PageRequest, Store } from '../../core/store/store.ts';
-import { lookThrough } from './look-through.ts';
+import { createTurns } from '../../core/turns.ts';
 import { matchesPerson, type People, type Person } from './people.ts';
 import type { PersonIndex } from './person-index.ts';
 import type { AdminPageRequest, AdminPlace } from './read-page-request.ts';
@@ -131,4 +131,31 @@ function readClientInfo(text: string | undefined): JsonObject | undefined {
     title: readShort(info.title),
     version: readShort(info.version),
   };
+}
+
+// §22.2: finds what is of a person in a list. Names and e-mail addresses are sealed, so there is no index: the list is looked
+// through, as far as one request may go.
+
+const PAGE = 50;
+/** So many pages are looked through for one request, and so many items found; the last page may bring some more. */
+const MAX_PAGES = 40;
+const ENOUGH = 50;
+
+/** `next` is where to look on. */
+async function lookThrough<Item>(
+  readPage: (request: PageRequest) => Promise<Page<Item>>,
+  isMeant: (item: Item) => boolean,
+  { from, clock }: { readonly from: PageRequest['from']; readonly clock: Clock },
+): Promise<Page<Item>> {
+  const work = createTurns(clock);
+  const found: Item[] = [];
+  let place = from;
+  for (let page = 0; page < MAX_PAGES && found.length < ENOUGH; page += 1) {
+    const { items, next } = await readPage({ from: place, limit: PAGE });
+    found.push(...items.filter(isMeant));
+    place = next;
+    if (next === undefined) break;
+    if (work.isOver()) await work.next();
+  }
+  return { items: found, next: place };
 }

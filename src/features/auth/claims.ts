@@ -4,7 +4,7 @@ import type { ProviderConfig } from '../../core/config/groups/provider.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
 import { isStringArray } from '../../core/json.ts';
 import { describeIssuerMismatch } from '../../core/provider/issuer-mismatch.ts';
-import { quote } from '../../core/quote.ts';
+import { quote } from '../../core/text.ts';
 import { readEmail, type UserContext } from '../../core/user-context.ts';
 import { failToken } from './fail-token.ts';
 import { type ForeignClaim, findForeignClaim } from './foreign-claims.ts';

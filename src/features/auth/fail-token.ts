@@ -2,7 +2,7 @@
 // Never put a token, or a part of one, here.
 import type { ErrorKey } from '../../core/errors/catalogue.ts';
 import { fail } from '../../core/errors/gateway-error.ts';
-import { MAX_QUOTED, quote } from '../../core/quote.ts';
+import { MAX_QUOTED, quote } from '../../core/text.ts';
 
 export interface FoundAndExpected {
   /** Of the token's own choosing: it is cut where it is long. */

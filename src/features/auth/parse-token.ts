@@ -1,6 +1,6 @@
 // RFC 7515 §5.2: the compact serialization, parsed strictly.
 import { parseObject } from '../../core/json.ts';
-import { quote } from '../../core/quote.ts';
+import { quote } from '../../core/text.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import { failToken } from './fail-token.ts';
 import { ACCESS_TOKEN_TYPES, isAccessTokenType } from './foreign-claims.ts';

@@ -2,8 +2,8 @@
 import type { Clock } from '../../core/clock.ts';
 import { type GatewayError, toGatewayError } from '../../core/errors/gateway-error.ts';
 import { parseObject } from '../../core/json.ts';
-import { quote } from '../../core/quote.ts';
 import { hashSha256 } from '../../core/sha256.ts';
+import { quote } from '../../core/text.ts';
 import type { UserContext } from '../../core/user-context.ts';
 import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
 import { failToken } from './fail-token.ts';

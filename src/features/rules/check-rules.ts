@@ -2,8 +2,8 @@
 import type { RuleConfig, RuleSubject } from '../../core/gateway-file/gateway-file.ts';
 import { MAX_GLOB_LENGTH } from '../../core/glob.ts';
 import { isObject, type JsonObject } from '../../core/json.ts';
-import { quote } from '../../core/quote.ts';
 import { isScopeToken } from '../../core/scope.ts';
+import { quote } from '../../core/text.ts';
 import { loadConditions } from './compile-rules.ts';
 import { parsePattern } from './may.ts';
 import { decodeResource } from './resource-form.ts';

@@ -1,11 +1,12 @@
 // §4.1: the site, read once at start and served from memory.
+
+import { createHash } from 'node:crypto';
 import type { Log } from '../../core/log.ts';
 import type { Reply, ReplyHeaders } from '../../core/message.ts';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { hashSha256 } from '../../core/sha256.ts';
 import { PACKAGE_VERSION } from '../../core/version.ts';
-import { getPageKind } from './page-kinds.ts';
-import { createPolicy } from './policy.ts';
+import { getPageKind, type PageKind } from './page-kinds.ts';
 import { HTML, readPages, type SiteFile } from './read-pages.ts';
 import { createFillSlots, type FillSlots } from './slots.ts';
 
@@ -161,3 +162,35 @@ const createNotModifiedReply = ({ etag, caching }: Page): Reply => ({
   status: 304,
   headers: { ...caching, ETag: etag },
 });
+
+// §4.12: the content security policy of a page of the site.
+
+/** Code in pages is coloured by style attributes; what the theme draws in style sheets are `data:` images. */
+const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
+  documentation: ["style-src-attr 'unsafe-inline'"],
+  app: ["connect-src 'self'"],
+};
+
+/**
+ * `html` as it is sent: its inline scripts are allowed by their hashes, and no other. `logoOrigin` is where apps load
+ * the logo from, where that is elsewhere.
+ */
+function createPolicy(kind: PageKind, html: string, logoOrigin?: string): string {
+  return [
+    "default-src 'none'",
+    ["script-src 'self'", ...hashInlineScripts(html)].join(' '),
+    "style-src 'self'",
+    ...DIRECTIVES[kind],
+    ["img-src 'self' data:", ...(kind === 'app' && logoOrigin ? [logoOrigin] : [])].join(' '),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+const INLINE_SCRIPT = /<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g;
+
+const hashInlineScripts = (html: string): readonly string[] =>
+  [...html.matchAll(INLINE_SCRIPT)].map(
+    ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
+  );

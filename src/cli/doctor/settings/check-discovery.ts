@@ -5,7 +5,7 @@ import { FetchError } from '../../../core/fetch-with-limits.ts';
 import { describeCause } from '../../../core/log.ts';
 import { IssuerMismatch } from '../../../core/provider/issuer-mismatch.ts';
 import { buildDiscoveryUrl } from '../../../core/provider/provider-metadata.ts';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import { type Advice, type Finding, failure, ok, warning } from '../finding.ts';
 import { describeNetworkFailure, type FailureKind } from '../network/describe-failure.ts';
 import type { ProviderAtHand, SettingsAtHand } from './settings-at-hand.ts';

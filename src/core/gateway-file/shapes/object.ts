@@ -1,7 +1,7 @@
 // Objects whose members are known by name.
 import type { JsonObject } from '../../json.ts';
 import { findNearestName } from '../../nearest-name.ts';
-import { quote } from '../../quote.ts';
+import { quote } from '../../text.ts';
 import type { ObjectNode } from '../syntax/file-node.ts';
 import { openObject } from './open-object.ts';
 import { type Place, placeMember, report, type Shape } from './shape.ts';

@@ -1,7 +1,7 @@
 // Texts, numbers and flags, by the same rules as settings.
 import { anyText, flag, type integer, type Rule } from '../../config/rules.ts';
 import type { JsonObject } from '../../json.ts';
-import { quote } from '../../quote.ts';
+import { quote } from '../../text.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/file-node.ts';
 import { type Place, report, type Shape } from './shape.ts';

@@ -1,7 +1,7 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../../core/json.ts';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import { findMethod } from '../../../protocol/methods.ts';
 import type {

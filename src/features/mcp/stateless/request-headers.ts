@@ -3,8 +3,8 @@
 import { fail } from '../../../core/errors/gateway-error.ts';
 import { decodeUtf8, isObject } from '../../../core/json.ts';
 import { type GatewayRequest, getHeader } from '../../../core/message.ts';
-import { quote } from '../../../core/quote.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
+import { quote } from '../../../core/text.ts';
 import type { Method } from '../../../protocol/methods.ts';
 import type { MirroredParam } from '../catalog/descriptions.ts';
 

@@ -1,6 +1,5 @@
 // What the user is asked before a client may log in.
-import { ICONS } from '../../../core/html-icons.ts';
-import { escapeHtml, renderHtmlPage } from '../../../core/html-page.ts';
+import { escapeHtml, ICONS, renderHtmlPage } from '../../../core/html-page.ts';
 import { UNSEEN } from '../../../core/invisible.ts';
 import type { Reply } from '../../../core/message.ts';
 import { OPERATORS_CLIENT_ID } from '../../../core/own-clients.ts';

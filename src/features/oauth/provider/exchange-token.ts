@@ -2,7 +2,7 @@
 import type { ProviderClientConfig } from '../../../core/config/groups/provider-client.ts';
 import { parseObject } from '../../../core/json.ts';
 import type { ProviderEndpoints } from '../../../core/provider/provider-endpoints.ts';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import type { ProviderApi } from './provider-api.ts';
 import { authenticateClient } from './provider-client.ts';
 

@@ -1,7 +1,7 @@
 // §18.5: `when`, an expression of the Common Expression Language (CEL).
 import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import type { RuleCaller, RuledItem } from '../rules.ts';
 import { readScopes } from '../who.ts';
 import { inspectExpression, type Lookup, type VariableName } from './inspect-expression.ts';

@@ -1,7 +1,7 @@
 // §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 import { findNearestName } from '../../../core/nearest-name.ts';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import {
   type Call,
   type Expression,

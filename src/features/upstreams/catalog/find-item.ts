@@ -1,12 +1,18 @@
 // §18.2: what a caller asks for by its name: found, or unknown in words that help.
+
+import type { Clock } from '../../../core/clock.ts';
 import { fail } from '../../../core/errors/gateway-error.ts';
+import { createJudgeLikeness, type JudgeLikeness } from '../../../core/nearest-name.ts';
+import { createTurns, type Turns } from '../../../core/turns.ts';
 import { failUnknownItem } from '../../../protocol/fail-unknown-item.ts';
-import type { ListKind } from '../../../protocol/list-kinds.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { CallerContext } from '../../mcp/catalog/served-catalog.ts';
+import type { Access } from './access.ts';
+import type { Entry } from './entry.ts';
+import { JUDGED_AT_ONCE } from './list-page.ts';
 import type { ResolveResource } from './resolve-resource.ts';
 import type { Server } from './server.ts';
-import { createSuggestName, type SuggestNameDeps } from './suggest-name.ts';
-import type { Found, FoundResource, Who } from './view.ts';
+import type { Found, FoundResource, View, Who } from './view.ts';
 
 export interface FindItem {
   /** @throws GatewayError `invalid_params` where nobody has it. */
@@ -60,4 +66,73 @@ export function failAbsent({ name, lists }: Server, who: Who): never {
     jsonRpc: { code: -32603, message },
     facts: { server: name },
   });
+}
+
+// §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
+
+interface SuggestNameDeps {
+  readonly view: View;
+  readonly access: Access;
+  readonly clock: Clock;
+}
+
+/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
+type SuggestName = (
+  kind: ListKind,
+  name: string,
+  who: Who,
+  context: CallerContext,
+) => Promise<string | undefined>;
+
+/** So many are compared at most: what comes after them is not suggested. */
+const MAX_COMPARED = 10_000;
+
+/**
+ * Of the whole process: one search at a time. Each takes only its turns of the event loop, but many at once would leave
+ * little between them for everybody else.
+ */
+let lastSearch: Promise<unknown> = Promise.resolve();
+
+function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Result> {
+  const searching = lastSearch.then(search);
+  lastSearch = searching.catch(() => {});
+  return searching;
+}
+
+function createSuggestName({ view, access, clock }: SuggestNameDeps): SuggestName {
+  const isVisible = (entry: Entry, who: Who) =>
+    view.findServer(entry.server)?.isDown() !== true && access.mayList(entry, who);
+
+  return async function suggestName(kind, name, who, context) {
+    // URIs are copied and not remembered; and they may hold what only one call was given.
+    if (LIST_KINDS[kind].ruled === 'resource') return undefined;
+    const judge = createJudgeLikeness(name);
+    if (judge === undefined) return undefined;
+    const work = createTurns(clock);
+    const entries = await view.listAtHand(kind, who, context);
+    await access.prepareFor(who, work);
+    const isMeant = (entry: Entry) => isVisible(entry, who);
+    const nearest = await searchAfterOthers(() => findNearest(entries, { judge, isMeant, work }));
+    return view.shown === 'own' ? nearest?.ownName : nearest?.name;
+  };
+}
+
+interface Search {
+  readonly judge: JudgeLikeness;
+  isMeant(entry: Entry): boolean;
+  readonly work: Turns;
+}
+
+async function findNearest(entries: readonly Entry[], { judge, isMeant, work }: Search) {
+  let nearest: Entry | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
+    if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+    // Models leave the prefix out, or write that of another gateway.
+    const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
+    if (distance >= least || !isMeant(entry)) continue;
+    nearest = entry;
+    least = distance;
+  }
+  return nearest;
 }

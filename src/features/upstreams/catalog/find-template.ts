@@ -1,6 +1,5 @@
 // §18.2: whose template fits a URI.
 import type { Entry } from './entry.ts';
-import { compileTemplate, type TemplateMatcher } from './match-template.ts';
 
 /** The first entry whose template fits. */
 export type FindTemplate = (entries: readonly Entry[], uri: string) => Entry | undefined;
@@ -31,3 +30,108 @@ export function createFindTemplate(): FindTemplate {
     });
   };
 }
+
+// RFC 6570, as far as it takes to see which server a URI is for; the server itself says what it means.
+// All ways to match are followed at once, place by place: URI and template are others' texts, and
+// trying one way after the other could run for minutes.
+
+interface TemplateMatcher {
+  fits(uri: string): boolean;
+  /** How many places are looked at to say so: 0 where the beginning says it. */
+  countWork(uri: string): number;
+}
+
+/** Characters of a URI, and expressions of a template, that are looked at. */
+const MAX_URI = 2_048;
+const MAX_EXPRESSIONS = 16;
+
+function compileTemplate(template: string): TemplateMatcher {
+  const parts = template.split(/(\{[^{}]*\})/);
+  if (parts.length > 2 * MAX_EXPRESSIONS + 1) return NEVER;
+  // Texts stand at even places, expressions between them.
+  const steps = parts.map((part, index) =>
+    index % 2 === 0 ? createText(part) : readExpression(part),
+  );
+  const [first = ''] = parts;
+  const canFit = (uri: string) => uri.length <= MAX_URI && uri.startsWith(first);
+
+  return {
+    countWork: (uri) => (canFit(uri) ? steps.length * uri.length : 0),
+    fits(uri) {
+      if (!canFit(uri)) return false;
+      let ends: readonly number[] = [0];
+      for (const step of steps) {
+        ends = step(uri, ends);
+        if (ends.length === 0) return false;
+      }
+      return ends.at(-1) === uri.length;
+    },
+  };
+}
+
+const NEVER: TemplateMatcher = { fits: () => false, countWork: () => 0 };
+
+/** From the places where the steps before it can end to those where this one can, in order. */
+type Step = (uri: string, starts: readonly number[]) => readonly number[];
+
+const createText =
+  (text: string): Step =>
+  (uri, starts) =>
+    text === ''
+      ? starts
+      : starts.filter((at) => uri.startsWith(text, at)).map((at) => at + text.length);
+
+interface Form {
+  /** What stands in front of the values, if there are any; `''` for nothing. */
+  readonly first: string;
+  /** Of the values and what separates them. */
+  readonly allowed: (character: string) => boolean;
+  /** Whether there can be nothing at all. */
+  readonly isOptional: boolean;
+}
+
+const without =
+  (delimiters: string) =>
+  (character: string): boolean =>
+    !delimiters.includes(character);
+const UP_TO_DELIMITER = without('/?#');
+const ANYTHING = () => true;
+
+/** RFC 6570 §3.2.1: by operator. */
+const FORMS: Readonly<Record<string, Form>> = {
+  '': { first: '', allowed: UP_TO_DELIMITER, isOptional: false },
+  '+': { first: '', allowed: ANYTHING, isOptional: false },
+  '#': { first: '#', allowed: ANYTHING, isOptional: true },
+  '.': { first: '.', allowed: UP_TO_DELIMITER, isOptional: true },
+  '/': { first: '/', allowed: without('?#'), isOptional: true },
+  ';': { first: ';', allowed: UP_TO_DELIMITER, isOptional: true },
+  '?': { first: '?', allowed: without('#'), isOptional: true },
+  '&': { first: '&', allowed: without('#'), isOptional: true },
+};
+
+/** RFC 6570 §2.2–§2.4: an operator, and names of variables with their modifiers. */
+const EXPRESSION = /^\{([+#./;?&]?)[\w.%]+(?:\*|:\d{1,4})?(?:,[\w.%]+(?:\*|:\d{1,4})?)*\}$/;
+
+function readExpression(expression: string): Step {
+  const [, operator] = EXPRESSION.exec(expression) ?? [];
+  const form = operator === undefined ? undefined : FORMS[operator];
+  return form === undefined ? () => [] : createExpression(form);
+}
+
+const createExpression =
+  ({ first, allowed, isOptional }: Form): Step =>
+  (uri, starts) => {
+    const ends: number[] = [];
+    const isStart = new Set(starts);
+    let isInside = false;
+    for (let at = starts[0] ?? uri.length + 1; at <= uri.length; at += 1) {
+      const character = uri[at - 1] ?? '';
+      // The character before this place continues values that began earlier, or is the first of them.
+      isInside = isInside ? allowed(character) : false;
+      if (!isInside && isStart.has(at - 1)) {
+        isInside = first === '' ? allowed(character) : character === first;
+      }
+      if (isInside || (isOptional && isStart.has(at))) ends.push(at);
+    }
+    return ends;
+  };

@@ -1,12 +1,14 @@
 // What the configuration file says, as long as it says it.
 import type { GatewayFile, UpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
+import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 import type { Policies } from '../../policy/policy.ts';
 import type { Lock } from '../lock/lock.ts';
 import type { BuiltIn } from './built-in.ts';
+import { isNameAllowed } from './check-item.ts';
 import { createJoinLists, type JoinLists } from './join-lists.ts';
-import { createMayHave, type MayHave } from './may-have.ts';
 import { createNaming, type Naming } from './naming.ts';
 import { createPrepareList, type PrepareList } from './prepare-list.ts';
+import { selectTools } from './select-tools.ts';
 import type { Server } from './server.ts';
 import type { WarnOfItem } from './warn-of-item.ts';
 
@@ -58,5 +60,21 @@ export function createPlan({ file, builtIn, servers, policies, lock, warn }: Pla
     lock,
     joinLists: createJoinLists(naming, warn),
     warn,
+  };
+}
+
+// §18.2: whether a server that has not said what it has could have a name that clients may see.
+
+/** By the server's own name: what is hidden while it is there is unknown while it is not. */
+type MayHave = (kind: ListKind, ownName: string) => boolean;
+
+function createMayHave({ name, tools }: UpstreamConfig, lock: Lock): MayHave {
+  const selected = selectTools(tools);
+
+  return function mayHave(kind, ownName) {
+    const { ruled } = LIST_KINDS[kind];
+    if (ruled === 'resource') return false;
+    if (kind === 'tools' && !selected.has(ownName)) return false;
+    return isNameAllowed(kind, ownName) && lock.knows(name, ruled, ownName);
   };
 }

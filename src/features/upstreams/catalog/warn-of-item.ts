@@ -1,7 +1,7 @@
 // §18.8: what is hidden is said once, however often it is listed.
 import { type Log, truncateForLog } from '../../../core/log.ts';
-import { quote } from '../../../core/quote.ts';
 import { stripUri } from '../../../core/strip-uri.ts';
+import { quote } from '../../../core/text.ts';
 import { LIST_KINDS, type ListKind } from '../../../protocol/list-kinds.ts';
 
 /** `problem` ends a sentence that begins with the item. */

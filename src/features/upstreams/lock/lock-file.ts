@@ -1,6 +1,6 @@
 // §18.7: the text of postern.lock.
 import { isObject, type JsonObject, parseObject } from '../../../core/json.ts';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import { toVisibleJson } from '../../../core/visible-json.ts';
 import type { Fingerprint } from './fingerprint.ts';
 

@@ -1,7 +1,7 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 import type { Clock } from '../../../core/clock.ts';
 import type { StdioUpstreamConfig } from '../../../core/gateway-file/gateway-file.ts';
-import { quote } from '../../../core/quote.ts';
+import { quote } from '../../../core/text.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import type { AnswerMemory } from '../transport/answer-memory.ts';

@@ -2,7 +2,7 @@
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
 import { findNearestName } from '../../../../core/nearest-name.ts';
-import { quote } from '../../../../core/quote.ts';
+import { quote } from '../../../../core/text.ts';
 
 /** One thing that is wrong, and where. */
 interface Problem {

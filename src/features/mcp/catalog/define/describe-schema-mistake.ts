@@ -2,7 +2,7 @@
 import type { ErrorObject } from 'ajv';
 import { isObject } from '../../../../core/json.ts';
 import { findNearestName } from '../../../../core/nearest-name.ts';
-import { quote } from '../../../../core/quote.ts';
+import { quote } from '../../../../core/text.ts';
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
 
