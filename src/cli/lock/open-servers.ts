@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import { generateSecret } from '../../core/ids.ts';
 import { createLog, type Log } from '../../core/log.ts';
@@ -20,6 +21,7 @@ import { findAuthProblems } from '../../features/upstreams/credentials/check-aut
 import type { Upstream } from '../../features/upstreams/upstream.ts';
 import { createUpstreamOpener } from '../../gateway/open-upstream.ts';
 import { CommandError } from '../command-error.ts';
+import type { InvokedProcess } from '../invocation.ts';
 import { findProgramUserProblems } from '../programs/check-program-users.ts';
 import { loadSettings } from './load-settings.ts';
 
@@ -29,18 +31,24 @@ export interface OpenServers {
 }
 
 /** Why a server is not available, and the last that it wrote. */
-export const stderrLog = createLog('warn', {
-  format: process.stderr.isTTY ? 'text' : 'json',
-  destination: { write: (line) => void process.stderr.write(line) },
-});
+export const createStderrLog = ({ stderr }: Pick<InvokedProcess, 'stderr'>): Log =>
+  createLog('warn', {
+    format: stderr.isTTY ? 'text' : 'json',
+    destination: { write: (line) => void stderr.write(line) },
+  });
+
+export interface OpenServersOptions {
+  readonly env: Env;
+  readonly log: Log;
+}
 
 /** @throws CommandError, ConfigError or DataDirError */
 export async function openServers(
   { servers }: GatewayFile,
-  log: Log = stderrLog,
+  { env, log }: OpenServersOptions,
 ): Promise<OpenServers> {
   const shared = { clock: systemClock, log };
-  const config = loadSettings(servers);
+  const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
   const userProblems = await findProgramUserProblems(servers);
@@ -57,7 +65,7 @@ export async function openServers(
     fetch,
     metadata:
       issuer === undefined ? undefined : createProviderMetadata({ issuer, fetch, ...shared }),
-    environment: process.env,
+    environment: env,
   });
   return {
     openUpstream,

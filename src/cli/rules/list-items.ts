@@ -10,12 +10,18 @@ import { LISTING_CONTEXT } from '../../features/mcp/catalog/listing-context.ts';
 import type { RuledItem, Rules } from '../../features/rules/rules.ts';
 import { createUpstreamCatalogs } from '../../features/upstreams/catalog/upstream-catalogs.ts';
 import { createLock } from '../../features/upstreams/lock/lock.ts';
+import type { InvokedProcess } from '../invocation.ts';
 import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
-import { openServers, stderrLog } from '../lock/open-servers.ts';
+import { createStderrLog, openServers } from '../lock/open-servers.ts';
 import { showSpinner } from '../spinner.ts';
 
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
-export async function listItems(path: string, file: GatewayFile): Promise<readonly RuledItem[]> {
+export async function listItems(
+  path: string,
+  file: GatewayFile,
+  process: InvokedProcess,
+): Promise<readonly RuledItem[]> {
+  const log = createStderrLog(process);
   const found = new Map<string, RuledItem>();
   const rules: Rules = {
     needClient: false,
@@ -26,7 +32,7 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
     },
   };
   const lockFile = readLockFile(findLockPath(path));
-  const servers = await openServers(file);
+  const servers = await openServers(file, { env: process.env, log });
   const seal = createSeal([generateSecret()]);
   const catalogs = createUpstreamCatalogs(
     { file, rules, lock: lockFile && createLock(lockFile) },
@@ -45,11 +51,11 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
       sessionKeyPrefix: '',
       sessionTtlSeconds: 60,
       clock: systemClock,
-      log: stderrLog,
+      log,
       metrics: noMetrics,
     },
   );
-  const endSpinner = showSpinner('Asking');
+  const endSpinner = showSpinner('Asking', process);
   try {
     for (const list of listsOf(catalogs.all)) await readAll(list);
     return [...found.values()];

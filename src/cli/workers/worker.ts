@@ -12,7 +12,7 @@ import { runGateway } from '../run-gateway.ts';
 import { StartError } from '../start-error.ts';
 import { readProtection } from './protection.ts';
 
-runWorker().catch(endWithError);
+runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 
 async function runWorker(): Promise<void> {
   const { worker } = cluster;
