@@ -3,9 +3,12 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/tools/longest-first.ts';
 
+const REDIS_SETUP = 'test/support/tools/redis-setup.ts';
+const BUILD_SETUP = 'test/support/tools/build-setup.ts';
+
 const BROWSER = ['test/clients/browser*.test.ts'];
 
-/** What is shipped around the code. It is the same whatever Node.js runs the tests, so CI looks at it once. */
+/** What is shipped around the code. */
 const PACKAGING = [
   'test/process/{compose,helm-chart,image,monitoring,package,release,starter}.test.ts',
 ];
@@ -14,12 +17,16 @@ const PACKAGING = [
 const FAULTS = ['test/process/chaos.test.ts'];
 
 /** These load the machine on purpose: what others started would look dead to them. */
-const BUSY = [
-  'test/contract/redis-faults.test.ts',
-  'test/process/{overload,starvation}.test.ts',
-  'test/spec/4.4-mcp/isolation.test.ts',
-  'test/spec/18-upstreams/relay-isolation.test.ts',
-];
+const BUSY = {
+  spec: ['test/spec/4.4-mcp/isolation.test.ts', 'test/spec/18-upstreams/relay-isolation.test.ts'],
+  contract: ['test/contract/redis-faults.test.ts'],
+  process: ['test/process/{overload,starvation}.test.ts'],
+} as const;
+
+const SPEC = ['test/spec/**/*.test.ts', 'test/architecture.test.ts'];
+const CONTRACT = ['test/contract/*.test.ts'];
+const CLIENTS = ['test/clients/*.test.ts'];
+const PROCESS = ['test/process/*.test.ts'];
 
 export default defineConfig({
   // The catalogue and the examples import the package by its name, and get its source (tsconfig.json, paths).
@@ -31,22 +38,25 @@ export default defineConfig({
     ],
   },
   test: {
+    // CONTRIBUTING.md says which of them CI runs on which Node.js.
     projects: [
-      project('side by side', ['test/**/*.test.ts'], together(0), [
-        ...BROWSER,
-        ...PACKAGING,
-        ...FAULTS,
-        ...BUSY,
-      ]),
-      project('browser', BROWSER, together(0)),
-      project('packaging', PACKAGING, together(0)),
-      project('one by one', BUSY, alone(1)),
-      project('faults', FAULTS, alone(2)),
+      project('spec', SPEC, together(0), { except: BUSY.spec }),
+      project('contract', CONTRACT, together(0), { except: BUSY.contract }),
+      project('clients', CLIENTS, together(0), { except: BROWSER }),
+      project('process', PROCESS, together(0), {
+        except: [...PACKAGING, ...FAULTS, ...BUSY.process],
+        isBuilt: true,
+      }),
+      project('browser', BROWSER, together(0), { isBuilt: true }),
+      project('packaging', PACKAGING, together(0), { isBuilt: true }),
+      project('spec alone', BUSY.spec, alone(1)),
+      project('contract alone', BUSY.contract, alone(2)),
+      project('process alone', BUSY.process, alone(3), { isBuilt: true }),
+      project('faults', FAULTS, alone(4), { isBuilt: true }),
     ],
     // A worker loads the source once, and keeps what is dear to make: keys, a browser, tools.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    globalSetup: ['test/support/tools/global-setup.ts'],
     reporters: ['default', './test/support/tools/summary-reporter.ts'],
     // A browser on a busy machine takes its time; nothing here asserts by the clock.
     testTimeout: 60_000,
@@ -55,13 +65,23 @@ export default defineConfig({
   },
 });
 
+interface ProjectOptions {
+  readonly except?: readonly string[];
+  /** Whether it needs `dist`: the program as users run it, or the pages. */
+  readonly isBuilt?: boolean;
+}
+
 function project(
   name: string,
-  include: string[],
+  include: readonly string[],
   schedule: { maxWorkers: number; sequence: { groupOrder: number } },
-  exclude: string[] = [],
+  { except = [], isBuilt = false }: ProjectOptions = {},
 ) {
-  return { extends: true as const, test: { name, include, exclude, ...schedule } };
+  const globalSetup = isBuilt ? [REDIS_SETUP, BUILD_SETUP] : [REDIS_SETUP];
+  return {
+    extends: true as const,
+    test: { name, include: [...include], exclude: [...except], globalSetup, ...schedule },
+  };
 }
 
 /** What shares a number runs together; the numbers follow one another. */

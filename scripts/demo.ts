@@ -82,7 +82,7 @@ function readArguments(): { url: URL; tokenOnly: boolean } {
     allowPositionals: true,
     options: { token: { type: 'boolean', default: false } },
   });
-  const [given = readBaseUrl(), ...more] = positionals;
+  const [given = readBaseUrl(process.env), ...more] = positionals;
   const target = /^https?:\/\//.test(given) && URL.canParse(given) ? new URL(given) : undefined;
   if (target === undefined || more.length > 0) {
     console.error(`The demo takes one address that begins with http:// or https://.\n\n${USAGE}`);

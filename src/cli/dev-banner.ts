@@ -150,7 +150,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
       ...commands.map((setup) => setup.render(entry)),
     ],
     [
-      `or by a file (${describeCommand(['connect'])} CLIENT says more):`,
+      `or by a file (${describeCommand(['connect'], process)} CLIENT says more):`,
       ...files.flatMap((setup) => [
         `${setup.title}: ${setup.place}`,
         `  ${JSON.stringify(JSON.parse(setup.render(entry)))}`,

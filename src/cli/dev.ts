@@ -71,7 +71,7 @@ interface DevSetup {
 export async function dev(options: StartOptions): Promise<void> {
   exitWithWatcher();
   endWithNpx();
-  const envFile = prepareEnvironment(options);
+  const envFile = prepareEnvironment(options, process.env);
   if (process.env.NODE_ENV === 'production') {
     throw new StartError([
       'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',

@@ -5,6 +5,7 @@ import { escapeInvisible } from '../core/visible-json.ts';
 import { LockFileError } from '../features/upstreams/lock/lock-file.ts';
 import { CommandError } from './command-error.ts';
 import { UsageError } from './command-line/usage-error.ts';
+import type { Invocation } from './invocation.ts';
 import { StartError } from './start-error.ts';
 
 /** The whole help would push the message off the screen. */
@@ -14,7 +15,7 @@ const describeHelp = (command: string | undefined): string =>
     : `postern ${command} --help lists its options, with examples.`;
 
 /** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
-export function endWithError(error: unknown): void {
+export function endWithError(error: unknown, { process, console }: Invocation): void {
   // Messages quote files, which may be another's: nothing of them moves the cursor of a terminal.
   console.error(escapeInvisible(describeError(error).join('\n')));
   // Node alone knows the place of a syntax error, and prints it when nobody catches the error.

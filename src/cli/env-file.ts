@@ -19,39 +19,38 @@ export interface EnvironmentOptions {
 }
 
 /**
- * Completes the environment: `.env` fills in what is not set; `--port` is PORT, `--config`
+ * Completes `env`: `.env` fills in what is not set; `--port` is PORT, `--config`
  * POSTERN_CONFIG, `--catalog` POSTERN_CATALOG.
  *
  * @throws StartError when there is a `.env` that cannot be read.
  */
-export function prepareEnvironment({
-  port,
-  config,
-  catalog,
-}: EnvironmentOptions): EnvFile | undefined {
-  if (port !== undefined) process.env.PORT = port;
-  if (config !== undefined) process.env.POSTERN_CONFIG = config;
-  if (catalog !== undefined) process.env.POSTERN_CATALOG = catalog;
-  const envFile = readEnvFile();
-  Object.assign(process.env, envFile?.added);
+export function prepareEnvironment(
+  { port, config, catalog }: EnvironmentOptions,
+  env: NodeJS.ProcessEnv,
+): EnvFile | undefined {
+  if (port !== undefined) env.PORT = port;
+  if (config !== undefined) env.POSTERN_CONFIG = config;
+  if (catalog !== undefined) env.POSTERN_CATALOG = catalog;
+  const envFile = readEnvFile(env);
+  Object.assign(env, envFile?.added);
   return envFile;
 }
 
 /** Undefined where there is none. @throws StartError when it cannot be read. */
-export function readEnvFile(): EnvFile | undefined {
+export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
   const path = resolve('.env');
   const text = readIfPresent(path);
   if (text === undefined) return undefined;
   const added: Record<string, string> = {};
   for (const [name, value] of Object.entries(parseEnv(text))) {
-    if (value !== undefined && !process.env[name]) added[name] = value;
+    if (value !== undefined && !env[name]) added[name] = value;
   }
   return { path, added };
 }
 
 /** What the environment or `.env` says, before `prepareEnvironment`. */
 export const findSetting = (variable: string): string | undefined =>
-  process.env[variable] || readEnvFile()?.added[variable];
+  process.env[variable] || readEnvFile(process.env)?.added[variable];
 
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
 

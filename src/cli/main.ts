@@ -12,5 +12,5 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
 } else {
   const { runPostern } = await import('./run-postern.ts');
   // Not awaited: how it ends is its own matter.
-  void runPostern();
+  void runPostern({ process, console });
 }

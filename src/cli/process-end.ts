@@ -45,7 +45,7 @@ const LOOK_FOR_NPX_MS = 1000;
 
 /** npx hands no signal on: once it is gone, what it ran has to end, or it would keep the port unnoticed. */
 export function endWithNpx(): void {
-  if (!isRunByNpx()) return;
+  if (!isRunByNpx(process.env)) return;
   const npx = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === npx) return;

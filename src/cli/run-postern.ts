@@ -3,15 +3,18 @@ import { CommanderError } from 'commander';
 import { createProgram } from './command-line/create-program.ts';
 import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands/all.ts';
 import { endWithError } from './end-with-error.ts';
+import type { Invocation } from './invocation.ts';
 
 const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
 
-export const runPostern = (): Promise<void> => run().catch(endWithError);
+export const runPostern = (invocation: Invocation): Promise<void> =>
+  run(invocation).catch((error: unknown) => endWithError(error, invocation));
 
-async function run(): Promise<void> {
-  const program = createProgram({ commands: COMMANDS, groups: GROUPS });
+async function run(invocation: Invocation): Promise<void> {
+  const program = createProgram({ commands: COMMANDS, groups: GROUPS, invocation });
+  const args = invocation.process.argv.slice(2);
   try {
-    await program.parseAsync(addDefaultCommand(process.argv.slice(2)), { from: 'user' });
+    await program.parseAsync(addDefaultCommand(args), { from: 'user' });
   } catch (error) {
     // Help or the version was printed.
     if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { text as readAll } from 'node:stream/consumers';
 import { getErrorCode } from '../core/errors/error-code.ts';
 import { UsageError } from './command-line/usage-error.ts';
+import type { InvokedProcess } from './invocation.ts';
 
 /** What was given of `--token` and `--token-file`. */
 export interface SecretOption {
@@ -22,16 +23,17 @@ const STANDARD_INPUT = '-';
 export async function readSecretOption(
   flag: string,
   { value, file }: SecretOption,
+  { stdin }: Pick<InvokedProcess, 'stdin'>,
 ): Promise<string | undefined> {
   if (value !== undefined && file !== undefined)
     throw new UsageError(`Both ${flag} and ${flag}-file are given. Keep one.`);
   if (file !== undefined) return requireContent(readFile(`${flag}-file`, file), `${flag}-file`);
   if (value !== STANDARD_INPUT) return value;
-  if (process.stdin.isTTY)
+  if (stdin.isTTY)
     throw new UsageError(
       `${flag} - reads standard input, which is a terminal here. Pipe the secret into the command, or use ${flag}-file FILE.`,
     );
-  return requireContent(await readAll(process.stdin), `${flag} -`);
+  return requireContent(await readAll(stdin), `${flag} -`);
 }
 
 function readFile(flag: string, path: string): string {

@@ -33,7 +33,7 @@ export async function serve(config: Config, options: ServeOptions = {}): Promise
   if (configFile !== undefined) logConfigFile(log, configFile);
   return runGateway(
     config,
-    { log, lockCommand: describeCommand(['lock']), ...(catalog && { catalog }) },
+    { log, lockCommand: describeCommand(['lock'], process), ...(catalog && { catalog }) },
     {
       handleEnd: (close) => handleProcessEnd(log, close),
       alsoClose,

@@ -1,4 +1,5 @@
 // What a terminal shows while somebody waits; nothing else is told of it.
+import type { InvokedProcess } from './invocation.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /** Milliseconds: what takes less needs none. */
@@ -9,9 +10,11 @@ const FRAME_MS = 80;
  * Shows `text` until the result is called. The cursor stays at the start of the line, so that what is printed meanwhile,
  * by another process perhaps, stands in its place: `text` is short.
  */
-export function showSpinner(text: string): () => void {
-  const terminal = process.stderr;
-  if (!terminal.isTTY || process.env.TERM === 'dumb') return () => {};
+export function showSpinner(
+  text: string,
+  { stderr: terminal, env }: Pick<InvokedProcess, 'stderr' | 'env'>,
+): () => void {
+  if (!terminal.isTTY || env.TERM === 'dumb') return () => {};
   let frame = 0;
   let timer: NodeJS.Timeout;
 

@@ -17,7 +17,7 @@ export interface StartOptions {
 /** `postern start`: the service, configured by environment variables. */
 export async function start(options: StartOptions): Promise<void> {
   endWithNpx();
-  const envFile = prepareEnvironment(options);
+  const envFile = prepareEnvironment(options, process.env);
   const config = loadConfig(process.env);
   const configFile = await openConfigFile(config);
   const workers = countWorkers(config.server.workers);

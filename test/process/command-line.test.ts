@@ -18,6 +18,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 
 const ANONYMOUS = { AUTH_REQUIRED: 'false', HOST: '127.0.0.1' } as const;
 
@@ -35,7 +36,7 @@ test.each([['help'], ['--help'], ['-h']])('§20.1 %s lists every command', async
 
 test.each(COMMANDS)('§20.1 help of postern $name: its options, with examples', async (row) => {
   const words = row.name.split(' ');
-  const { code, stdout, stderr } = await runPostern({}, { args: [...words, '--help'] });
+  const { code, stdout, stderr } = await runInside({}, { args: [...words, '--help'] });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(new RegExp(`^Usage: postern ${row.name} `));
   for (const name of Object.keys(row.options)) expect(stdout).toContain(toFlag(name));
@@ -58,7 +59,7 @@ test.each([
 });
 
 test.each(['version', '--version', '-v'])('§20.1 %s prints the version', async (arg) => {
-  const { code, stdout, stderr } = await runPostern({}, { args: [arg] });
+  const { code, stdout, stderr } = await runInside({}, { args: [arg] });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
@@ -104,7 +105,7 @@ test.each([
   { args: ['dev', 'm.json'], says: 'Too many arguments: m.json. Did you mean --config m.json?' },
   { args: ['dev', 'm.mjs'], says: 'Too many arguments: m.mjs. Did you mean --catalog m.mjs?' },
 ])('§20.1 command line: $args is refused: $says', async ({ args, says }) => {
-  const { code, stdout, stderr } = await runPostern({}, { args });
+  const { code, stdout, stderr } = await runInside({}, { args });
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr.startsWith(says), stderr).toBe(true);
   expect(stderr).toMatch(/\npostern (\w+ )*--help lists .*\.\n$/);

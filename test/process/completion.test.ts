@@ -5,6 +5,7 @@ import { toFlag } from '../../src/cli/command-line/command.ts';
 import { COMMANDS } from '../../src/cli/commands/all.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 
 let script = '';
 
@@ -53,7 +54,7 @@ test('§20.4 completion: bash offers files where a file is wanted', async () => 
 });
 
 test.each(['bash', 'zsh', 'fish'])('§20.4 completion: %s knows every option', async (shell) => {
-  const { code, stdout } = await runPostern({}, { args: ['completion', shell] });
+  const { code, stdout } = await runInside({}, { args: ['completion', shell] });
   expect(code).toBe(0);
   const options = COMMANDS.flatMap((command) => Object.keys(command.options).map(toFlag));
   for (const option of options)
@@ -64,6 +65,6 @@ test.each([
   { args: [], says: 'postern completion needs SHELL: bash, zsh, fish.' },
   { args: ['zhs'], says: 'SHELL: "zhs" is not one of bash, zsh, fish. Did you mean zsh?' },
 ])('§20.4 completion: $args is refused', async ({ args, says }) => {
-  const { code, stderr } = await runPostern({}, { args: ['completion', ...args] });
+  const { code, stderr } = await runInside({}, { args: ['completion', ...args] });
   expect({ code, first: stderr.split('\n')[0] }).toEqual({ code: 2, first: says });
 });

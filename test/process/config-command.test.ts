@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 
 afterEach(endPosterns);
 
@@ -27,7 +28,7 @@ test('§20.5 config: each setting has its source, and no secret is printed', asy
   });
   const env = { ...ANONYMOUS, LOG_LEVEL: 'debug', REDIS_URL: 'redis://u:hunter3@localhost' };
   const args = ['config', '--config', 'mcp.json'];
-  const { code, stdout } = await runPostern(env, { args, cwd });
+  const { code, stdout } = await runInside(env, { args, cwd });
   expect(code).toBe(0);
   expect(stdout).toMatch(/^ {2}PORT +3010 +\.env$/m);
   expect(stdout).toMatch(/^ {2}LOG_LEVEL +debug +environment$/m);
@@ -36,7 +37,7 @@ test('§20.5 config: each setting has its source, and no secret is printed', asy
   expect(stdout).toMatch(/^ {2}REDIS_URL +\(secret, [0-9a-f]{8}\) +environment$/m);
   expect(stdout).toMatch(/^ {2}files: runs npx\n {2}web: at x\.example$/m);
   expect(stdout).not.toContain('METRICS_ENABLED');
-  const json = await runPostern(env, { args: [...args, '--json'], cwd });
+  const json = await runInside(env, { args: [...args, '--json'], cwd });
   expect(stdout + json.stdout).not.toContain('hunter');
 });
 
@@ -72,7 +73,7 @@ test('§20.5 config: what may be secret in addresses is hidden, right or wrong, 
 test('§20.5 config: --json has every setting, and the file', async () => {
   const cwd = await makeProject({ 'mcp.json': SERVERS });
   const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json' };
-  const { code, stdout } = await runPostern(env, { args: ['config', '--json'], cwd });
+  const { code, stdout } = await runInside(env, { args: ['config', '--json'], cwd });
   const { settings, file, problems } = JSON.parse(stdout);
   expect({ code, problems }).toEqual({ code: 0, problems: [] });
   expect(settings).toContainEqual(
@@ -98,7 +99,7 @@ test('§20.5 config: secrets in what programs are called with are not shown', as
   const cwd = await makeProject({ 'mcp.json': JSON.stringify({ mcpServers: servers }) });
   const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json', OTHER: 'hunter2' };
   for (const args of [['config'], ['config', '--json']]) {
-    const { stdout, stderr } = await runPostern(env, { args, cwd });
+    const { stdout, stderr } = await runInside(env, { args, cwd });
     expect(stdout).toContain('npx server --token=…');
     expect(stdout + stderr).not.toContain('hunter2');
   }
@@ -110,7 +111,7 @@ test('§20.5 config: nothing that the files of a folder say moves the cursor of 
     '.env': `OAUTH_CLIENT_ID="a${erase}"\nPOSTERN_CONFIG="b${erase}.yaml"\nPORT="c${erase}"\n`,
   });
   for (const args of [['config'], ['config', '--json'], ['start']]) {
-    const { code, stdout, stderr } = await runPostern(ANONYMOUS, { args, cwd });
+    const { code, stdout, stderr } = await runInside(ANONYMOUS, { args, cwd });
     expect(code).toBe(1);
     expect(stdout + stderr).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
     expect(stdout + stderr).toContain('c\\u001b[2K');
@@ -120,12 +121,12 @@ test('§20.5 config: nothing that the files of a folder say moves the cursor of 
 test("§20.5 config: whose tools are served, with a catalogue of one's own", async () => {
   const cwd = await makeProject({ 'mcp.json': SERVERS });
   const env = { ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json', POSTERN_CATALOG: 'tools.mjs' };
-  const { stdout } = await runPostern(env, { args: ['config'], cwd });
+  const { stdout } = await runInside(env, { args: ['config'], cwd });
   expect(stdout).toMatch(/^ {2}your own tools: tools\.mjs\n {2}built-in tools: no,/m);
 });
 
 test('§20.5 config: --all has the settings with their default', async () => {
-  const { stdout } = await runPostern(ANONYMOUS, { args: ['config', '--all'] });
+  const { stdout } = await runInside(ANONYMOUS, { args: ['config', '--all'] });
   expect(stdout).toMatch(/^ {2}METRICS_ENABLED +false +default$/m);
 });
 
@@ -160,13 +161,13 @@ test.each([
   },
 ])('§20.5 config: $what is said, with exit code 1', async ({ files, env, says }) => {
   const cwd = await makeProject(files);
-  const { code, stdout } = await runPostern(env, { args: ['config'], cwd });
+  const { code, stdout } = await runInside(env, { args: ['config'], cwd });
   expect(code).toBe(1);
   for (const line of says) expect(stdout).toMatch(line);
 });
 
 test('§20.5 config: a misspelled name alone is a warning', async () => {
-  const { code, stdout } = await runPostern(
+  const { code, stdout } = await runInside(
     { ...ANONYMOUS, OAUTH_MOD: 'proxy' },
     { args: ['config'] },
   );

@@ -3,11 +3,12 @@ import { afterEach, expect, test } from 'vitest';
 import { ALL_CLIENT_SETUPS } from '../../src/core/client-setups.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 
 afterEach(endPosterns);
 
 const connect = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
-  runPostern(env, { args: ['connect', ...args] });
+  runInside(env, { args: ['connect', ...args] });
 
 test('§20.3 connect: without a client it lists them', async () => {
   const { code, stdout } = await connect([]);
@@ -81,14 +82,14 @@ test('§20.3 connect: nothing of an address in .env moves the cursor of a termin
   const cwd = await makeFolder();
   await writeFileIn(cwd, '.env', 'BASE_URL="http://localhost:3000/\u001b[2K\u009b1A"\n');
   for (const args of [['curl'], ['curl', '--json']]) {
-    const { stdout } = await runPostern({}, { args: ['connect', ...args], cwd });
+    const { stdout } = await runInside({}, { args: ['connect', ...args], cwd });
     expect(stdout).toContain('u001b[2K');
     expect(stdout).not.toMatch(/(?!\n)\p{Cc}/u);
   }
 });
 
 test('§20.3 connect: in a terminal the name of the client is bold', async () => {
-  const { stdout } = await connect(['cursor'], { FORCE_COLOR: '1' });
+  const { stdout } = await runPostern({ FORCE_COLOR: '1' }, { args: ['connect', 'cursor'] });
   expect(stdout).toContain('\u001b[1mCursor\u001b[22m');
 });
 

@@ -15,6 +15,7 @@ import { parseEnv } from 'node:util';
 import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { callTool, writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 
 afterEach(endPosterns);
 
@@ -24,7 +25,7 @@ const SERVER = join(ROOT, 'test/support/upstreams/scripted-server.mjs');
 const SCRIPT = '/usr/bin/script';
 
 const init = (cwd: string, ...args: readonly string[]) =>
-  runPostern({}, { args: ['init', ...args], cwd });
+  runInside({}, { args: ['init', ...args], cwd });
 
 /** As `npm install postern` would leave it. */
 async function makeProject(): Promise<string> {
@@ -192,7 +193,7 @@ test('§20.6 init --servers: takes servers over, and their secrets into .env', a
   expect(yaml).not.toContain('Bearer');
   expect(read(cwd, '.env')).toContain(`WEB_AUTHORIZATION="Bearer it's"\nFILES_API_KEY='k 1'\n`);
   expect(existsSync(join(cwd, 'catalog.mjs'))).toBe(false);
-  const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
+  const shown = await runInside({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
   expect(shown.code, shown.stdout).toBe(0);
   expect(shown.stdout).toMatch(/^ {2}web: at x\.example\n {2}files: runs true$/m);
 });
@@ -249,7 +250,7 @@ test('§20.6 init --servers: names of other programs become names that the gatew
   );
   expect(stdout).toMatch(/^ {2}my-server +name +renamed: it was My Server\. /m);
   expect(read(cwd, 'postern.yaml')).toMatch(/^ {2}my-db:$[\s\S]*^ {2}my-server:$/m);
-  const shown = await runPostern({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
+  const shown = await runInside({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
   expect(shown.code, shown.stdout).toBe(0);
   expect(shown.stdout).not.toContain('other names here');
 });
@@ -476,14 +477,14 @@ test.each([
     const { stdout } = await init(cwd, '--yes', '--provider', provider);
     expect(stdout).toContain('http://localhost:3000/oauth/callback');
     expect(stdout).toMatch(/Fill in \.env: .*OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET/);
-    const unfinished = await runPostern({}, { args: ['config'], cwd });
+    const unfinished = await runInside({}, { args: ['config'], cwd });
     expect(unfinished.code).toBe(1);
     expect(unfinished.stdout).toContain('✗ OAUTH_CLIENT_ID: … is the placeholder');
     const login = ['--issuer', issuer, '--audience', audience, '--client-id', 'c'];
     const store = ['--store', 'redis', '--redis-url', 'redis://h'];
     const values = [...login, '--client-secret', 's', ...store];
     await init(cwd, '--yes', '--force', '--provider', provider, ...values);
-    const { code, stdout: shown } = await runPostern({}, { args: ['config'], cwd });
+    const { code, stdout: shown } = await runInside({}, { args: ['config'], cwd });
     expect(code, shown).toBe(0);
     expect(shown).toMatch(/^ {2}OAUTH_MODE +broker +\.env$/m);
   },

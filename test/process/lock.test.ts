@@ -11,6 +11,7 @@ import {
   runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { closeAfterTest, useFresh, useShared } from '../support/lifetimes.ts';
 import { startIssuer } from '../support/oauth/issuer.ts';
 import { startUpstream } from '../support/oauth/upstream.ts';
@@ -54,8 +55,13 @@ async function configure(servers: Readonly<Record<string, unknown>>): Promise<vo
   await writeFile(join(folder, 'mcp.json'), JSON.stringify({ mcpServers }));
 }
 
-async function runLock(args: readonly string[] = [], env: Env = {}, input?: string) {
-  const { code, stdout, stderr } = await runPostern(env, {
+async function runLock(
+  args: readonly string[] = [],
+  env: Env = {},
+  input?: string,
+  runCommand: typeof runInside = runInside,
+) {
+  const { code, stdout, stderr } = await runCommand(env, {
     args: ['lock', '--config', 'mcp.json', ...args],
     cwd: folder,
     input,
@@ -202,7 +208,7 @@ describe('postern lock of servers that look at what a client can be asked', () =
     const audience = 'https://wiki.example';
     await configure({ wiki: { url: wiki.url, auth: { type: 'forward', audience } } });
     const token = await issuer.sign({ sub: 'ada', aud: audience });
-    const { stdout } = await runLock(['--token', '-'], {}, token);
+    const { stdout } = await runLock(['--token', '-'], {}, token, runPostern);
     expect(stdout.match(/tool "\w+" is new/g)).toEqual([
       'tool "confirm" is new',
       'tool "plain" is new',
@@ -326,7 +332,7 @@ describe('postern lock when something is wrong', () => {
     { args: ['start', '--check'], says: 'postern start has no option --check.' },
   ])('§18.7 $args is refused: $says', async ({ args, says, input }) => {
     await configure({ wiki: wiki.url });
-    const { code, stderr } = await runPostern({}, { args, cwd: folder, input });
+    const { code, stderr } = await runInside({}, { args, cwd: folder, input });
     expect(code).toBe(2);
     expect(stderr).toContain(says);
   });

@@ -15,6 +15,7 @@ import {
   startPostern,
 } from '../support/gateway/process.ts';
 import { openSession, rpc } from '../support/gateway/process-http.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { isAlive, supportFile } from '../support/upstreams/stdio.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -268,9 +269,9 @@ describe.runIf(IS_ROOT)('as root', () => {
 
   test('§18.7 lock: programs are asked as their user', LONG, async () => {
     const place = await makePlace({ spy: { runAs: `${OTHER}:${OTHER}` } });
-    const { code, stderr } = await runPostern(OPEN, { args: ['lock', '--config', place.config] });
+    const { code, stderr } = await runInside(OPEN, { args: ['lock', '--config', place.config] });
     expect(code, stderr).toBe(0);
-    const shown = await runPostern(OPEN, { args: ['config', '--config', place.config] });
+    const shown = await runInside(OPEN, { args: ['config', '--config', place.config] });
     expect(shown.stdout).toContain(', user 4321:4321');
   });
 });

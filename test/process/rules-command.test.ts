@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { computeFingerprint } from '../../src/features/upstreams/lock/fingerprint.ts';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { endPosterns, makeFolder, runPostern } from '../support/gateway/process.ts';
+import { runInside } from '../support/gateway/run-inside.ts';
 import { buildTool, serveForTest } from '../support/upstreams/listing-server.ts';
 
 afterEach(endPosterns);
@@ -20,11 +21,12 @@ async function run(
   args: readonly string[],
   files: Readonly<Record<string, string>> = {},
   env: Readonly<Record<string, string>> = {},
+  runCommand: typeof runInside = runInside,
 ) {
   const folder = await makeFolder();
   const all = { 'mcp.json': file, 'ann.json': claims, ...files };
   for (const [name, text] of Object.entries(all)) await writeFileIn(folder, name, text);
-  const { code, stdout, stderr } = await runPostern(env, {
+  const { code, stdout, stderr } = await runCommand(env, {
     args: ['rules', 'test', ...args],
     cwd: folder,
   });
@@ -41,7 +43,7 @@ const toUnverified = (claim: string) =>
 
 describe('postern rules test', () => {
   test('§18.5 prints what a user sees, and which rule says so, as the page shows', async () => {
-    expect(await run(BOTH)).toEqual({ code: 0, stdout: printed, stderr: '' });
+    expect(await run(BOTH, {}, {}, runPostern)).toEqual({ code: 0, stdout: printed, stderr: '' });
   });
 
   test.each<[rule: object, claims: object, says: string | undefined]>([
@@ -275,7 +277,7 @@ describe('postern rules test', () => {
     [['rules'], 'postern rules is not complete. There is: postern rules test.'],
     [['rules', 'tset'], 'Unknown command: rules tset. Did you mean rules test?'],
   ])('§18.5 postern %j is refused: %s', async (args, says) => {
-    const { code, stderr } = await runPostern({}, { args });
+    const { code, stderr } = await runInside({}, { args });
     expect(code).toBe(2);
     expect(stderr.startsWith(says), stderr).toBe(true);
   });

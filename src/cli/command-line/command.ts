@@ -1,4 +1,5 @@
 // What a command is: from these rows come the parser, the help, the completions and docs/cli.md.
+import type { Invocation } from '../invocation.ts';
 
 /** `--check`: true where it is given. */
 export interface FlagOption {
@@ -80,6 +81,11 @@ export interface Example {
   readonly does: string;
 }
 
+export interface CommandContext extends Invocation {
+  /** All that there are. */
+  readonly commands: readonly Command[];
+}
+
 export interface Command<Rows extends OptionRows = OptionRows> {
   /** One word, or two: the first is a group (`GROUPS` in commands/all.ts). */
   readonly name: string;
@@ -97,7 +103,7 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   run(
     values: OptionValues<Rows>,
     operands: readonly string[],
-    commands: readonly Command[],
+    context: CommandContext,
   ): Promise<void> | void;
 }
 

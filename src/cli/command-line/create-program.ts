@@ -2,6 +2,7 @@
 import { styleText } from 'node:util';
 import { Argument, Option, Command as Program } from 'commander';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../core/version.ts';
+import type { Invocation } from '../invocation.ts';
 import { type Command, type CommandArgument, type OptionRow, toFlag } from './command.ts';
 import { renderExamples, renderExitCodes, renderRootNotes } from './help.ts';
 import { explainParseError } from './parse-error.ts';
@@ -11,13 +12,15 @@ export interface ProgramOptions {
   readonly commands: readonly Command[];
   /** What first words of commands that have two are about. */
   readonly groups: Readonly<Record<string, string>>;
+  readonly invocation: Invocation;
 }
 
 /**
  * Parses arguments and runs their command. Mistakes are thrown as UsageError; what only printed help, as
  * commander's own error with exit code 0.
  */
-export function createProgram({ commands, groups }: ProgramOptions): Program {
+export function createProgram(options: ProgramOptions): Program {
+  const { commands, groups, invocation } = options;
   const program = new Program(PACKAGE_NAME)
     .description(TAGLINE)
     .usage('[COMMAND] [options]')
@@ -36,13 +39,17 @@ export function createProgram({ commands, groups }: ProgramOptions): Program {
         argChoices === undefined ? description : `${description}: ${argChoices.join(', ')}`,
     })
     // Mistakes are printed by end-with-error.ts.
-    .configureOutput({ outputError: () => {}, writeErr: () => {} })
+    .configureOutput({
+      writeOut: (text) => void invocation.process.stdout.write(text),
+      outputError: () => {},
+      writeErr: () => {},
+    })
     .addHelpText('after', renderRootNotes());
-  throwUsageErrors(program, commands);
+  throwUsageErrors(program, options);
   for (const command of commands) {
     const [first = '', second] = command.name.split(' ');
     const parent = second === undefined ? program : findOrAddGroup(first);
-    addCommand(parent, command, commands);
+    addCommand(parent, command, options);
   }
   return program;
 
@@ -55,27 +62,28 @@ export function createProgram({ commands, groups }: ProgramOptions): Program {
       .usage('COMMAND')
       .helpCommand(false)
       .helpOption('-h, --help', 'print this');
-    throwUsageErrors(group, commands);
+    throwUsageErrors(group, options);
     return group;
   }
 }
 
 const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind a login.';
 
-function addCommand(parent: Program, row: Command, commands: readonly Command[]): void {
-  const { name, summary, description, operands = [], options, examples, exitCode1 } = row;
+function addCommand(parent: Program, row: Command, options: ProgramOptions): void {
+  const { name, summary, description, operands = [], examples, exitCode1 } = row;
+  const { commands, invocation } = options;
   const program = parent
     .command(name.split(' ').at(-1) ?? name)
     .summary(summary)
     .description([toSentence(summary), ...description].join('\n\n'))
     .helpOption('-h, --help', 'print this');
   for (const operand of operands) program.addArgument(createArgument(operand));
-  for (const [key, option] of Object.entries(options)) addOption(program, toFlag(key), option);
+  for (const [key, option] of Object.entries(row.options)) addOption(program, toFlag(key), option);
   program.addHelpText('after', `${renderExamples(examples)}${renderExitCodes(exitCode1)}`);
-  throwUsageErrors(program, commands);
+  throwUsageErrors(program, options);
   program.action(async () => {
     try {
-      await row.run(program.opts(), program.args, commands);
+      await row.run(program.opts(), program.args, { commands, ...invocation });
     } catch (error) {
       throw error instanceof UsageError ? new UsageError(error.message, name) : error;
     }
@@ -128,12 +136,13 @@ function createValueOption(program: Program, flag: string, row: ValueOption): Op
     .argParser((value, former: readonly string[]) => [...former, read(value)]);
 }
 
-function throwUsageErrors(program: Program, commands: readonly Command[]): void {
+function throwUsageErrors(program: Program, { commands, invocation }: ProgramOptions): void {
   program.exitOverride((error) => {
     throw explainParseError(error, {
       path: describePath(program),
       operands: program.args,
       commands,
+      process: invocation.process,
     });
   });
 }

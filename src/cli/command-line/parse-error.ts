@@ -2,7 +2,7 @@
 import type { CommanderError } from 'commander';
 import { findNearestName } from '../../core/nearest-name.ts';
 import { PACKAGE_NAME } from '../../core/version.ts';
-import { describeCommand } from '../invocation.ts';
+import { describeCommand, type InvokedProcess } from '../invocation.ts';
 import { type Command, toFlag } from './command.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -12,6 +12,7 @@ export interface ParsedSoFar {
   /** What stands there besides options. */
   readonly operands: readonly string[];
   readonly commands: readonly Command[];
+  readonly process: InvokedProcess;
 }
 
 /** What is no mistake (help was printed) stays as it is. */
@@ -85,12 +86,12 @@ function describeMissingArgument(parsed: ParsedSoFar): string {
 }
 
 function describeExcess(parsed: ParsedSoFar): string {
-  const { operands, commands } = parsed;
+  const { operands, commands, process } = parsed;
   const excess = operands.slice(findRow(parsed)?.operands?.length ?? 0);
   const [first = ''] = excess;
   const says = `Too many arguments: ${excess.join(' ')}.`;
   if (commands.some(({ name }) => name === excess.join(' ')))
-    return `${says} The command comes first: ${describeFirst(excess)}`;
+    return `${says} The command comes first: ${describeFirst(excess, process)}`;
   // npm keeps the options for itself that stand before `--`, and passes on their values.
   if (/^\d+$/.test(first))
     return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
@@ -100,10 +101,10 @@ function describeExcess(parsed: ParsedSoFar): string {
 }
 
 /** The command line with these words at its beginning. */
-function describeFirst(words: readonly string[]): string {
+function describeFirst(words: readonly string[], process: InvokedProcess): string {
   const args = process.argv.slice(2);
   const options = args.filter((arg) => !words.includes(arg));
-  return describeCommand([...words, ...options]);
+  return describeCommand([...words, ...options], process);
 }
 
 /** A word that is none, or the first of two without the second. */

@@ -27,7 +27,7 @@ export const completionCommand = defineCommand({
       does: 'for fish',
     },
   ],
-  async run(_options, [shell], commands) {
+  async run(_options, [shell], { commands, console }) {
     const { renderCompletion } = await import('../completion/render-completion.ts');
     console.log(renderCompletion(shell, commands));
   },

@@ -26,5 +26,6 @@ export const configCommand = defineCommand({
     },
   ],
   exitCode1: 'something is wrong, and postern start would not start',
-  run: async (options) => (await import('../config/config.ts')).showConfig(options),
+  run: async (options, _operands, invocation) =>
+    (await import('../config/config.ts')).showConfig(options, invocation),
 });

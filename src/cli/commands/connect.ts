@@ -56,13 +56,16 @@ export const connectCommand = defineCommand({
       does: 'the commands for a gateway elsewhere',
     },
   ],
-  async run(options, [client, address]) {
+  async run(options, [client, address], invocation) {
     const problem = address === undefined ? undefined : findProblem(address);
     if (problem !== undefined) throw new UsageError(`URL: ${problem}`);
     if (address !== undefined && options.url !== undefined)
       throw new UsageError('The address is given twice: as URL, and by --url. Keep one.');
     const { connect } = await import('../connect/connect.ts');
     const url = address ?? options.url;
-    connect({ ...options, client, url: url === undefined ? undefined : addScheme(url) });
+    connect(
+      { ...options, client, url: url === undefined ? undefined : addScheme(url) },
+      invocation,
+    );
   },
 });

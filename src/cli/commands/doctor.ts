@@ -42,5 +42,6 @@ export const doctorCommand = defineCommand({
     },
   ],
   exitCode1: 'something does not work (a line with ✗)',
-  run: async (options, [url]) => (await import('../doctor/doctor.ts')).doctor(url, options),
+  run: async (options, [url], invocation) =>
+    (await import('../doctor/doctor.ts')).doctor(url, options, invocation),
 });

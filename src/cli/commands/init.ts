@@ -85,5 +85,6 @@ export const initCommand = defineCommand({
       does: 'for Keycloak; the secret is to be filled in',
     },
   ],
-  run: async (options) => (await import('../init/init.ts')).init(options),
+  run: async (options, _operands, invocation) =>
+    (await import('../init/init.ts')).init(options, invocation),
 });

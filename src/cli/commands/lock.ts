@@ -35,5 +35,6 @@ export const lockCommand = defineCommand({
     },
   ],
   exitCode1: 'with --check, also: something differs, or there is no lock',
-  run: async (options) => (await import('../lock/lock.ts')).lock(options),
+  run: async (options, _operands, invocation) =>
+    (await import('../lock/lock.ts')).lock(options, invocation),
 });

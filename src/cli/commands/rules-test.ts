@@ -63,5 +63,6 @@ export const rulesTestCommand = defineCommand({
     },
   ],
   exitCode1: 'with --tool, also: the call is not allowed',
-  run: async (options) => (await import('../rules/test-rules.ts')).testRules(options),
+  run: async (options, _operands, invocation) =>
+    (await import('../rules/test-rules.ts')).testRules(options, invocation),
 });

@@ -10,7 +10,7 @@ export const versionCommand = defineCommand({
   examples: [
     { command: 'postern version --json', does: 'with the version of Node.js, for a bug report' },
   ],
-  run({ json }) {
+  run({ json }, _operands, { console }) {
     const { version: node, platform, arch } = process;
     const facts = { name: PACKAGE_NAME, version: PACKAGE_VERSION, node, platform, arch };
     console.log(json ? JSON.stringify(facts, undefined, 2) : PACKAGE_VERSION);

@@ -48,7 +48,7 @@ export async function openConfigFile(
   const { findProgramUserProblems } = await import('../programs/check-program-users.ts');
   const { warnOfOwnUser } = await import('../programs/warn-of-own-user.ts');
   const read = async (): Promise<ReadSetup> => {
-    const parsed = await readSetup(path, config);
+    const parsed = await readSetup(path, config, process.env);
     if (parsed.kind === 'problems') return parsed;
     const { servers } = parsed.setup.file;
     const problems = await findProgramUserProblems(servers);

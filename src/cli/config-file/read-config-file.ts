@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import type { Config } from '../../core/config/config.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import { getErrorCode } from '../../core/errors/error-code.ts';
 import {
   type ParsedGatewayFile,
@@ -26,6 +27,7 @@ export type ReadConfigFile = ParsedGatewayFile & {
 export async function readConfigFile(
   path: string,
   { store, oauth, upstreams }: Pick<Config, 'store' | 'oauth' | 'upstreams'>,
+  env: Env,
 ): Promise<ReadConfigFile> {
   const content = readText(path);
   if ('problem' in content) return { kind: 'problems', problems: [content.problem], isWhole: true };
@@ -33,7 +35,7 @@ export async function readConfigFile(
   const parsed = await parseGatewayFile(content.text, {
     fileName: path,
     format,
-    env: process.env,
+    env,
     hasRedis: store.kind === 'redis',
     hasStateSecret: oauth.stateSecret?.kind === 'given',
     runProgramsAs: upstreams.runProgramsAs,

@@ -1,5 +1,6 @@
 // What a configuration file puts behind the gateway: the file itself, and the lock beside it.
 import type { Config } from '../../core/config/config.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { findAuthProblems } from '../../features/upstreams/credentials/check-auth.ts';
 import { createLock, type Lock } from '../../features/upstreams/lock/lock.ts';
@@ -30,8 +31,8 @@ export type ReadSetup = (
 };
 
 /** Never rejects. */
-export async function readSetup(path: string, config: Config): Promise<ReadSetup> {
-  const parsed = await readConfigFile(path, config);
+export async function readSetup(path: string, config: Config, env: Env): Promise<ReadSetup> {
+  const parsed = await readConfigFile(path, config, env);
   const { isWhole } = parsed;
   const lock = readLock(path);
   const problems = [

@@ -2,6 +2,7 @@
 import { describeMisspelled, findMisspelledVariables } from '../../core/config/misspelled.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import type { Invocation } from '../invocation.ts';
 import { describeFile } from './describe-file.ts';
 import { describeSettings } from './describe-settings.ts';
 import { loadAsFarAsPossible } from './load-as-far-as-possible.ts';
@@ -17,8 +18,11 @@ export interface ShowConfigOptions {
 }
 
 /** Exit code 1 where anything is wrong. */
-export async function showConfig({ all, config: file, json }: ShowConfigOptions): Promise<void> {
-  const envFile = prepareEnvironment({ config: file });
+export async function showConfig(
+  { all, config: file, json }: ShowConfigOptions,
+  { process, console }: Invocation,
+): Promise<void> {
+  const envFile = prepareEnvironment({ config: file }, process.env);
   const { config, problems } = loadAsFarAsPossible(process.env);
   const settings = describeSettings(process.env, {
     fromFile: envFile?.added ?? {},
@@ -31,7 +35,7 @@ export async function showConfig({ all, config: file, json }: ShowConfigOptions)
         ? settings
         : settings.filter(({ source, hasProblem }) => source !== 'default' || hasProblem),
     envFile: envFile?.path,
-    file: config && (await describeFile(config)),
+    file: config && (await describeFile(config, process.env)),
     problems,
     warnings:
       // Those of settings with problems name what was misspelled as well (load.ts).

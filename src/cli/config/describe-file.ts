@@ -1,5 +1,6 @@
 // What the configuration file puts behind the gateway, without what may be secret.
 import type { Config } from '../../core/config/config.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import { hideSecretArguments } from '../../core/secret-texts.ts';
 import { describeUser } from '../programs/check-program-users.ts';
@@ -30,11 +31,11 @@ interface DescribedServer {
 }
 
 /** Undefined where there is none. */
-export async function describeFile(config: Config): Promise<DescribedFile | undefined> {
+export async function describeFile(config: Config, env: Env): Promise<DescribedFile | undefined> {
   const { configFile: path, catalogFile: catalog } = config.server;
   if (path === undefined) return undefined;
   const { readSetup } = await import('../config-file/read-setup.ts');
-  const parsed = await readSetup(path, config);
+  const parsed = await readSetup(path, config, env);
   if (parsed.kind === 'problems')
     return { path, problems: parsed.problems, warnings: [], servers: [], rules: 0 };
   const { file, lock } = parsed.setup;

@@ -7,6 +7,7 @@ import {
 } from '../../core/client-setups.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';
 import { readEnvFile } from '../env-file.ts';
+import type { Invocation } from '../invocation.ts';
 import { renderSetup } from './render-setup.ts';
 
 export interface ConnectOptions {
@@ -18,9 +19,12 @@ export interface ConnectOptions {
   readonly json: boolean;
 }
 
-export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: ConnectOptions): void {
+export function connect(
+  { client, name = DEFAULT_ENTRY_NAME, url, json }: ConnectOptions,
+  { process, console }: Invocation,
+): void {
   // The address may be of another's .env: nothing of it moves the cursor of a terminal.
-  const address = escapeInvisible(url ?? readBaseUrl());
+  const address = escapeInvisible(url ?? readBaseUrl(process.env));
   const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}/mcp` };
   const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
   if (json)
@@ -38,9 +42,9 @@ export function connect({ client, name = DEFAULT_ENTRY_NAME, url, json }: Connec
 const DEFAULT_PORT = '3000';
 
 /** As the gateway that is started in this folder would have it. */
-export function readBaseUrl(): string {
-  const env = { ...readEnvFile()?.added, ...withoutEmpty(process.env) };
-  return env.BASE_URL ?? `http://localhost:${env.PORT ?? DEFAULT_PORT}`;
+export function readBaseUrl(env: NodeJS.ProcessEnv): string {
+  const { BASE_URL, PORT = DEFAULT_PORT } = { ...readEnvFile(env)?.added, ...withoutEmpty(env) };
+  return BASE_URL ?? `http://localhost:${PORT}`;
 }
 
 const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>

@@ -32,10 +32,14 @@ async function run(): Promise<void> {
   );
   const port = Number(new URL(issuer).port || 80);
   server.once('error', (error) => {
-    endWithError(new StartError([describeListenError(error, { host: gateway.host, port })]));
+    fail(new StartError([describeListenError(error, { host: gateway.host, port })]));
   });
   server.listen(port, gateway.host);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));
 }
 
-run().catch(endWithError);
+function fail(error: unknown): void {
+  endWithError(error, { process, console });
+}
+
+run().catch(fail);

@@ -1,5 +1,6 @@
 // Prints findings as they come, or all at once as JSON.
 import { systemClock } from '../../core/clock.ts';
+import type { Invocation } from '../invocation.ts';
 import type { Finding } from './finding.ts';
 import { findFirstToMend } from './first-to-mend.ts';
 import { renderFinding, renderStart, renderSummary, toJson } from './render.ts';
@@ -10,8 +11,13 @@ export interface Printer {
   finish(findings: readonly Finding[]): void;
 }
 
+export interface PrinterOptions extends Invocation {
+  readonly isJson: boolean;
+}
+
 /** `subject` is what is checked. */
-export function createPrinter(subject: string, isJson: boolean): Printer {
+export function createPrinter(subject: string, options: PrinterOptions): Printer {
+  const { isJson, process, console } = options;
   if (isJson)
     return {
       report() {},
@@ -20,7 +26,7 @@ export function createPrinter(subject: string, isJson: boolean): Printer {
   // `postern doctor | head` closes the pipe while more is to come.
   process.stdout.on('error', () => process.exit());
   const hasColours = wantsColours(process.env, process.stdout.isTTY === true);
-  const progress = process.stdout.isTTY === true ? showProgress() : undefined;
+  const progress = process.stdout.isTTY === true ? showProgress(process.stdout) : undefined;
   let current: string | undefined;
   console.log(`Checking ${subject}`);
   return {
@@ -43,14 +49,14 @@ const SECOND_MS = 1000;
 const ERASE_LINE = '\r\u001b[2K';
 
 /** On a terminal: a last line that counts the seconds while an answer is awaited. */
-function showProgress() {
+function showProgress(terminal: NodeJS.WritableStream) {
   let since = systemClock.monotonic();
   const timer = setInterval(() => {
     const seconds = Math.round((systemClock.monotonic() - since) / SECOND_MS);
-    process.stdout.write(`${ERASE_LINE}  … waiting for an answer, ${seconds} s`);
+    terminal.write(`${ERASE_LINE}  … waiting for an answer, ${seconds} s`);
   }, SECOND_MS).unref();
   function clear(): void {
-    process.stdout.write(ERASE_LINE);
+    terminal.write(ERASE_LINE);
     since = systemClock.monotonic();
   }
   return {

@@ -4,6 +4,7 @@ import type { OutboundConfig } from '../../core/config/groups/outbound.ts';
 import { loadConfig } from '../../core/config/load.ts';
 import { openOutboundNetwork } from '../../core/outbound/outbound-network.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import type { Invocation } from '../invocation.ts';
 import { readSecretOption } from '../secret-option.ts';
 import { createPrinter, type Printer } from './create-printer.ts';
 import { diagnoseGateway } from './diagnose-gateway.ts';
@@ -29,18 +30,26 @@ export interface DoctorOptions {
  *
  * @throws UsageError, StartError
  */
-export async function doctor(url: string | undefined, given: DoctorOptions): Promise<void> {
-  const secret = await readSecretOption('--token', { value: given.token, file: given.tokenFile });
+export async function doctor(
+  url: string | undefined,
+  given: DoctorOptions,
+  invocation: Invocation,
+): Promise<void> {
+  const { process } = invocation;
+  const { env } = process;
+  const secretOption = { value: given.token, file: given.tokenFile };
+  const secret = await readSecretOption('--token', secretOption, process);
   const options = { ...given, token: secret?.trim().replace(/^Bearer\s+/i, '') };
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   // Those of a gateway elsewhere do not lie here: what does may be another's, and lead a token to his proxy.
-  if (baseUrl === undefined) prepareEnvironment({ config: options.config });
-  const printer = createPrinter(baseUrl ?? 'the settings at hand', options.json);
+  if (baseUrl === undefined) prepareEnvironment({ config: options.config }, env);
+  const subject = baseUrl ?? 'the settings at hand';
+  const printer = createPrinter(subject, { isJson: options.json, ...invocation });
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
   const findings = await (baseUrl === undefined
-    ? checkSettings(options, printer)
-    : checkGateway(baseUrl, options, printer)
+    ? checkSettings(options, printer, env)
+    : checkGateway(baseUrl, options, printer, loadOutbound(env))
   ).finally(() => clearInterval(staying));
   printer.finish(findings);
   if (hasFailure(findings)) process.exitCode = 1;
@@ -50,8 +59,8 @@ async function checkGateway(
   baseUrl: string,
   { token }: DoctorOptions,
   { report }: Printer,
+  outbound: OutboundConfig,
 ): Promise<readonly Finding[]> {
-  const outbound = loadOutbound();
   const network = await openOutboundNetwork(outbound);
   try {
     const instruments = createInstruments({ outbound, network, clock: systemClock, token });
@@ -64,8 +73,9 @@ async function checkGateway(
 async function checkSettings(
   { token }: DoctorOptions,
   { report }: Printer,
+  env: NodeJS.ProcessEnv,
 ): Promise<readonly Finding[]> {
-  const { findings, usable } = await readSettings(report);
+  const { findings, usable } = await readSettings(env, report);
   if (usable === undefined) return findings;
   const { outbound } = usable.config;
   const network = await openOutboundNetwork(outbound);
@@ -78,7 +88,7 @@ async function checkSettings(
 }
 
 /** A gateway elsewhere has settings of its own; how one gets out of here is a matter of this machine. */
-function loadOutbound(): OutboundConfig {
-  const proxies = Object.entries(process.env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
+function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {
+  const proxies = Object.entries(env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
   return loadConfig({ ...Object.fromEntries(proxies), AUTH_REQUIRED: 'false' }).outbound;
 }

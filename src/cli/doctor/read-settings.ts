@@ -7,6 +7,7 @@ import {
   findMisspelledVariables,
   type MisspelledVariable,
 } from '../../core/config/misspelled.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import { readSetup, type Setup } from '../config-file/read-setup.ts';
 import { type Finding, failure, warning } from './finding.ts';
 import { MISSPELLED } from './first-to-mend.ts';
@@ -14,7 +15,10 @@ import type { Report } from './run-checks.ts';
 
 export interface UsableSettings {
   readonly config: Config;
+  /** Of the configuration file; undefined without one. */
   readonly setup: Setup | undefined;
+  /** Where they are from. */
+  readonly env: Env;
 }
 
 export interface ReadSettings {
@@ -24,33 +28,34 @@ export interface ReadSettings {
 }
 
 /** As `postern start` reads them. */
-export async function readSettings(report: Report): Promise<ReadSettings> {
-  const { findings, usable } = await readAll();
+export async function readSettings(env: Env, report: Report): Promise<ReadSettings> {
+  const { findings, usable } = await readAll(env);
   for (const finding of findings) report('Settings', finding);
   return { findings, usable };
 }
 
-async function readAll(): Promise<ReadSettings> {
+async function readAll(env: Env): Promise<ReadSettings> {
   try {
-    const config = loadConfig(process.env);
-    const misspelled = findMisspelledVariables(process.env).map((one) => tell(warning, one));
+    const config = loadConfig(env);
+    const misspelled = findMisspelledVariables(env).map((one) => tell(warning, one));
     const { configFile: path } = config.server;
-    if (path === undefined) return { findings: misspelled, usable: { config, setup: undefined } };
-    const parsed = await readSetup(path, config);
+    if (path === undefined)
+      return { findings: misspelled, usable: { config, setup: undefined, env } };
+    const parsed = await readSetup(path, config, env);
     if (parsed.kind === 'problems')
       return { findings: parsed.problems.map(refuse), usable: undefined };
     const { setup, warnings } = parsed;
     const told = warnings.map((text) => warning('settings.file', text));
-    return { findings: [...misspelled, ...told], usable: { config, setup } };
+    return { findings: [...misspelled, ...told], usable: { config, setup, env } };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { findings: explainProblems(error.problems), usable: undefined };
+    return { findings: explainProblems(error.problems, env), usable: undefined };
   }
 }
 
 /** What is missing because its name is misspelled is told as that alone, and first. */
-function explainProblems(problems: readonly string[]): readonly Finding[] {
-  const misspelled = findMisspelledVariables(process.env);
+function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
+  const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
   const isCause = ({ nearest }: MisspelledVariable) =>
     problems.some((problem) => problem.startsWith(describeMissing(nearest)));

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { UsageError } from '../command-line/usage-error.ts';
+import type { Invocation } from '../invocation.ts';
 import { readSecretOption } from '../secret-option.ts';
 import { type Answers, completeAnswers, type GivenAnswers } from './answers.ts';
 import { checkGivenAnswers } from './check-answers.ts';
@@ -28,22 +29,21 @@ const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 
 /** @throws UsageError, CommandError */
-export async function init({
-  yes,
-  force,
-  clientSecretFile,
-  ...options
-}: InitOptions): Promise<void> {
+export async function init(
+  { yes, force, clientSecretFile, ...options }: InitOptions,
+  { process, console }: Invocation,
+): Promise<void> {
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
   if (!yes && !isAsking) {
     throw new UsageError(
       'postern init asks questions, and there is no terminal. Add --yes for the defaults, with options for what differs.',
     );
   }
-  const clientSecret = await readSecretOption('--client-secret', {
-    value: options.clientSecret,
-    file: clientSecretFile,
-  });
+  const clientSecret = await readSecretOption(
+    '--client-secret',
+    { value: options.clientSecret, file: clientSecretFile },
+    process,
+  );
   const given: GivenAnswers = { ...options, clientSecret };
   checkGivenAnswers(given);
   const { askForAnswers, askToOverwrite } = await import('./ask.ts');
@@ -57,7 +57,8 @@ export async function init({
   if (answers.servers !== undefined && imported.changes.length > 0)
     console.log(describeImport(answers.servers, imported.changes));
   const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
-  console.log(describeNextSteps({ answers, written, secretsFile, isInstalled: isInstalled() }));
+  const result = { answers, written, secretsFile, isInstalled: isInstalled() };
+  console.log(describeNextSteps(result, process));
 }
 
 const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);

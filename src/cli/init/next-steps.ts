@@ -8,7 +8,7 @@ import { PACKAGE_ROOT } from '../../core/own-files.ts';
 import { PACKAGE_NAME } from '../../core/version.ts';
 import { escapeInvisible } from '../../core/visible-json.ts';
 import { SOURCE_FOLDER } from '../checkout.ts';
-import { describeCommand, isRunByNpx } from '../invocation.ts';
+import { describeCommand, isRunByNpx, type TypedAs } from '../invocation.ts';
 import type { Answers } from './answers.ts';
 import { CATALOG_FILE, CONFIG_FILE } from './file-names.ts';
 import { toPattern } from './git-ignore.ts';
@@ -24,21 +24,21 @@ export interface InitResult {
   readonly isInstalled: boolean;
 }
 
-export function describeNextSteps({
-  answers,
-  written,
-  secretsFile,
-  isInstalled,
-}: InitResult): string {
+export function describeNextSteps(
+  { answers, written, secretsFile, isInstalled }: InitResult,
+  typed: TypedAs,
+): string {
   const { provider: choice, tool } = answers;
   const provider = findProvider(choice);
   // The test imports it, and npx would look for it in the registry.
-  const isToInstall = !isInstalled && (tool || isRunByNpx());
+  const isToInstall = !isInstalled && (tool || isRunByNpx(typed.env));
   const manifest = readManifest('package.json');
   const scripts = manifest?.scripts;
   const describe = (command: string): string => {
     if (isObject(scripts) && command in scripts) return `npm run ${command}`;
-    return isInstalled || isToInstall ? `npx postern ${command}` : describeCommand([command]);
+    return isInstalled || isToInstall
+      ? `npx postern ${command}`
+      : describeCommand([command], typed);
   };
   // Without one, npm would install into a project further up.
   const prepare = manifest === undefined ? 'npm init -y && ' : '';

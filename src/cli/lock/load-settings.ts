@@ -16,11 +16,11 @@ import type { UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
  *
  * @throws ConfigError
  */
-export const loadSettings = (servers: readonly UpstreamConfig[] = []): Config =>
+export const loadSettings = (env: Env, servers: readonly UpstreamConfig[] = []): Config =>
   loadConfig(
     servers.some((server) => server.kind === 'http' && NEED_SETTINGS.has(server.auth.type))
-      ? process.env
-      : { ...selectNeeded(process.env), AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' },
+      ? env
+      : { ...selectNeeded(env), AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' },
   );
 
 const NEED_SETTINGS: ReadonlySet<string> = new Set(['identity', 'token-exchange']);

@@ -24,11 +24,12 @@ import {
 } from '../../features/upstreams/upstream.ts';
 import { CommandError } from '../command-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import type { Invocation, InvokedProcess } from '../invocation.ts';
 import { readSecretOption } from '../secret-option.ts';
 import { showSpinner } from '../spinner.ts';
 import { describeResult, type LockResult } from './describe-result.ts';
 import { findLockPath, readLockFile, saveLockFile } from './lock-file-on-disk.ts';
-import { type OpenServers, openServers } from './open-servers.ts';
+import { createStderrLog, type OpenServers, openServers } from './open-servers.ts';
 import { readConfiguration } from './read-configuration.ts';
 import { readUser } from './read-user.ts';
 
@@ -46,17 +47,17 @@ export interface LockOptions {
 }
 
 /** @throws CommandError, UsageError, LockFileError */
-export async function lock(options: LockOptions): Promise<void> {
-  prepareEnvironment(options);
-  const token = await readSecretOption('--token', {
-    value: options.token,
-    file: options.tokenFile,
-  });
+export async function lock(options: LockOptions, invocation: Invocation): Promise<void> {
+  const { process, console } = invocation;
+  prepareEnvironment(options, process.env);
+  const secretOption = { value: options.token, file: options.tokenFile };
+  const token = await readSecretOption('--token', secretOption, process);
   const user = token === undefined ? undefined : readUser(token, systemClock.now());
-  const { path, file } = await readConfiguration('lock');
+  const { path, file } = await readConfiguration('lock', process.env);
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);
-  const found = await readServers(file, user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER);
+  const caller = user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER;
+  const found = await readServers(file, caller, process);
   const result = { path: lockPath, ...compare(former, found) };
   const updated = updateLockFile(former, found, user !== undefined);
   if (options.check) {
@@ -118,11 +119,15 @@ function requireApproved(unread: LockResult['unread'], former: LockFile = EMPTY_
 async function readServers(
   { servers, ...file }: GatewayFile,
   caller: UpstreamCaller,
+  process: InvokedProcess,
 ): Promise<readonly FoundServer[]> {
-  const opened = await openServers({ servers, ...file });
+  const opened = await openServers(
+    { servers, ...file },
+    { env: process.env, log: createStderrLog(process) },
+  );
   // Timers of the gateway keep no process alive, and for a moment there may be nothing else.
   const staying = setInterval(() => {}, 1000);
-  const endSpinner = showSpinner('Asking');
+  const endSpinner = showSpinner('Asking', process);
   try {
     return await Promise.all(
       servers.map((config) =>

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../../core/clock.ts';
 import type { Config } from '../../core/config/config.ts';
+import type { Env } from '../../core/config/read-env.ts';
 import type { GatewayFile, UpstreamConfig } from '../../core/gateway-file/gateway-file.ts';
 import { generateSecret } from '../../core/ids.ts';
 import { createLog, type Log } from '../../core/log.ts';
@@ -21,6 +22,7 @@ import { leaveOutNextStart } from '../../features/upstreams/stdio/server-state.t
 import type { Upstream } from '../../features/upstreams/upstream.ts';
 import { createUpstreamOpener } from '../../gateway/open-upstream.ts';
 import { CommandError } from '../command-error.ts';
+import type { InvokedProcess } from '../invocation.ts';
 import { findProgramUserProblems } from '../programs/check-program-users.ts';
 import { loadSettings } from './load-settings.ts';
 
@@ -29,24 +31,27 @@ export interface OpenServers {
   close(): Promise<void>;
 }
 
-const lines = createLog('warn', {
-  format: process.stderr.isTTY ? 'text' : 'json',
-  destination: { write: (line) => void process.stderr.write(line) },
-});
-
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
-export const stderrLog: Log = {
-  ...lines,
-  warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts),
-};
+export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {
+  const lines = createLog('warn', {
+    format: stderr.isTTY ? 'text' : 'json',
+    destination: { write: (line) => void stderr.write(line) },
+  });
+  return { ...lines, warn: (message, facts) => lines.warn(leaveOutNextStart(message), facts) };
+}
+
+export interface OpenServersOptions {
+  readonly env: Env;
+  readonly log: Log;
+}
 
 /** @throws CommandError, ConfigError or DataDirError */
 export async function openServers(
   { servers }: GatewayFile,
-  log: Log = stderrLog,
+  { env, log }: OpenServersOptions,
 ): Promise<OpenServers> {
   const shared = { clock: systemClock, log };
-  const config = loadSettings(servers);
+  const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0) throw new CommandError('The settings do not fit the servers:', problems);
   const userProblems = await findProgramUserProblems(servers);
@@ -63,7 +68,7 @@ export async function openServers(
     fetch,
     metadata:
       issuer === undefined ? undefined : createProviderMetadata({ issuer, fetch, ...shared }),
-    environment: process.env,
+    environment: env,
   });
   return {
     openUpstream,

@@ -1,4 +1,5 @@
 // The configuration file that a command is about.
+import type { Env } from '../../core/config/read-env.ts';
 import type { GatewayFile } from '../../core/gateway-file/gateway-file.ts';
 import { CommandError } from '../command-error.ts';
 import { UsageError } from '../command-line/usage-error.ts';
@@ -6,18 +7,21 @@ import { readConfigFile } from '../config-file/read-config-file.ts';
 import { loadSettings } from './load-settings.ts';
 
 /** @throws UsageError or CommandError */
-export async function readConfiguration(command: string): Promise<{
+export async function readConfiguration(
+  command: string,
+  env: Env,
+): Promise<{
   readonly path: string;
   readonly file: GatewayFile;
 }> {
-  const config = loadSettings();
+  const config = loadSettings(env);
   const { configFile: path } = config.server;
   if (path === undefined) {
     throw new UsageError(
       `postern ${command} needs the configuration file, for example --config mcp.json.`,
     );
   }
-  const parsed = await readConfigFile(path, config);
+  const parsed = await readConfigFile(path, config, env);
   if (parsed.kind === 'problems') {
     throw new CommandError('The configuration file has problems:', parsed.problems);
   }

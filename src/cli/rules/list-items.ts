@@ -15,12 +15,18 @@ import { createUpstreamCatalogs } from '../../features/upstreams/catalog/upstrea
 import { createLock } from '../../features/upstreams/lock/lock.ts';
 import { createLockPolicy } from '../../features/upstreams/lock/lock-policy.ts';
 import { ALL_KINDS, type ListKind } from '../../protocol/list-kinds.ts';
+import type { InvokedProcess } from '../invocation.ts';
 import { findLockPath, readLockFile } from '../lock/lock-file-on-disk.ts';
-import { openServers, stderrLog } from '../lock/open-servers.ts';
+import { createStderrLog, openServers } from '../lock/open-servers.ts';
 import { showSpinner } from '../spinner.ts';
 
 /** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
-export async function listItems(path: string, file: GatewayFile): Promise<readonly RuledItem[]> {
+export async function listItems(
+  path: string,
+  file: GatewayFile,
+  process: InvokedProcess,
+): Promise<readonly RuledItem[]> {
+  const log = createStderrLog(process);
   const found = new Map<string, RuledItem>();
   const noteItems: Policy = {
     judge({ kind, name, server, annotations }, _caller, args) {
@@ -31,7 +37,7 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
   const lockFile = readLockFile(findLockPath(path));
   const lock = lockFile && createLock(lockFile);
   const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
-  const servers = await openServers(file);
+  const servers = await openServers(file, { env: process.env, log });
   const seal = createSeal([generateSecret()]);
   const catalogs = createUpstreamCatalogs(
     { file, policies: joinPolicies([...lockPolicies, noteItems]), lock },
@@ -49,11 +55,11 @@ export async function listItems(path: string, file: GatewayFile): Promise<readon
       sessionKeyPrefix: '',
       sessionTtlSeconds: 60,
       clock: systemClock,
-      log: stderrLog,
+      log,
       metrics: noMetrics,
     },
   );
-  const endSpinner = showSpinner('Asking');
+  const endSpinner = showSpinner('Asking', process);
   try {
     for (const kind of ALL_KINDS) await readAll(catalogs.all, kind);
     return [...found.values()];

@@ -11,6 +11,7 @@ import type { RuleCaller, RuledItem } from '../../features/rules/rules.ts';
 import { createNaming } from '../../features/upstreams/catalog/naming.ts';
 import { UsageError } from '../command-line/usage-error.ts';
 import { prepareEnvironment } from '../env-file.ts';
+import type { Invocation, InvokedProcess } from '../invocation.ts';
 import { readConfiguration } from '../lock/read-configuration.ts';
 import { findIdlePatterns } from './find-idle-patterns.ts';
 import { findMissingEmail } from './find-missing-email.ts';
@@ -39,14 +40,17 @@ export interface RulesTestOptions {
 }
 
 /** @throws UsageError, CommandError */
-export async function testRules(options: RulesTestOptions): Promise<void> {
-  prepareEnvironment(options);
-  const { path, file } = await readConfiguration('rules test');
+export async function testRules(
+  options: RulesTestOptions,
+  { process, console }: Invocation,
+): Promise<void> {
+  prepareEnvironment(options, process.env);
+  const { path, file } = await readConfiguration('rules test', process.env);
   const user = readClaims(readInput(options.claims));
   const clientId = options.client ?? readClaimedClient(user.claims);
   const caller: RuleCaller = { user, clientId };
   const rules = await createRules(file.rules, { clock: systemClock });
-  const items = await findItems(path, file, options);
+  const items = await findItems({ path, file }, options, process);
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
     if (decision.kind !== 'denied' || item.args === undefined) return { item, decision };
@@ -87,9 +91,9 @@ const describeError = (error: unknown): string =>
 
 /** One call, the names given, or all that there is. */
 async function findItems(
-  path: string,
-  file: GatewayFile,
+  { path, file }: { readonly path: string; readonly file: GatewayFile },
   { tool, args, item: names, annotations }: RulesTestOptions,
+  process: InvokedProcess,
 ): Promise<readonly RuledItem[]> {
   const claimed = readObject('--annotations', annotations);
   const { findOwners } = createNaming(file);
@@ -99,7 +103,7 @@ async function findItems(
     return { kind, name, server, annotations: claimed, args: called };
   };
   if (tool !== undefined) return [{ ...toItem(tool, readObject('--args', args)), kind: 'tool' }];
-  return names.length > 0 ? names.map((name) => toItem(name)) : listItems(path, file);
+  return names.length > 0 ? names.map((name) => toItem(name)) : listItems(path, file, process);
 }
 
 function readObject(option: string, text = '{}'): JsonObject {

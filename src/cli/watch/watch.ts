@@ -77,7 +77,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   }
 
   function startProcess(files: WatchedFiles): DevProcess {
-    const endSpinner = showSpinner(hasServed ? 'Restarting' : 'Starting');
+    const endSpinner = showSpinner(hasServed ? 'Restarting' : 'Starting', process);
     const started = startDevProcess(devArgs, {
       announce(announcement) {
         endSpinner();
@@ -114,7 +114,7 @@ export async function watch(args: readonly string[], options: WatchOptions): Pro
   function restartSoon(file: string): void {
     changedFiles.add(describePath(file));
     clearTimeout(timer);
-    timer = setTimeout(() => restart().catch(endWithError), DEBOUNCE_MS);
+    timer = setTimeout(() => restart().catch(fail), DEBOUNCE_MS);
   }
 
   /** One after the other; of changes meanwhile the last one counts. */
@@ -189,4 +189,8 @@ const addWatchedFiles = (announcement: Announcement, files: WatchedFiles): Annou
 function readDataDir(): string {
   const DATA_DIR = findSetting('DATA_DIR');
   return resolve(loadConfig({ AUTH_REQUIRED: 'false', DATA_DIR }).store.dataDir);
+}
+
+function fail(error: unknown): void {
+  endWithError(error, { process, console });
 }

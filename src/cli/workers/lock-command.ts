@@ -5,7 +5,7 @@ const VARIABLE = 'POSTERN_WORKER_LOCK_COMMAND';
 
 /** For the environment of a new worker. */
 export const writeLockCommand = (): Readonly<Record<string, string>> => ({
-  [VARIABLE]: describeCommand(['lock']),
+  [VARIABLE]: describeCommand(['lock'], process),
 });
 
 export const readLockCommand = (

@@ -13,7 +13,7 @@ import { StartError } from '../start-error.ts';
 import { readLockCommand } from './lock-command.ts';
 import { readProtection } from './protection.ts';
 
-runWorker().catch(endWithError);
+runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 
 async function runWorker(): Promise<void> {
   const { worker } = cluster;

@@ -12,10 +12,12 @@ import {
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { type Issuer, startIssuer } from '../../support/oauth/issuer.ts';
 import { startRedis } from '../../support/stores/redis.ts';
+import { chooseCount } from '../../support/tools/long-run.ts';
 import { type Call, checkCall, secretCatalog, type User } from './isolation-calls.ts';
 import { connectMany, connectPipelined, type Post } from './isolation-connections.ts';
 
 const USERS = 8;
+const CALLS = chooseCount(2000, 10_000);
 const IN_FLIGHT_PER_USER = 12;
 const HOST = new URL(BASE_URL).host;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };
@@ -127,8 +129,16 @@ async function problemsOf(where: Ports, plan: Plan, by: Connect): Promise<readon
 }
 
 const PLANS: Readonly<Record<string, Plan>> = {
-  'in the session era': { eras: ['session'], tools: ['say-secret'], count: 10_000 },
-  'in the stateless era': { eras: ['stateless'], tools: ['say-secret'], count: 10_000 },
+  'in the session era': {
+    eras: ['session'],
+    tools: ['say-secret'],
+    count: CALLS,
+  },
+  'in the stateless era': {
+    eras: ['stateless'],
+    tools: ['say-secret'],
+    count: CALLS,
+  },
   'in both eras': { eras: ['session', 'stateless'], tools: ['say-secret'], count: 2000 },
   'in both eras, some streamed': {
     eras: ['session', 'stateless'],

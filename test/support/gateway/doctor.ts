@@ -1,6 +1,7 @@
-// `postern doctor`, as a process of its own, and what it found.
+// `postern doctor`, and what it found.
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
 import { type Env, runPostern } from './process.ts';
+import { runInside } from './run-inside.ts';
 
 export interface Diagnosis {
   readonly code: number | null;
@@ -21,7 +22,9 @@ export interface DoctorHow {
 /** With a URL, or without one. */
 export async function runDoctor(url: string | undefined, how: DoctorHow = {}): Promise<Diagnosis> {
   const { env = {}, args = [], cwd, input } = how;
-  const { code, stdout, stderr } = await runPostern(env, {
+  // Node.js reads it at its start.
+  const run = 'NODE_EXTRA_CA_CERTS' in env ? runPostern : runInside;
+  const { code, stdout, stderr } = await run(env, {
     args: ['doctor', ...(url === undefined ? [] : [url]), '--json', ...args],
     ...(cwd !== undefined && { cwd }),
     input,

@@ -56,7 +56,7 @@ export interface LaunchOptions {
 }
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const MAIN = join(ROOT, 'dist', 'cli', 'main.js');
+export const MAIN = join(ROOT, 'dist', 'cli', 'main.js');
 const START_LIMIT_MS = 30_000;
 
 /** With whether it leads a process group of its own. */
@@ -64,7 +64,7 @@ const started = new Map<ChildProcess, boolean>();
 const folders: string[] = [];
 
 /** Nothing of the tests' own environment reaches the service. */
-const BARE: Env = Object.fromEntries(
+export const BARE: Env = Object.fromEntries(
   ['PATH', 'HOME', 'TMPDIR'].flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value]];
@@ -159,7 +159,7 @@ export function linkCheckout(): string {
   return path;
 }
 
-function emptyFolder(): string {
+export function emptyFolder(): string {
   const path = mkdtempSync(join(tmpdir(), 'postern-process-'));
   folders.push(path);
   return path;

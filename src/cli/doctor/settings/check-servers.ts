@@ -33,6 +33,7 @@ const TIME_LIMIT_MS = 60_000;
 export async function checkServers({
   config,
   setup,
+  env,
   token,
   clock,
 }: SettingsAtHand): Promise<readonly Finding[]> {
@@ -44,7 +45,7 @@ export async function checkServers({
     (server) => userProblems.length === 0 || !isProgram(server) || server.runAs === undefined,
   );
   const { log, entries } = createCollectingLog();
-  const servers = await openServers({ ...setup.file, servers: usable }, log);
+  const servers = await openServers({ ...setup.file, servers: usable }, { env, log });
   try {
     const answers = await Promise.all(
       usable.map((server) =>

@@ -1,5 +1,4 @@
 // The settings of a gateway, and what it would make of them: its own parts, which serve nobody here.
-import type { Config } from '../../../core/config/config.ts';
 import type { ProviderConfig } from '../../../core/config/groups/provider.ts';
 import { noMetrics } from '../../../core/metrics/metrics.ts';
 import {
@@ -14,14 +13,10 @@ import { createServerUrls, type ServerUrls } from '../../../core/server-urls.ts'
 import type { Auth } from '../../../features/auth/auth.ts';
 import { createKeySet, type KeySet } from '../../../features/auth/key-set.ts';
 import { createProviderAccess } from '../../../gateway/provider-access.ts';
-import type { Setup } from '../../config-file/read-setup.ts';
 import type { Instruments } from '../instruments.ts';
+import type { UsableSettings } from '../read-settings.ts';
 
-export interface SettingsAtHandOptions extends Instruments {
-  readonly config: Config;
-  /** Of the configuration file; undefined without one. */
-  readonly setup: Setup | undefined;
-}
+export interface SettingsAtHandOptions extends Instruments, UsableSettings {}
 
 export interface SettingsAtHand extends SettingsAtHandOptions {
   /** Undefined where nobody has to log in, and nobody can. */

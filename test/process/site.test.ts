@@ -8,17 +8,17 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/core/clock.ts';
-import type { GatewayRequest, Reply } from '../../../src/core/message.ts';
-import { createSite, type Site } from '../../../src/features/site/site.ts';
-import { createGetCorsHeaders } from '../../../src/http/cors.ts';
-import { createPipeline } from '../../../src/http/pipeline.ts';
-import { openBody } from '../../../src/http/read-body.ts';
-import { createRouter } from '../../../src/http/router.ts';
-import { createRunQueue } from '../../../src/http/run-queue.ts';
-import { createAdmittingLimiter } from '../../support/gateway/limit-check.ts';
-import { collectLog } from '../../support/gateway/log.ts';
-import { DOCUMENTATION } from '../../support/site/documentation.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import type { GatewayRequest, Reply } from '../../src/core/message.ts';
+import { createSite, type Site } from '../../src/features/site/site.ts';
+import { createGetCorsHeaders } from '../../src/http/cors.ts';
+import { createPipeline } from '../../src/http/pipeline.ts';
+import { openBody } from '../../src/http/read-body.ts';
+import { createRouter } from '../../src/http/router.ts';
+import { createRunQueue } from '../../src/http/run-queue.ts';
+import { createAdmittingLimiter } from '../support/gateway/limit-check.ts';
+import { collectLog } from '../support/gateway/log.ts';
+import { DOCUMENTATION } from '../support/site/documentation.ts';
 
 const PROVIDERS = [
   'entra',
@@ -58,7 +58,7 @@ const PAGES = [
   ...PROVIDERS.map((name) => `/provider-${name}`),
   ...DOCUMENTATION.filter((path) => /^\/(reference|operations)\//.test(path)),
 ];
-const root = new URL('../../../', import.meta.url);
+const root = new URL('../../', import.meta.url);
 
 /** What is read in the repository only. */
 const PROJECT_PAGES = [
